@@ -35,7 +35,7 @@ from engine.completeness.packing import (
 )
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, plan_windows, tokens_of_windows
-from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
+from engine.model.prompt_files import Prompt, TokensAround, opening_tokens, tokens_around
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
 """Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
@@ -197,9 +197,9 @@ class Question:
     states: bool = False
 
 
-def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, QuestionTokens]:
-    """Returns the frame around each log and the question at each boundary, in tokens of this model."""
-    around = frame(question.prompt, model)
+def question_tokens(question: Question, model: Tokenizer) -> tuple[TokensAround, QuestionTokens]:
+    """Returns the prompt around each log and the question at each boundary, in tokens of this model."""
+    around = tokens_around(question.prompt, model)
     if question.prompt is None:
         return around, QuestionTokens(
             suffix=(),

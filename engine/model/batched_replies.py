@@ -251,9 +251,8 @@ def generate(
     for layout in groups:
         group_tasks = [tasks[index] for index in layout.members]
         report = progress and partial(_report_sum, progress, len(replies))
-        replies.update(
-            zip(layout.members, _write_together(model, group_tasks, layout, report), strict=True)
-        )
+        group_replies = _write_together(model, group_tasks, layout, report)
+        replies.update(zip(layout.members, group_replies, strict=True))
     model.clear()
     return [replies[index] for index in range(len(tasks))]
 

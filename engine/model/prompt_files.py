@@ -1,4 +1,4 @@
-"""Prompts: files a person can edit, and how one is laid around a log in tokens.
+"""Reads prompts, which are files that a person can edit, and lays them around a log in tokens.
 
 A prompt file is TOML. What the model reads is `before`, the log, `question`, `reply`; with `chat = true` all but
 `reply` stands in a user message of the model's own chat template. `reply` begins the model's answer for it.
@@ -113,29 +113,29 @@ def parse_prompt(name: str, text: str) -> Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A prompt in tokens: those before a log and those after it."""
+class TokensAround:
+    """The tokens of a prompt: those before a log and those after it."""
 
     head: list[int]
     tail: list[int]
 
 
-def frame(prompt: Prompt | None, tokenizer: TextTokenizer) -> Frame:
+def tokens_around(prompt: Prompt | None, tokenizer: TextTokenizer) -> TokensAround:
     """Returns the tokens of a prompt around a log; None is the bare log, as a tuned model reads it.
 
     Only the program's own text is read with control tokens, so a transcript cannot forge a chat turn.
     """
     if prompt is None:
-        return Frame(tokenizer.tokenize("", special=True, start=True), [])
+        return TokensAround(tokenizer.tokenize("", special=True, start=True), [])
     if not prompt.chat:
         head = tokenizer.tokenize(prompt.before, special=True, start=True)
-        return Frame(head, tokenizer.tokenize(prompt.question + prompt.reply))
+        return TokensAround(head, tokenizer.tokenize(prompt.question + prompt.reply))
     content = prompt.before + _LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
     before, after = rendered.split(_LOG_MARK, 1)
     head = started(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
-    return Frame(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
+    return TokensAround(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
 
 
 def started(tokenizer: TextTokenizer, text: str) -> list[int]:

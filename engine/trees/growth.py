@@ -44,7 +44,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class GrowthCost:
     """The cost of one call of `grow`.
 
     Attributes:
@@ -159,7 +159,7 @@ class Grower:
         budget: Budget | None = None,
         *,
         progress: Callable[[int], None] | None = None,
-    ) -> Work:
+    ) -> GrowthCost:
         """Grows trees until none has a node to read, or the budget is used up.
 
         The trees keep what has grown until then, and their accounts are always valid.
@@ -190,7 +190,7 @@ class Grower:
             for growing in [tree for tree in roster.growing_trees if tree.is_done]:
                 roster.remove(growing)
         self._model.clear()
-        return Work(
+        return GrowthCost(
             self._nodes,
             self._tokens,
             time.perf_counter() - start,

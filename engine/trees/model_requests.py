@@ -12,7 +12,7 @@ from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
-from engine.trees.growth import Budget, Grower, Job, Work
+from engine.trees.growth import Budget, Grower, GrowthCost, Job
 from engine.trees.records import TreeOptions, TreePlace
 from engine.trees.tree import Tree, TreeRecord, record, restore
 
@@ -93,7 +93,7 @@ class GrownTree:
         return restore(self.record)
 
 
-class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
+class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
     """Grows one new tree at each place, side by side. The count of progress is nodes read."""
 
     places: Sequence[Place]
@@ -103,7 +103,7 @@ class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
 
 def grow_trees(
     model: TokenModel, request: Grow, report: Callable[[int], None]
-) -> tuple[list[GrownTree], Work]:
+) -> tuple[list[GrownTree], GrowthCost]:
     """Answers a request: returns the tree of each place, and what growing them all took.
 
     Args:

@@ -27,7 +27,7 @@ from engine.model.hub.pulls import (
     free_space,
     plan_pull,
     refuse_without_room,
-    unfinished,
+    unfinished_pulls,
 )
 from engine.model.hub.repositories import read_repository, search
 from engine.model.memory_plan import machine_memory
@@ -53,7 +53,7 @@ def list_models(_arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     return _list_entries(
-        catalog, list_rows(catalog, folders.data_dir()), unfinished(folders.data_dir())
+        catalog, list_rows(catalog, folders.data_dir()), unfinished_pulls(folders.data_dir())
     )
 
 
@@ -145,7 +145,7 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
     if name in {entry.name for entry in book.entries()}:
         done = f"forget the endpoint {name}"
         book.forget(name)
-    elif plan := next((plan for plan in unfinished(catalog.data) if plan.name == name), None):
+    elif plan := next((plan for plan in unfinished_pulls(catalog.data) if plan.name == name), None):
         done = f"delete what has arrived of {name}"
         ask_first(done, arguments.yes)
         forget(plan)
@@ -334,7 +334,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
     """Pulls a model, or resumes one or all unfinished pulls."""
     catalog = open_catalog()
     if arguments.repository is None:
-        plans = unfinished(catalog.data)
+        plans = unfinished_pulls(catalog.data)
         if not plans:
             raise UsageError(
                 "No pull is unfinished.", "Start one: `workbench models pull OWNER/NAME FILE`."

@@ -35,7 +35,7 @@ class Group:
     """A current or former group.
 
     Attributes:
-        id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made`.
+        id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made_groups`.
         label, description: A few words, and one sentence; either may be empty.
         support: Of the label; None where it was not counted.
         size: Number of members.
@@ -100,7 +100,7 @@ class MergeState:
         conversation_ids: Conversation ids of the clustering, ascending.
         successor: The group that each former group became; for a split one its largest part.
         refused, forbidden: Sorted pairs with the *apart* and the *never* decision on them.
-        touched: Ids of groups whose members a move changed.
+        changed_by_moves: Ids of groups whose members a move changed.
         latecomers: Group of each latecomer that a decision moved, by conversation id; None is no group.
         digests: Cache of hashes of members, by group.
     """
@@ -112,7 +112,7 @@ class MergeState:
     successor: dict[str, str] = field(default_factory=dict)
     refused: dict[Pair, GoalDecision] = field(default_factory=dict)
     forbidden: dict[Pair, GoalDecision] = field(default_factory=dict)
-    touched: set[str] = field(default_factory=set)
+    changed_by_moves: set[str] = field(default_factory=set)
     latecomers: dict[int, str | None] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
 
@@ -149,7 +149,7 @@ class MergeState:
             successor=dict(self.successor),
             refused=dict(self.refused),
             forbidden=dict(self.forbidden),
-            touched=set(self.touched),
+            changed_by_moves=set(self.changed_by_moves),
             latecomers=dict(self.latecomers),
             digests=dict(self.digests),
         )
@@ -202,7 +202,7 @@ class MergeState:
             group_indices[np.searchsorted(self.conversation_ids, self.members(key))] = index
         return self.conversation_ids, group_indices
 
-    def decided(self, a: str, b: str) -> bool:
+    def is_kept_apart(self, a: str, b: str) -> bool:
         """Returns whether an *apart* or a *never* holds for a pair."""
         pair = pair_of(a, b)
         return pair in self.refused or pair in self.forbidden
@@ -215,7 +215,7 @@ class MergeState:
             (a, b)
             for index, a in enumerate(unpinned)
             for b in unpinned[index + 1 :]
-            if not self.decided(a, b)
+            if not self.is_kept_apart(a, b)
         ]
 
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
@@ -295,10 +295,10 @@ class MergeState:
     def _merge(self, decision: GoalDecision) -> None:
         """Replaces two groups by one with all their members."""
         a, b = self._pair(decision)
-        if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
+        if decision.author != "human" and (a.pinned or b.pinned or self.is_kept_apart(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
         label, description = self.complete(decision).names[0]
-        (made_id,) = decision.made
+        (made_id,) = decision.made_groups
         made = Group(
             id=made_id,
             label=label,
@@ -410,7 +410,7 @@ class MergeState:
             self.groups[key] = replace(
                 self.groups[key], own_members=members, size=len(members), lowest_id=int(members[0])
             )
-            self.touched.add(key)
+            self.changed_by_moves.add(key)
             self.digests.pop(key, None)
         for latecomer in np.setdiff1d(named_ids, clustered_ids, assume_unique=True).tolist():
             self.latecomers[latecomer] = None if target is None else target.id
@@ -480,7 +480,7 @@ def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
         agreed = review is not None and review.kind == "agree"
         replaced = (review and not agreed) or not lost_groups.isdisjoint(decision.sides)
         if replaced or not decision.active:
-            lost_groups.update(decision.made)
+            lost_groups.update(decision.made_groups)
             reviewed_history.append(replace(decision, active=False))
         else:
             reviewed_history.append(replace(decision, agreed=True) if agreed else decision)

@@ -205,7 +205,7 @@ class _Transfer:
                     decision, self.reason_without_home(homeless[0]) if homeless else TOGETHER
                 )
             for a, b in pairs:
-                if decision.kind == "never" or not self.new.decided(a, b):
+                if decision.kind == "never" or not self.new.is_kept_apart(a, b):
                     if tuple(sorted((a, b))) in self.new.forbidden:
                         continue
                     yield _copy_for_new(decision, decision.kind, (a, b))

@@ -1,4 +1,4 @@
-"""The clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
+"""Returns the clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.conversations.tables.conversations import imported
 from engine.goals.clusters.cluster_stability import DISSOLVED, STABLE
-from engine.goals.clusters.clustering import membership_of
+from engine.goals.clusters.clustering import learn_membership
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
@@ -87,7 +87,7 @@ def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str
         "clusters": list(decision.sides),
         "labels": list(decision.labels),
         "names": [name for name, _ in decision.names],
-        "made": list(decision.made),
+        "made": list(decision.made_groups),
         "author": decision.decided_by,
         "model": decision.model,
         "probability": decision.probability,
@@ -115,7 +115,7 @@ def assignment_lines(
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         grouped_ids, groups = view.state.group_indices(keys)
-        centers = membership_of(space.rows_of(grouped_ids), groups, len(keys)).centers
+        centers = learn_membership(space.rows_of(grouped_ids), groups, len(keys)).centers
         index_of_group: dict[int, int | None] = {}  # index in `keys`, by conversation
         for index, key in enumerate([*keys, None]):
             members = view.members(key).tolist()

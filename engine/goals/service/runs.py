@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.cluster_count import proposed_range
+from engine.goals.clusters.cluster_count import range_of_proposals
 from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
@@ -39,7 +39,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
+from engine.model.embedders.embedder import GgufEmbedder, HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
@@ -270,7 +270,7 @@ class GoalStages:
             entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
-        least, most = (request.k, request.k) if request.k else proposed_range(len(ids))
+        least, most = (request.k, request.k) if request.k else range_of_proposals(len(ids))
         return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
@@ -390,7 +390,7 @@ class GoalStages:
         embedder = embedder_for(
             name,
             seed=seed,
-            serve=self._serve,
+            start_gguf=self._gguf_embedder,
             key=entry.optional_key if entry else "",
             prices=entry.prices if entry else None,
         )
@@ -406,7 +406,7 @@ class GoalStages:
             return Vectorizer(name, embedder, lane="model", cancel=self.setup.process.cancel)
         return Vectorizer(name, embedder)
 
-    def _serve(self, path: Path) -> Served:
+    def _gguf_embedder(self, path: Path) -> GgufEmbedder:
         """Returns an embedding model that runs in the model process."""
         options = LoadOptions(embedding=True)
 
@@ -415,7 +415,7 @@ class GoalStages:
             self.setup.process.load(path, options)
             return self.setup.process.ask(Embed(texts))
 
-        return Served(self.setup.catalog.sha256(path), embed)
+        return GgufEmbedder(self.setup.catalog.sha256(path), embed)
 
 
 def _follows_none(model: LoadableModel, so: str, otherwise: str) -> UsageError:

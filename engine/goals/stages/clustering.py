@@ -4,7 +4,6 @@ stages after it need to know of the clustering, or of the one that is still to b
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from engine.goals.clusters.cluster_count import propose_k
 from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
-from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
+from engine.goals.records import Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import PHRASES, Cluster, LabelEntry, Member, stored_clustering
@@ -148,23 +147,21 @@ class ClusterStage(CpuStage):
                 note=lambda step, steps: report(0, f"{k} clusters, step {step} of {steps}"),
             )
             report(0, "looking for distinctive words")
-            texts = LazyTexts(conn, self._source(conn).shown, ids)
+            config = vectors.config(conn, self._embed.vector_key)
+            assert config is not None
+            texts = LazyTexts(conn, TextSource(config.text, config.goal_config).shown, ids)
             words = distinctive_words(
                 texts, clusters.labels, count=WORDS_PER_CLUSTER, seed=self._seed
             )
             report(0, "looking for labels")
-            kind = self._source(conn).kind
-            names = phrase_labels(texts, clusters.labels, clusters.distances, self._seed, kind)
+            names = phrase_labels(
+                texts, clusters.labels, clusters.distances, self._seed, config.text
+            )
         labels = [
             LabelEntry(key, name.label, name.description, support=name.support)
             for key, name in names.items()
         ]
         return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), labels)
-
-    def _source(self, conn: sqlite3.Connection) -> TextSource:
-        """Returns the source of the texts that were embedded."""
-        config = vectors.config(conn, self._embed.vector_key)
-        return TextSource(DEFAULT_TEXT) if config is None else TextSource(config.text, config.goal_config)  # fmt: skip
 
     def _store(self, new: _NewClustering, run_id: int) -> None:
         """Stores the clustering, shows it and takes over the decisions of people."""
@@ -185,11 +182,9 @@ class ClusterStage(CpuStage):
             f"Clustered {conversations} into {new.clusters.k}, {counted(outliers, 'outlier')}."
         )
         transferred = len(self._decision_log.history(self.clustering_id))
-        unplaced = len(self._decision_log.unplaced(self.clustering_id))
-        if transferred or unplaced:
-            self._summary += (
-                f" Decisions taken over: {transferred:,}; without a place: {unplaced:,}."
-            )
+        lost = len(self._decision_log.unplaced(self.clustering_id))
+        if transferred or lost:
+            self._summary += f" Decisions taken over: {transferred:,}; without a place: {lost:,}."
 
 
 def _cluster_rows(

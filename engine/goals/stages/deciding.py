@@ -53,7 +53,7 @@ def settle_moves(
     Args:
         decided: The active decisions on the clustering.
         author: Author of the decisions.
-        note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
+        note: Called with (what was done to them, conversations done, conversations in all); may raise to stop the work.
     """
     keys = list(view.sizes)
     ids, labels = view.state.group_indices(keys)

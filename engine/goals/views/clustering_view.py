@@ -1,4 +1,7 @@
-"""A clustering with its current groups: their members, centers and statistics."""
+"""Reads a clustering with its current groups: their members, centers and statistics.
+
+*Latecomers* are conversations that were imported after the clustering and assigned to groups.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +180,10 @@ class ClusteringView:
         """Returns whether a group is a cluster with its original members."""
         if group.made_by is not None:
             return False
-        return group.size == self._by_key[group.id].size and group.id not in self.state.touched
+        return (
+            group.size == self._by_key[group.id].size
+            and group.id not in self.state.changed_by_moves
+        )
 
 
 def states_of_groups(conn: sqlite3.Connection, view: ClusteringView) -> Mapping[int, StateCounts]:

@@ -1,4 +1,5 @@
-"""The log of decisions on groups: appends acts to the project file and replays them to the current groups."""
+"""Appends acts, which are decisions that belong together, to the project file, and replays all active decisions on the
+clusters, which gives the current groups."""
 
 from __future__ import annotations
 

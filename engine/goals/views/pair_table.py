@@ -15,8 +15,8 @@ import numpy as np
 
 from engine.base.arrays import Floats
 from engine.base.errors import UsageError
-from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbors import NearestRows, Neighbors, mixing, overlap
+from engine.goals.clusters.granularity import Granularity, find_granularity
+from engine.goals.clusters.neighbors import NearestRows, Neighbors, measure_mixing, measure_overlap
 from engine.goals.merges.merge_probability import RobustScale
 from engine.goals.records import Clustering, Ids, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
@@ -203,7 +203,10 @@ class PairTables:
                 ids, numbers = clusterings.membership(conn, view.stored.id)
             labels = np.full(len(space.ids), clusterings.OUTLIER, dtype=np.int32)
             labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
-            self._granularity = view.stored.id, granularity(space.rows, labels, view.stored.seed)
+            self._granularity = (
+                view.stored.id,
+                find_granularity(space.rows, labels, view.stored.seed),
+            )
         return self._granularity[1]
 
     def _own_embedder(self, stored: Clustering) -> Embedder | None:
@@ -228,7 +231,7 @@ class PairTables:
         sample, near = self._neighbors(view, space)
         ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
-        shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
+        shares = measure_overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
         larger_shares: Floats = np.maximum(shares, shares.T)
         return larger_shares
 
@@ -236,7 +239,7 @@ class PairTables:
         """Returns how each pair of groups mixes, shape (groups, groups), the larger of both directions."""
         sampled_ids, cosines = self.sampled_cosines(view, space)
         ids, numbers = view.state.group_indices(keys)
-        shares = mixing(cosines, numbers[np.searchsorted(ids, sampled_ids)], len(keys))
+        shares = measure_mixing(cosines, numbers[np.searchsorted(ids, sampled_ids)], len(keys))
         return np.maximum(shares, shares.T)
 
     def _neighbors(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:

@@ -197,7 +197,7 @@ def read_completion(answer: Any) -> Written:
     """
     try:
         (choice,) = answer["choices"]
-        message = choice.get("message", {})
+        message, listed = choice.get("message", {}), choice.get("logprobs") or {}
         text = _message_text(message) if message else choice["text"]
         apart = message.get("reasoning_content") or message.get("reasoning")
         cut = choice.get("finish_reason") == "length"
@@ -207,7 +207,7 @@ def read_completion(answer: Any) -> Written:
         return Written(
             text=answer_text,
             ended="length" if cut else "stop",
-            steps=_read_steps(choice),
+            steps=tuple(map(_read_step, listed.get("content") or ())),
             thinking=apart if isinstance(apart, str) and apart else thinking,
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -220,20 +220,14 @@ def _message_text(message: Mapping[str, Any]) -> Any:
     return calls[0]["function"]["arguments"] if calls else message["content"]
 
 
-def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Returns the positions of an answer to messages; () without log-probabilities."""
-    listed_probabilities = choice.get("logprobs") or {}
-    return tuple(map(_read_chat_step, listed_probabilities.get("content") or ()))
-
-
-def _read_chat_step(entry: Mapping[str, Any]) -> Step:
+def _read_step(entry: Mapping[str, Any]) -> Step:
     """Returns one position of an answer to messages."""
     top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
-    listed = sorted((_read_chat_token(token) for token in top), key=lambda token: -token.log_p)
-    return Step(_read_chat_token(entry), tuple(listed))
+    listed = sorted((_read_token(token) for token in top), key=lambda token: -token.log_p)
+    return Step(_read_token(entry), tuple(listed))
 
 
-def _read_chat_token(entry: Mapping[str, Any]) -> ListedToken:
+def _read_token(entry: Mapping[str, Any]) -> ListedToken:
     """Returns a token of an answer to messages."""
     byte_values = entry.get("bytes")
     given_bytes = bytes(byte_values) if byte_values and isinstance(byte_values, list) else None

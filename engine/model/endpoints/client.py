@@ -81,11 +81,6 @@ class Address:
     model: str
 
     @property
-    def secure(self) -> bool:
-        """Whether the endpoint is reached with TLS."""
-        return self.base.startswith("https:")
-
-    @property
     def local(self) -> bool:
         """Whether the endpoint is on this machine, so that what is sent to it does not leave it."""
         return network_guard.is_this_machine(self.host)
@@ -190,11 +185,13 @@ class EndpointClient:
         """Returns a connection pool, which is a context manager."""
         import httpx  # slow to import, and most commands ask no endpoint
 
+        uses_tls = self.address.base.startswith("https:")
+
         return httpx.AsyncClient(
             timeout=httpx.Timeout(self._seconds * MAX_SILENT_SHARE, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             trust_env=False,  # a proxy would be another machine than the one that was named
-            verify=ssl.create_default_context() if self.address.secure else False,
+            verify=ssl.create_default_context() if uses_tls else False,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
         )
 

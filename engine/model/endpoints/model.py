@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.base.errors import EndpointError, UsageError
+from engine.base.errors import UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import THINKING_TOKENS, Capabilities, no_chat, no_replies
@@ -76,16 +76,10 @@ class EndpointModel:
         adapter: Path | None = None,
         weights_copy: Path | None = None,
     ) -> Mapping[str, Any]:
-        """Starts a new count of requests and costs, and limits the context to the one asked for.
+        """Starts a new count of requests and costs, and limits the context to that of the options.
 
-        Raises:
-            ModelError: An adapter is asked for; the endpoint has to serve it as a model.
+        The other arguments are for models of this machine.
         """
-        if adapter is not None:
-            raise EndpointError(
-                f"{self._label} cannot be sent an adapter.",
-                "Let the endpoint serve it, as a model.",
-            )
         self.sender.begin()
         largest = self.can.context or UNBOUNDED
         self.context = min(largest, options.context or largest)
@@ -98,11 +92,9 @@ class EndpointModel:
             Cancelled: `cancel` was called while it ran.
             ModelError: The endpoint has failed.
             RequestRefused: The endpoint refuses an item.
-            UsageError: The endpoint cannot answer such a request.
+            UsageError: The endpoint cannot give such replies.
         """
-        handler = _HANDLERS.get(type(request))
-        if handler is None:
-            raise UsageError(f"The speed of {self._label} cannot be measured.")
+        handler = _HANDLERS[type(request)]
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
 

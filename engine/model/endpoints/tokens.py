@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import Capabilities, Template, Tokens
-from engine.model.prompt_files import Frame, Prompt, frame
+from engine.model.prompt_files import Prompt, TokensAround, tokens_around
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Posts a body to a path and returns the JSON answer; see `RequestSender.ask`."""
@@ -134,7 +134,7 @@ class RequestedTokens:
         token_lists = await asyncio.gather(*(self._ask_for_tokens(*key) for key in new))
         self._tokens.update(zip(new, token_lists, strict=True))
 
-    async def request_frame(self, prompt: Prompt) -> Frame:
+    async def request_around(self, prompt: Prompt) -> TokensAround:
         """Lays a prompt out and requests its tokens; returns the tokens before and after the log.
 
         Raises:
@@ -149,7 +149,7 @@ class RequestedTokens:
         else:
             await self.request([prompt.before], special=True, start=True)
             await self.request([prompt.question + prompt.reply])
-        return frame(prompt, self)
+        return tokens_around(prompt, self)
 
     async def lay_out(self, prompt: Prompt) -> tuple[str, str]:
         """Returns the text before and after a log where the chat template lays a prompt out. Without the start token:

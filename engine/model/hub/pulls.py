@@ -116,7 +116,7 @@ class PullProgress:
 
 
 class _Reporter:
-    """Reports the progress of one pull with its rate, which the check measures anew."""
+    """Reports the progress of one pull with its rate; the rate of the check is measured anew."""
 
     def __init__(self, total: int, report: Callable[[PullProgress], None]) -> None:
         """Reports nothing yet."""
@@ -125,13 +125,13 @@ class _Reporter:
         self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(self, done: int, *, checking: bool = False, redirect: str = "") -> None:
-        """Reports so many bytes of all."""
+        """Reports that so many bytes have arrived, or were checked."""
         # A server that cannot resume sends a file from its beginning.
         if checking != self._last.checking or done < self._last.done:
             self._meter = RateMeter(time.monotonic, RATE_SECONDS)
         self._meter.mark(done)
-        left = self._meter.eta(done, self._total)
-        self._last = PullProgress(checking, done, self._meter.rate(), left, redirect)
+        seconds_left = self._meter.eta(done, self._total)
+        self._last = PullProgress(checking, done, self._meter.rate(), seconds_left, redirect)
         self._report(self._last)
 
 
@@ -160,7 +160,9 @@ def plan_pull(
         file=file,
     )
     plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
-    stored_plan = next((stored for stored in unfinished(data) if stored.file == plan.file), None)
+    stored_plan = next(
+        (stored for stored in unfinished_pulls(data) if stored.file == plan.file), None
+    )
     if stored_plan is not None:
         if stored_plan.manifest.file.sha256 == file.sha256:
             return stored_plan
@@ -177,7 +179,7 @@ def plan_pull(
     return plan
 
 
-def unfinished(data: Path) -> list[PullPlan]:
+def unfinished_pulls(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
     plans = []
     for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):

@@ -30,7 +30,7 @@ from engine.model.process.requests import (
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
-from engine.model.prompt_files import frame
+from engine.model.prompt_files import tokens_around
 from engine.model.tuning import noise_of, speed_of, tune
 
 
@@ -61,7 +61,7 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
     """Writes one reply to each log, which the prompt is laid around."""
     model = session.claim()
-    prompt, around = request.prompt, frame(request.prompt, model)
+    prompt, around = request.prompt, tokens_around(request.prompt, model)
     room = model.longest_sequence - prompt.max_tokens - len(around.head) - len(around.tail)
     tasks, notes = [], []
     for texts, leading_pieces in request.items:

@@ -36,11 +36,11 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Hello,
     Request,
-    Stopped,
     Working,
 )
 from engine.model.process.requests import Load, ModelClient
@@ -344,7 +344,7 @@ class ModelProcess:
             match answer:
                 case Answer(number=answered_number) if answered_number == number:
                     return answer.value
-                case Stopped(number=answered_number) if answered_number == number:
+                case CancelDone(number=answered_number) if answered_number == number:
                     raise Cancelled("The request was cancelled.")
                 case Failure(number=answered_number) if answered_number == number:
                     raise _error_from(answer)

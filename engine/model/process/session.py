@@ -26,10 +26,10 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Request,
-    Stopped,
     Working,
 )
 
@@ -224,7 +224,7 @@ class Server:
             answer = handler(self._session, protocol.decode(kind, ask.request))
             self._send(Answer(number, protocol.encode(answer)))
         except Cancelled:
-            self._send(Stopped(number))
+            self._send(CancelDone(number))
         except WorkbenchError as error:
             self._send(Failure(number, error.code, error.message, error.hint))
         except Exception as error:

@@ -30,6 +30,12 @@ ALLOWED_KEY = "allowed_addresses"
 SECRET_KEY = "pseudonym_secret"
 """Setting: the secret of the pseudonyms in requests: with it the same e-mail address has the same one in all runs."""
 
+REPLIES = "replies.sqlite"
+"""Name of the reply cache in the cache folder."""
+
+MAX_PART_CHARACTERS = 160
+"""Longest part of the summary of an endpoint, such as its URL."""
+
 
 class Egress:
     """Guards what leaves this machine of one project."""
@@ -93,13 +99,6 @@ def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
             yield parse_address(value)
         elif name == "embedder" and str(value).startswith("http:"):
             yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))
-
-
-REPLIES = "replies.sqlite"
-"""Name of the reply cache in the cache folder."""
-
-MAX_PART_CHARACTERS = 160
-"""Longest part of the summary of an endpoint, such as its URL."""
 
 
 class Endpoints:
@@ -195,15 +194,15 @@ class Endpoints:
     # Checks before a run starts. They never refuse a model of this machine.
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
-        """Raises UsageError if an endpoint cannot write replies."""
+        """Raises UsageError if the model is behind an endpoint that cannot write replies to this prompt."""
         self._refuse(model, "replies", lambda can: no_replies(can, prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
-        """Raises UsageError if an endpoint cannot give something because its replies have no fields."""
+        """Raises UsageError if the model is behind an endpoint whose replies have no fields, which `what` needs."""
         self._refuse(model, what, no_fields)
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
-        """Raises UsageError if an endpoint cannot write chat replies with this sampling."""
+        """Raises UsageError if the model is behind an endpoint that cannot write chat replies with this sampling."""
         self._refuse(model, "replies to messages", lambda can: no_chat(can, sampling))
 
     def check_prices(self, model: LoadableModel) -> None:

@@ -1,4 +1,4 @@
-"""What the runs of one project are made with: prompts, the model of each kind of work, tuning before a first run.
+"""Finds for the runs of one project their prompts, their models, and the tuning before a first run.
 
 The model of a run is the one that it names, else the one that the project chose for its kind of work, else the built-in
 one. A prompt of a simulation is called after its folder and file, like `sharded/user`; all others are prompt files.
@@ -69,7 +69,7 @@ class ProjectPrompts:
         self._project = project
 
     def prompt(self, name: str) -> Prompt:
-        """Returns a prompt file as the project has it."""
+        """Returns the prompt of a prompt file as the project has it."""
         return parse_prompt(name, self.source(name))
 
     def source(self, name: str) -> str:
@@ -190,14 +190,14 @@ class ModelsInUse:
         name = request.model or base or self.for_work(None, request.work)
         options = LoadOptions(context=request.context)
         if self._endpoints.serves(name, request.adapter):
-            served = self._endpoints.entry(name).loadable(options)
-            served.spending = Spending(request.max_cost, request.fresh)
+            endpoint_model = self._endpoints.entry(name).loadable(options)
+            endpoint_model.spending = Spending(request.max_cost, request.fresh)
             if request.max_cost is not None:
-                self._endpoints.check_prices(served)
-            return served
+                self._endpoints.check_prices(endpoint_model)
+            return endpoint_model
         entry = self._catalog.entry(name)
-        shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
-        layers = FIRST_LAYERS if shortened else None
+        is_shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
+        layers = FIRST_LAYERS if is_shortened else None
         model = self._catalog.loadable(entry, adapter.path if adapter else None, layers)
         model.options = replace(model.options, context=request.context)
         model.spending = Spending(fresh=request.fresh)

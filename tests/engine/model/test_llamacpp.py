@@ -15,7 +15,7 @@ from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp.files import copy_first_layers
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.memory_plan import estimate
-from engine.model.prompt_files import frame, parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text, tokens_around
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
 TEXT = (
@@ -70,7 +70,7 @@ class TestTokens:
 
     def test_chat_frame(self, model: LlamaModel) -> None:
         """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
-        around = frame(parse_prompt("base", prompt_text("base")), model)
+        around = tokens_around(parse_prompt("base", prompt_text("base")), model)
         (opens,) = model.tokenize("<|im_start|>", special=True)
         assert around.head[0] == opens
         assert opens not in around.head[1:2]

@@ -13,7 +13,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.requests import Generate, WrittenReply
-from engine.model.prompt_files import Prompt, frame
+from engine.model.prompt_files import Prompt, tokens_around
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, says
 from tests.engine.model.tasks import uniform_tasks
@@ -27,7 +27,7 @@ LOGS = [(("Hello ", "there"), 0), (("Where is ", "it?"), 0), (("Bye", "."), 0)]
 def in_process(prompt: Prompt) -> list[str]:
     """The same toy's replies without HTTP."""
     model = ToyModel()
-    around = frame(prompt, model)
+    around = tokens_around(prompt, model)
     prompts = []
     for texts, kept in LOGS:
         tokens, _ = log_tokens(model, texts, kept, 2000)

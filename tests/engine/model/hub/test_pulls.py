@@ -16,7 +16,14 @@ from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import downloads, pulls
 from engine.model.hub.access import Hub
-from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.pulls import (
+    PullPlan,
+    PullProgress,
+    carry_out,
+    forget,
+    plan_pull,
+    unfinished_pulls,
+)
 from engine.model.hub.repositories import read_repository
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
@@ -116,14 +123,14 @@ class TestInterrupted:
         server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
-        (plan,) = unfinished(tmp_path)
+        (plan,) = unfinished_pulls(tmp_path)
         assert (plan.done, plan.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
         carry_out(Hub(server.url), plan, lambda _: None)
         assert plan.place.read_bytes() == content
         assert server.downloads[-1].headers["range"] == "bytes=1234-"
-        assert unfinished(tmp_path) == []
+        assert unfinished_pulls(tmp_path) == []
 
     def test_by_a_person(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """ctrl+c ends the pull between two pieces and keeps them; a resumed pull completes the file."""
@@ -137,7 +144,7 @@ class TestInterrupted:
         with pytest.raises(KeyboardInterrupt):
             carry_out(hub, plan, report)
         assert 0 < plan.done <= 2000
-        (found,) = unfinished(tmp_path)
+        (found,) = unfinished_pulls(tmp_path)
         assert found == plan
         carry_out(hub, found, lambda _: None)
         assert plan.place.read_bytes() == content
@@ -261,7 +268,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
-    (plan,) = unfinished(tmp_path)
+    (plan,) = unfinished_pulls(tmp_path)
     assert TOKEN not in plan.file.read_text()
     carry_out(Hub(server.url, TOKEN), plan, lambda _: None)
     assert TOKEN not in manifest_path(plan.place).read_text()

@@ -16,10 +16,10 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Hello,
-    Stopped,
     Working,
     decode,
     encode,
@@ -44,7 +44,7 @@ def answer(scenario: str, request: Ask | Cancel, first_life: bool) -> None:
     number = request.number
     if isinstance(request, Cancel):
         if scenario != "deaf":
-            send(Stopped(number))
+            send(CancelDone(number))
         return
     result = encode({} if request.kind == "Load" else [[1]])
     if scenario == "error":

@@ -23,7 +23,7 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Machine, Tokenize
-from engine.model.prompt_files import frame, parse_prompt, prompt_text
+from engine.model.prompt_files import parse_prompt, prompt_text, tokens_around
 from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.weights import SMALL
 from tests.engine.project.support import REPOSITORY
@@ -60,7 +60,7 @@ class TestTheSameAnswers:
     def test_replies(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Replies from the process equal those of a model in this process."""
         model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
-        around = frame(REMAINING, model)
+        around = tokens_around(REMAINING, model)
         prompt = replace(REMAINING, max_tokens=8)
         prompts = [
             [*around.head, *(t for text in item.texts for t in model.tokenize(text)), *around.tail]
