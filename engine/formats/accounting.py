@@ -165,8 +165,8 @@ def _kind(item: Any) -> str:
     """Returns the type that an item of an unknown kind names, else its first keys, in words."""
     if not isinstance(item, dict):
         return kind_of(item)
-    named = item.get("type")
-    return named if isinstance(named, str) else f"with {', '.join(list(item)[:3])}"
+    type_name = item.get("type")
+    return type_name if isinstance(type_name, str) else f"with {', '.join(list(item)[:3])}"
 
 
 def _count_divided(

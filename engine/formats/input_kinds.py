@@ -135,7 +135,7 @@ class _UniqueIds:
 
 
 class UnreadableFile(Input):
-    """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
+    """An input for a file in a folder or an archive that fits no format: one rejected record with the reason."""
 
     def __init__(self, content: Content, reason: str) -> None:
         super().__init__(content.label, content.size, Detection(UNKNOWN, reason))
@@ -239,9 +239,9 @@ class Batches:
 
     def note(self, record: dict[str, Any]) -> str:
         """Returns what the reason of a detection adds on the join of a file with this record; may be empty."""
-        self._read_requests()
+        requests = self._read_requests()
         if is_answer(record):
-            request = self._read_requests().get(record["custom_id"])
+            request = requests.get(record["custom_id"])
             if request is not None:
                 return f"; joined with the requests in {request.label} by `custom_id`"
             return "; the requests are missing, so that only answers are read: import both files at once"
@@ -252,28 +252,34 @@ class Batches:
 
         The requests stay in memory, since the answers come in another order.
         """
-        if self._requests is not None:
-            return self._requests
-        self._requests = {}
-        for file in self._files:
-            answered: set[str] = set()
-            has_text = False
-            for number, frame in enumerate(_readable_records(file)):
-                if number == 0 and (is_request(frame.value) or is_answer(frame.value)):
-                    self._batch_files.append(file.label)
-                if is_request(frame.value):
-                    self._requests.setdefault(
-                        frame.value["custom_id"], _StoredRequest(file.label, frame.raw)
-                    )
-                elif is_answer(frame.value):
-                    answered.add(frame.value["custom_id"])
-                    has_text = has_text or not _is_error(frame.value)
-                elif number == 0:
-                    break  # it is no file of a batch
-            if has_text:  # a file of errors is no log, so its requests are read alone
-                self._answered_ids |= answered
-        self._answered_ids &= self._requests.keys()
+        if self._requests is None:
+            self._requests = {}
+            for file in self._files:
+                self._read_file(file, self._requests)
+            self._answered_ids &= self._requests.keys()
         return self._requests
+
+    def _read_file(self, file: JoinCandidate, requests: dict[str, _StoredRequest]) -> None:
+        """Adds the requests of a file to those before, and notes the ids that the file answers.
+
+        It is read no further if its first record is no part of a batch. A file of errors alone is no log, so the ids
+        in it are not noted, and their requests are read without answers.
+        """
+        answered_ids: set[str] = set()
+        has_text = False
+        for number, frame in enumerate(_readable_records(file)):
+            record = frame.value
+            if is_request(record):
+                requests.setdefault(record["custom_id"], _StoredRequest(file.label, frame.raw))
+            elif is_answer(record):
+                answered_ids.add(record["custom_id"])
+                has_text = has_text or not _is_error(record)
+            elif number == 0:
+                return
+            if number == 0:
+                self._batch_files.append(file.label)
+        if has_text:
+            self._answered_ids |= answered_ids
 
     def join(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yields each answer with its request, each request without an answer, and all other records as they are.

@@ -265,7 +265,7 @@ class _Opener:
 
     @cached_property
     def _imported_files(self) -> list[str]:
-        """The files that are imported."""
+        """The paths of all files that are imported, those of folders included, each once."""
         files: list[str] = []
         for path in self._all_paths:
             files += logs_in(path)[0] if os.path.isdir(path) else [path]

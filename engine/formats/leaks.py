@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from engine.base.conversation import Conversation, Message, ToolCall, with_calls
+from engine.base.conversation import Conversation, Message, Role, ToolCall, with_calls
 from engine.formats.json_values import is_nested_too_deep, storable, without_keys
 from engine.formats.records import Leak
 
@@ -167,11 +167,11 @@ def guard(
     """
     leaks: list[Leak] = []
     messages = list(conversation.messages)
-    _cut_stop_tokens(messages, leaks)
-    _cut_score(messages, leaks)
-    _cut_finish(messages, leaks)
+    _hide_stop_tokens(messages, leaks)
+    _hide_score(messages, leaks)
+    _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
-    _cut_stated(messages, {**truth, **(conversation.truth or {})}, leaks)
+    _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
     is_changed = any(leak.message is not None for leak in leaks)
     if not fields:
         if not is_changed:
@@ -219,11 +219,11 @@ def states_outcome(name: str, value: Any = None) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _normalized_name(name: str) -> str:
-    """Returns a name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
+    """Returns a name of a field as the lists here have it; cached, as all records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
-def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+def _hide_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides the tokens with which simulated users end a conversation, and marks at the ends of messages.
 
     The marks go from all messages: one that is missing at the last alone would tell as much.
@@ -250,33 +250,38 @@ def _with_view(message: Message, view: str) -> Message:
     return replace(message, model_view=view, hidden=not view)
 
 
-def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
+def _index_near_end(messages: list[Message], *roles: Role) -> int | None:
+    """Returns the index of the last message of some roles if at most one message follows it; else None."""
+    near_end = range(len(messages) - 1, max(-1, len(messages) - 3), -1)
+    return next((index for index in near_end if messages[index].role in roles), None)
+
+
+def _hide_score(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides a score in the last message of a tool or user, if at most one message follows it."""
-    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
-        message = messages[index]
-        if message.role not in ("tool", "user"):
-            continue
-        body = message.seen
-        if submitted := _SUBMISSION.search(body):
-            leaks.append(Leak(index, "finish-marker", submitted.group()[:_MAX_LEAK]))
-            messages[index] = _with_view(message, _SUBMISSION.sub("", body))
-            return
-        lower = body.lower()
-        if not any(name in lower for name in _OUTCOME_WORDS):
-            return
-        if page := _SCORE_PAGE.search(body):
-            leaks.append(Leak(index, "score-observation", body[page.start() :][:_MAX_LEAK]))
-            messages[index] = _with_view(message, "")
-        elif line := _SCORE_LINE.search(body):
-            leaks.append(Leak(index, "score-observation", line.group().strip()))
-            messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
-        elif _only_outcomes(body):
-            leaks.append(Leak(index, "score-observation", body[:_MAX_LEAK]))
-            messages[index] = _with_view(message, "")
+    index = _index_near_end(messages, "tool", "user")
+    if index is None:
         return
+    message = messages[index]
+    body = message.seen
+    if submission := _SUBMISSION.search(body):
+        leaks.append(Leak(index, "finish-marker", submission.group()[:_MAX_LEAK]))
+        messages[index] = _with_view(message, _SUBMISSION.sub("", body))
+        return
+    lower = body.lower()
+    if not any(word in lower for word in _OUTCOME_WORDS):
+        return
+    if page := _SCORE_PAGE.search(body):
+        leaks.append(Leak(index, "score-observation", body[page.start() :][:_MAX_LEAK]))
+        messages[index] = _with_view(message, "")
+    elif line := _SCORE_LINE.search(body):
+        leaks.append(Leak(index, "score-observation", line.group().strip()))
+        messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
+    elif _has_only_outcomes(body):
+        leaks.append(Leak(index, "score-observation", body[:_MAX_LEAK]))
+        messages[index] = _with_view(message, "")
 
 
-def _only_outcomes(body: str) -> bool:
+def _has_only_outcomes(body: str) -> bool:
     """Returns whether a text is a JSON object of outcomes, at least two: one alone may be a tool's answer."""
     try:
         value = json.loads(body) if body.lstrip()[:1] == "{" else None
@@ -290,23 +295,24 @@ def _only_outcomes(body: str) -> bool:
     )
 
 
-def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]) -> None:
-    """Hides what the last two messages say of the outcome as the truth says it."""
+def _hide_stated_outcomes(
+    messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]
+) -> None:
+    """Hides what the last two messages that are not hidden say of the outcome, if the truth says the same."""
     outcomes = dict(_stated_outcomes(truth))
     if not outcomes:
         return
-    ends = {outcomes[name] for name in _END_NAMES if name in outcomes}
+    end_words = {outcomes[name] for name in _END_NAMES if name in outcomes}
     backwards = range(len(messages) - 1, -1, -1)
     last_shown = [*islice((index for index in backwards if not messages[index].hidden), 2)]
     for index in reversed(last_shown):
         body = messages[index].seen
-        said_word = body.strip().lower()
-        if said_word in ends:
+        if body.strip().lower() in end_words:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
             continue
-        spelled = body.lower().replace("-", "_").replace(" ", "_")
-        if not any(name in spelled for name in outcomes):  # the expression below is slow
+        plain_body = body.lower().replace("-", "_").replace(" ", "_")
+        if not any(name in plain_body for name in outcomes):  # the expression below is slow
             continue
         statements = [
             statement
@@ -343,20 +349,18 @@ def _value_as_word(value: Any) -> str:
         return word
 
 
-def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
+def _hide_finish(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides a finish marker in the last message of the assistant, if at most one message follows it."""
-    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
-        message = messages[index]
-        if message.role != "assistant":
-            continue
-        if message.tool_calls:
-            _cut_finish_calls(messages, index, leaks)
-        elif _FINISH_WORD.search(message.content):
-            _cut_finish_text(messages, index, leaks)
+    index = _index_near_end(messages, "assistant")
+    if index is None:
         return
+    if messages[index].tool_calls:
+        _hide_finish_calls(messages, index, leaks)
+    elif _FINISH_WORD.search(messages[index].content):
+        _hide_finish_text(messages, index, leaks)
 
 
-def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+def _hide_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
     markers: list[str] = []
@@ -375,16 +379,16 @@ def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> 
         messages[index] = _with_view(messages[index], body)
 
 
-def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     """Hides the calls of a message that finish, and the answer of the tool to them."""
     message = messages[index]
-    finishing = [call for call in message.tool_calls if _finishes(call)]
+    finishing = [call for call in message.tool_calls if _is_finishing(call)]
     if not finishing:
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    named = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named)]
+    named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
     view = "\n".join(part for part in parts if part)
     leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
@@ -393,7 +397,7 @@ def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) ->
         messages[index + 1] = _with_view(messages[index + 1], "")
 
 
-def _finishes(call: ToolCall) -> bool:
+def _is_finishing(call: ToolCall) -> bool:
     """Returns whether a call ends the episode."""
     return (
         _normalized_name(call.name) in FINISH_CALLS

@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a loaded model can hold.
+    """The limits of a loaded model.
 
     Attributes:
         context: Longest sequence, in tokens.
@@ -57,9 +57,10 @@ class Capacity:
         batch: Tokens of one decode.
         rows: Most rows of logits of one decode.
         sequences: Sequence ids are `range(sequences)`.
-        forkable: Sequences can be forked at any position; false for recurrent and hybrid models.
-        separate: Each sequence has `context` cells of its own, and a decode attends to those of its sequences alone. A
-            fork copies cells, a span is of one sequence, and sequences with consecutive numbers are decoded together.
+        forkable: Whether sequences can be forked at any position; false for recurrent and hybrid models.
+        separate: Whether each sequence has `context` cells of its own. A decode then attends to the cells of its
+            sequences alone, a fork copies cells, a span is of one sequence, and sequences with consecutive numbers are
+            decoded together.
     """
 
     context: int
@@ -162,7 +163,7 @@ class TokenModel(Tokenizer, Protocol):
 
     @property
     def capacity(self) -> Capacity:
-        """What the model can hold."""
+        """The limits of the model."""
 
     def decode(self, spans: Sequence[Span]) -> Logits:
         """Decodes spans as one batch.

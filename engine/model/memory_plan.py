@@ -80,7 +80,7 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int:
-        """All together."""
+        """The bytes of weights, cache and compute buffer together."""
         return self.weights + self.cache + self.compute
 
 

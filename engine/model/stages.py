@@ -1,4 +1,4 @@
-"""What all stages that ask a model share, and the stage that tunes one.
+"""The parts that all stages share which ask a model, and the stage that tunes one.
 
 `ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
 `TuningStage` finds the fastest faithful format of the weights on this machine.
@@ -395,11 +395,9 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
                     if not running:
                         break
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        if error := future.exception():
-                            failure = failure or error
-                        else:
-                            answered.append(future.result())
+                    errors = [error for future in finished if (error := future.exception())]
+                    failure = failure or next(iter(errors), None)
+                    answered += [future.result() for future in finished if not future.exception()]
                     if answered and self._work.has_answered:
                         done += len(answered)
                         entries = [entry for item in answered for entry in item]

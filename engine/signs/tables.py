@@ -165,12 +165,12 @@ def compare(conn: sqlite3.Connection) -> None:
 
 def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
     """Returns the number of conversations that were read, of those with any sign, and of those with each sign."""
-    (read,) = conn.execute("SELECT count(*) FROM trouble").fetchone()
+    (read_count,) = conn.execute("SELECT count(*) FROM trouble").fetchone()
     (with_signs,) = conn.execute(
         f"SELECT count(DISTINCT conversation_id) FROM ({_SIGNS})"
     ).fetchone()
     rows = conn.execute("SELECT sign, count(*) FROM sign WHERE score > 0 GROUP BY sign")
-    return read, with_signs, Counter({Sign(sign): count for sign, count in rows})
+    return read_count, with_signs, Counter({Sign(sign): count for sign, count in rows})
 
 
 def ids_by_sign(conn: sqlite3.Connection) -> dict[str, set[int]]:
@@ -184,8 +184,10 @@ def ids_by_sign(conn: sqlite3.Connection) -> dict[str, set[int]]:
 
 def in_trouble(conn: sqlite3.Connection, among: IdSet) -> tuple[int, int]:
     """Returns of how many conversations of a set the signs were read, and how many of these have any."""
-    read = select_among(conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL")
-    return len(read), len(select_among(conn, among, _SIGNS))
+    ids_read = select_among(
+        conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL"
+    )
+    return len(ids_read), len(select_among(conn, among, _SIGNS))
 
 
 def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

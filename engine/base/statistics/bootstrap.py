@@ -297,12 +297,12 @@ class Resampling:
         Raises:
             ValueError: A class is missing.
         """
-        used = np.ones(len(self._group), bool) if among is None else among
-        value, label = np.asarray(values, float)[used], np.asarray(wrong, bool)[used]
+        mask = np.ones(len(self._group), bool) if among is None else among
+        value, label = np.asarray(values, float)[mask], np.asarray(wrong, bool)[mask]
         if not label.any() or label.all():
             raise ValueError("Both kinds are needed.")
         order = np.argsort(value, kind="stable")
-        value, label, group = value[order], label[order], self._group[used][order]
+        value, label, group = value[order], label[order], self._group[mask][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:

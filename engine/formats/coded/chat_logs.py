@@ -134,8 +134,8 @@ def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict
     choices = body.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         message = choices[0].get("message")
-        about = without_keys(choices[0], "message", "index", "logprobs")
-        rest = about if body is record else {**without_keys(body, "choices"), **about}
+        facts = without_keys(choices[0], "message", "index", "logprobs")
+        rest = facts if body is record else {**without_keys(body, "choices"), **facts}
     elif body is not record and looks_like_message(body):
         message = {"role": body["role"], "content": body.get("content")}
         rest = without_keys(body, "role", "content")
@@ -217,16 +217,16 @@ def _read_sharegpt(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     name, turns = _sharegpt_turns(record)
     message_list = read_messages(turns if turns is not None else [], record=record)
     system = record.get("system")
-    used = [*_SHAREGPT_IDS, name]
+    used_keys = [*_SHAREGPT_IDS, name]
     if isinstance(system, str):
-        used.append("system")
+        used_keys.append("system")
         if system:
             message_list = message_list._replace(
                 messages=(Message("system", system), *message_list.messages)
             )
     external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
-    return _draft(conversation, message_list, without_keys(record, *used))
+    return _draft(conversation, message_list, without_keys(record, *used_keys))
 
 
 def _recognize_message_list(record: Any) -> str | None:

@@ -1,8 +1,9 @@
-"""Logs in which each line is one message, or one event of the stream of an answer.
+"""Reads logs in which each line is one message, or one event of the stream of an answer.
 
-Messages are the lines of a file, of a session that they name, or those that follow each other. Their reader is for the
-logs of programs that no other format knows. Lines without a message, such as the beginning of a session or a change of
-the model, are kept as events. Streams are those of models, as a proxy saves them: lines, or server-sent events.
+The reader of messages is for the logs of programs that no other format knows. Its lines are one conversation if they
+name the same session, or follow each other. Lines without a message, such as the beginning of a session or a change of
+the model, are kept as *events*. A *stream* is the answer of a model in pieces, as a proxy saves it: a line for each, or
+server-sent events.
 """
 
 from __future__ import annotations

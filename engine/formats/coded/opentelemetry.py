@@ -338,16 +338,18 @@ def _collected_body(event: dict[str, Any]) -> dict[str, Any]:
     return body if has_messages else {}
 
 
-def _messages_in_body(body: Any, read: Callable[[Any], list[ChatMessage]]) -> list[dict[str, Any]]:
+def _messages_in_body(
+    body: Any, reader: Callable[[Any], list[ChatMessage]]
+) -> list[dict[str, Any]]:
     """Returns the messages in the input or the output of a body.
 
     Args:
-        read: Reads the messages in the input or the output of a framework, which may stand in place of a text.
+        reader: Reads the messages in the input or the output of a framework, which may stand in place of a text.
     """
     messages: list[dict[str, Any]] = []
     for message in objects_in(object_in(body).get("messages")):
         content = json_within(message.get("content"))
-        if isinstance(content, dict) and (framework_messages := read(content)):
+        if isinstance(content, dict) and (framework_messages := reader(content)):
             messages += framework_messages
             continue
         if isinstance(content, dict):
@@ -369,8 +371,8 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
-        about = {key: resource[key] for key in resource if key == "resource"}
-        others += [about] if about else []
+        resource_fields = {key: resource[key] for key in resource if key == "resource"}
+        others += [resource_fields] if resource_fields else []
     if outer is not None:
         return spans, others
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
@@ -425,8 +427,8 @@ def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, An
 def _event_name(log: dict[str, Any]) -> str:
     """Returns the name of the event that a log record is; "" if it is none."""
     attributes = _object_of_pairs(log.get("attributes"))
-    named = first_filled(log, "event.name", "eventName", "event_name")
-    return as_text(named or attributes.get("event.name") or log.get("name"))
+    name = first_filled(log, "event.name", "eventName", "event_name")
+    return as_text(name or attributes.get("event.name") or log.get("name"))
 
 
 def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:

@@ -164,7 +164,7 @@ class _SpanRecord(NamedTuple):
 
 
 def arrange_spans(
-    read: SpanReader, find_spans: SpanFinder, frames: Iterable[Frame]
+    read_span: SpanReader, find_spans: SpanFinder, frames: Iterable[Frame]
 ) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
 
@@ -180,7 +180,7 @@ def arrange_spans(
         span_records = [
             _SpanRecord(record, span, frame)
             for record in spans
-            if (span := read(record)) is not None
+            if (span := read_span(record)) is not None
         ]
         if not span_records:
             yield frame._replace(reason="it holds no span of a trace")
@@ -242,7 +242,7 @@ def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) ->
     return Frame(frames[0].number, raw, value, name=key)
 
 
-def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
+def draft_of_spans(read_span: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
     """Returns the conversation of a group of spans.
 
     Raises:
@@ -251,7 +251,7 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
     records = record.get(SPANS_KEY) if isinstance(record, dict) else None
     if not isinstance(records, list):
         raise BadRecord("there are no spans")
-    spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
+    spans = [span for record_of_span in records if (span := read_span(record_of_span)) is not None]
     statements = record.get(STATEMENTS_KEY) or []
     histories = _call_histories(spans)
     chat_messages: list[ChatMessage] = []
@@ -500,11 +500,11 @@ def _begins_with(keys: list[_MessageKey], longer: list[_MessageKey]) -> bool:
 def _comparison_key(message: ChatMessage) -> _MessageKey:
     """Returns a message as it is compared: role, and text and calls in one form."""
     try:
-        (read, *_) = messages_of({**message}, 1)
+        (first, *_) = messages_of({**message}, 1)
     except BadRecord:
         return str(message.get("role")), json_text(message)
-    calls = ",".join(call.name for call in read.tool_calls)
-    return read.role, f"{read.content.strip()}\n{calls}"
+    calls = ",".join(call.name for call in first.tool_calls)
+    return first.role, f"{first.content.strip()}\n{calls}"
 
 
 def _ancestors(key: str, parents: dict[str, str]) -> set[str]:

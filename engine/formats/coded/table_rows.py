@@ -1,6 +1,8 @@
-"""Tables of conversations: a row is a message, a question with its answer, or a whole conversation.
+"""Reads tables of conversations: a row is a message, a question with its answer, or a whole conversation.
 
-Columns are found by their usual names, whatever their case and the signs between their words.
+A *row* is an object, a *column* one of its keys. Columns are recognized by their usual names, whatever the case and the
+signs between their words. An *exchange* is a question with its answer, a *transcript* a conversation as text or as a
+list of turns.
 """
 
 from __future__ import annotations
@@ -511,9 +513,9 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
     unread: list[Any] = []
     other_copies: set[str] = set()
     if place.pair is not None or place.exchanges:
-        messages, used = _read_exchanges(record, place)
+        messages, keys = _read_exchanges(record, place)
     else:
-        used = {place.messages or place.transcript}
+        keys = {place.messages or place.transcript}
         if place.messages:
             message_list = read_messages(record[place.messages], record=record)
             messages, fields = list(message_list.messages), message_list.fields
@@ -521,11 +523,10 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
         else:
             messages, unread = _read_turns(record[place.transcript])
             fields = {UNREAD: unread} if unread else {}
-        other_copies = {key for key in record if key not in used and _turn_count(key, record[key])}
+        other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
     id_key = named_column(record, ("id", *IDS), (str, int))
     external_id = str(record[id_key]) if id_key else fallback_id
-    used |= {id_key} | other_copies
-    rest = without_keys(record, *used)
+    rest = without_keys(record, id_key, *keys, *other_copies)
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
     left_out = frozenset((id(record), key) for key in other_copies)
     return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
@@ -534,20 +535,20 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
 def _read_exchanges(
     record: dict[str, Any], place: _ConversationPlace
 ) -> tuple[list[Message], set[str]]:
-    """Returns the messages of questions with their answers, after the system prompt, and the columns that have them."""
+    """Returns the messages of the exchanges of a record, after its system prompt, and the columns that have them."""
     messages: list[Message] = []
-    used: set[str] = set()
+    keys: set[str] = set()
     if system := named_column(record, _SYSTEM_PROMPT_COLUMNS, str):
-        used.add(system)
+        keys.add(system)
         messages.append(Message("system", record[system]))
     if place.exchanges:
-        used.add(place.exchanges)
+        keys.add(place.exchanges)
         for exchange in record[place.exchanges]:
             messages += _messages_of_exchange(exchange, len(messages) + 1)
     if place.pair is not None:
-        used |= {place.pair.text, place.pair.answer or ""}
+        keys |= {place.pair.text, place.pair.answer or ""}
         messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
-    return messages, used
+    return messages, keys
 
 
 def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:

@@ -413,8 +413,8 @@ def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRe
     notes: list[dict[str, Any]] = []
     for item in trace:
         if isinstance(item, dict) and item.get("role") == _NOTE_ROLE:
-            about = without_keys(item, "role", "content")
-            notes.append({"after": len(spoken), "note": item.get("content"), **about})
+            note_fields = without_keys(item, "role", "content")
+            notes.append({"after": len(spoken), "note": item.get("content"), **note_fields})
         else:
             spoken.append(item)
     meta = {name: record[name] for name in _SHARDED_META if name in record}

@@ -291,7 +291,7 @@ def _reader(
     name: str,
     title: str,
     sample: str,
-    read: SpanReader,
+    read_span: SpanReader,
     find_spans: SpanFinder = _only_span,
     conditions: int = 4,
 ) -> Reader:
@@ -302,16 +302,16 @@ def _reader(
         if not isinstance(record, dict):
             return None
         spans, _ = find_spans(record)
-        if any(read(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
+        if any(read_span(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
             return f"the records are {title}"
         return None
 
     return Reader(
         name,
         recognize,
-        lambda record, fallback_id, _outer: draft_of_spans(read, record, fallback_id),
+        lambda record, fallback_id, _outer: draft_of_spans(read_span, record, fallback_id),
         arrange=lambda frames: arrange_spans(
-            read, find_spans, opentelemetry.with_logs_together(frames)
+            read_span, find_spans, opentelemetry.with_logs_together(frames)
         ),
         conditions=conditions,
         title=title,

@@ -229,8 +229,8 @@ def text_weight(field: Field) -> float:
     pairs = list(pairwise(values))
     if sum(len(b) > len(a) > 40 and b.startswith(a[:200]) for a, b in pairs) > 0.5 * len(pairs) > 0:
         different *= 0.1  # what was said so far, again and again
-    named = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
-    return field.characters * different * (0.01 + field.words) * named * field.present
+    name_factor = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
+    return field.characters * different * (0.01 + field.words) * name_factor * field.present
 
 
 def role_field(fields: Sequence[Field]) -> Field | None:
@@ -242,15 +242,15 @@ def role_field(fields: Sequence[Field]) -> Field | None:
 def role_weight(field: Field) -> float:
     """Returns how much a field looks like the role of messages; more than 0.5 is likely."""
     different = set(field.values)
-    named = _ROLE_NAMES.search(field.path) is not None
+    is_named = _ROLE_NAMES.search(field.path) is not None
     known_share = sum(role_meant(word) is not None for word in different) / len(different)
     if len(different) > _MAX_ROLES or field.present < _MIN_SHARE_PRESENT or "[]" in field.path:
         return 0.0
     if all(map(_NUMBER.match, different)) and not (
-        named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
+        is_named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
     ):
         return 0.0
-    if len(different) == 1 and not (named and known_share):
+    if len(different) == 1 and not (is_named and known_share):
         return 0.0
     if len(different) == len(field.values) > 2 and known_share < 1:  # an id
         return 0.0
@@ -259,7 +259,7 @@ def role_weight(field: Field) -> float:
     changes = sum(a != b for a, b in pairwise(field.values))
     short = 1 - sum(map(len, different)) / len(different) / _MAX_ROLE_CHARACTERS
     certain = _RECEIVER_FACTOR if _RECEIVER_NAMES.search(field.path) else 1.0
-    weight = 0.05 + known_share + named + changes / len(field.values)
+    weight = 0.05 + known_share + is_named + changes / len(field.values)
     return weight * field.present * short * certain
 
 
@@ -268,9 +268,9 @@ def speaker_field(fields: Sequence[Field]) -> Field | None:
     for field in fields:
         different = len(set(field.values))
         speaks_again = _MAX_ROLES < different < 0.6 * len(field.values)
-        named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
+        is_named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
         short = max(map(len, field.values)) <= 2 * _MAX_ROLE_CHARACTERS
-        if speaks_again and named and short and field.present >= _MIN_SHARE_PRESENT:
+        if speaks_again and is_named and short and field.present >= _MIN_SHARE_PRESENT:
             return field
     return None
 
@@ -328,9 +328,9 @@ def time_field(fields: Sequence[Field]) -> Field | None:
 def order_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field that most likely is the number of a message within its conversation; None if there is none."""
     for field in sorted(fields, key=lambda field: (field.path.count("."), len(field.path))):
-        named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
+        is_named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
         counts = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
-        if named and counts and field.present == 1:
+        if is_named and counts and field.present == 1:
             return field
     return None
 
@@ -345,9 +345,9 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
         different = len(set(values))
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
             return 0.0
-        named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
+        name_weight = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
         is_id = 1.0 if ID_NAMES.search(field.path) else 0.0
-        if _OTHER_ID_NAMES.search(field.path) and not named:
+        if _OTHER_ID_NAMES.search(field.path) and not name_weight:
             return 0.0
         several = 0.0
         if len(role.values) == len(values):
@@ -357,7 +357,7 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
             several = sum(len(words) > 1 for words in speakers.values()) / different
         if not several and role_weight(field) > _LIKELY_ROLE_WEIGHT:
             return 0.0  # it says to whom the speaker speaks
-        return named + is_id + several * (1.0 if different > 1 else 0.0)
+        return name_weight + is_id + several * (1.0 if different > 1 else 0.0)
 
     best = max(fields, key=weight, default=None)
     return best if best is not None and weight(best) > 0.9 else None

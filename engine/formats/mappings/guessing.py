@@ -1,7 +1,8 @@
 """Guesses where records of an unknown format have their messages, roles, texts, ids, times and tool calls.
 
 A list of objects holds messages if one field of them has few different short values and another has long texts; rows
-are messages if, besides, a field of theirs repeats. What is found is the content of a mapping file.
+are messages if, besides, a field of theirs repeats. A *guess* is the content of a mapping file, with *questions* about
+what is not sure. `fields` says of each field what it most likely is; it is called `likely` here.
 """
 
 from __future__ import annotations

@@ -183,9 +183,9 @@ class _Reading:
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
-        named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
-        named_trails = [trail for path in named for trail in path.outside(outer, self._record)]
-        rest = without(without_keys(outer, OTHER_BRANCHES), named_trails)
+        paths = (*self._mapping.truth.values(), *self._mapping.metadata.values())
+        trails = [trail for path in paths for trail in path.outside(outer, self._record)]
+        rest = without(without_keys(outer, OTHER_BRANCHES), trails)
         is_small = rest is not None and len(json_text(rest)) <= _MAX_SHARED_CHARACTERS
         return {_SHARED_FIELD: rest} if rest and is_small else {}
 
@@ -201,12 +201,12 @@ class _Reading:
 
     def _values_by_name(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
         """Returns the values that paths find, by their names; several of one path as a list."""
-        named: dict[str, Any] = {}
+        values_by_name: dict[str, Any] = {}
         for name, path in paths:
             values = [match.value for match in self._find(path)]
             if values:
-                named[name] = values[0] if len(values) == 1 else values
-        return named
+                values_by_name[name] = values[0] if len(values) == 1 else values
+        return values_by_name
 
     def _leave_out(self, trail: Trail | None, value: Any) -> None:
         """Leaves a value in the original record only; within JSON in a text it becomes metadata, since the text is no

@@ -393,8 +393,8 @@ def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
             continue
         position = str(event.get("index", event.get("contentBlockIndex")))
         block = blocks.setdefault(position, {"type": "text"})
-        used = object_or_empty(begun.get("toolUse"))
-        block |= {**begun, "type": "tool_use", **used} if used else begun
+        tool_call = object_or_empty(begun.get("toolUse"))
+        block |= {**begun, "type": "tool_use", **tool_call} if tool_call else begun
         tool_use, thought = (object_or_empty(delta.get(key)) for key in _BEDROCK_DELTA_KEYS)
         delta = {**delta, **tool_use, **thought}
         for key in ("text", "thinking"):

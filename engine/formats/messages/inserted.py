@@ -115,9 +115,9 @@ def with_details_as_parts(message: ChatMessage) -> ChatMessage:
             thought = _THOUGHT_DECORATION.sub("", html.unescape(block["inner"])).strip()
             parts.append({"type": "reasoning", "text": thought})
         else:
-            about = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
-            call = {"type": "tool-call", "name": about.get("name"), "id": about.get("id")}
-            parts.append({**call, "input": about.get("arguments"), "output": about.get("result")})
+            facts = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
+            call = {"type": "tool-call", "name": facts.get("name"), "id": facts.get("id")}
+            parts.append({**call, "input": facts.get("arguments"), "output": facts.get("result")})
     parts += [text[end:]] if text[end:].strip() else []
     return {**message, "content": parts}
 

@@ -89,8 +89,8 @@ def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None
     if all(item.__class__ is not dict or _LINK_KEYS.isdisjoint(item) for item in items):
         return set()  # the usual case, told quickly
     parents = _parent_ids(items)
-    named = list(filter(None, parents))
-    if len(set(named)) == len(named):
+    known_parents = list(filter(None, parents))
+    if len(set(known_parents)) == len(known_parents):
         return set()  # no two follow the same one
     position_by_id = {id_of(item): position for position, item in enumerate(items)}
     on_branch: set[int] = set()
@@ -173,8 +173,8 @@ class ReadMessages(NamedTuple):
     @property
     def fields(self) -> dict[str, Any]:
         """The metadata that the conversation has of the items that are in no message."""
-        named = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
-        return {name: items for name, items in named.items() if items}
+        items_by_name = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
+        return {name: items for name, items in items_by_name.items() if items}
 
 
 def read_messages(

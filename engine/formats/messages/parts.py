@@ -100,6 +100,8 @@ _THOUGHT_KEYS = (
 """Keys of what a model thought, the surest first."""
 _FAILURES = {"is_error": True, "isError": True, "status": "error", "state": "output-error"}
 """Keys under which a part says that a tool failed, and the value that says so."""
+_TYPES_OF_ANSWER_VALUE = ("text", "json", "error-text", "error-json")
+"""Types of objects that have the answer of a tool under `value`."""
 _DENIED = "output-denied"
 """State of a call in the Vercel AI SDK that a person did not allow."""
 _STATES_WITH_ANSWER = ("output-available", "result", _DENIED)
@@ -286,8 +288,8 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
             "unknown",
         )
     if kind == "tool_call":
-        named = "name" in part or "name" in object_or_empty(part.get("tool_call"))
-        return "call" if named or calls_in_text(_text_of_part(part) or "") else "unknown"
+        has_name = "name" in part or "name" in object_or_empty(part.get("tool_call"))
+        return "call" if has_name or calls_in_text(_text_of_part(part) or "") else "unknown"
     if kind in _ANSWER_TYPES or kind.endswith("tool_result"):
         return "answer"
     if kind in _CALL_TYPES or kind == "tool-invocation":
@@ -305,12 +307,7 @@ def answer_text(answer: Any) -> str:
     """Returns the answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
     if isinstance(answer, list):
         return "\n".join(map(_answer_part, answer))
-    if isinstance(answer, dict) and answer.get("type") in (
-        "text",
-        "json",
-        "error-text",
-        "error-json",
-    ):
+    if isinstance(answer, dict) and answer.get("type") in _TYPES_OF_ANSWER_VALUE:
         return _as_text(answer.get("value", answer))
     if isinstance(answer, dict) and len(answer) == 1:
         ((key, only),) = answer.items()

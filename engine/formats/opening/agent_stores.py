@@ -153,8 +153,8 @@ class _LlmLog:
         """Yields the conversations of the older tables; None for one that is larger than a record may be."""
         if "responses" not in self._tables:
             return
-        named = "conversation_id" in self._columns_of("responses")
-        name = "coalesce(nullif(conversation_id, ''), id)" if named else "id"
+        has_conversation_ids = "conversation_id" in self._columns_of("responses")
+        name = "coalesce(nullif(conversation_id, ''), id)" if has_conversation_ids else "id"
         query = f"select id, {name} from responses order by datetime_utc, id"
         groups: dict[Any, list[Any]] = {}
         for response_id, conversation_id in self._database.rows(query):

@@ -111,12 +111,16 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file on disk: the person's, or one unpacked from it, which is deleted when nothing holds `held` any more.
+    """A file on disk: the one that the person gave, or one that was unpacked from it.
 
     Attributes:
+        path: Where it is.
+        label: What a person reads as its place, as in `Content`.
+        name: As in `Content`.
         size: Number of bytes of the person's file that it stands for.
         depth: In how many archives it lies.
         expansion: Counts what the person's file unpacks to.
+        held: The object of an unpacked file; the file is deleted when nothing refers to it any more.
     """
 
     path: str

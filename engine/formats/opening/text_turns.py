@@ -74,8 +74,8 @@ class _Template(NamedTuple):
             if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
                 messages[-1]["content"] += "\n" + content
             else:
-                about = {"about": word} if (word := head.groupdict().get("about")) else {}
-                messages.append({"speaker": speaker, "content": content, **about})
+                head_facts = {"about": word} if (word := head.groupdict().get("about")) else {}
+                messages.append({"speaker": speaker, "content": content, **head_facts})
             last_word = head["speaker"]
         before = _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()).strip()
         return {"messages": messages, **({"preamble": before} if before else {})}

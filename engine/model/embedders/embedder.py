@@ -48,10 +48,7 @@ EMBEDDED_IN_PARALLEL = 32
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts.
-
-    An embedder that is fitted learns from the texts of the project before it makes vectors.
-    """
+    """Makes vectors of texts; one that is fitted learns from the texts of the project first."""
 
     @property
     def kind(self) -> str:

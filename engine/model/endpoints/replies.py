@@ -360,21 +360,36 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
         start, end = end, end + len(text)
         if end <= place.start:
             continue
-        p_value = p_others = 0.0
-        for token in step.top:
-            reply = written[:start] + token.text
-            if len(reply) > place.start and reply.startswith(written[: place.start]):
-                values = _possible_values(reply[place.start :], words)
-                if place.value in values:
-                    p_value += math.exp(token.log_p)
-                elif values:
-                    p_others += math.exp(token.log_p)
-        if not p_value:
+        share = _share_of_value(step, written[:start], written[: place.start], place.value, words)
+        if not share:
             return None
-        probability *= p_value / (p_value + p_others)
+        probability *= share
         if len(_possible_values(written[place.start : end], words)) <= 1:
             break
     return probability
+
+
+def _share_of_value(
+    step: Step, before: bytes, before_value: bytes, value: str, words: Mapping[str, Sequence[str]]
+) -> float:
+    """Returns the share that a value has of the probability of the listed tokens that begin some value; 0 without any.
+
+    Args:
+        step: A position of the reply, within the value.
+        before: The reply before this position.
+        before_value: The reply before the value.
+        words: From `value_words`.
+    """
+    p_value = p_others = 0.0
+    for token in step.top:
+        reply = before + token.text
+        if len(reply) > len(before_value) and reply.startswith(before_value):
+            values = _possible_values(reply[len(before_value) :], words)
+            if value in values:
+                p_value += math.exp(token.log_p)
+            elif values:
+                p_others += math.exp(token.log_p)
+    return p_value / (p_value + p_others) if p_value else 0.0
 
 
 def _possible_values(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:

@@ -301,7 +301,7 @@ class LlamaModel:
 
     @property
     def capacity(self) -> Capacity:
-        """What this context can hold."""
+        """The limits of this context."""
         recurrent = llama_cpp.llama_model_is_recurrent(self._model)
         hybrid = llama_cpp.llama_model_is_hybrid(self._model)
         shared = Capacity(

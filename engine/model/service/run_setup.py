@@ -1,4 +1,4 @@
-"""What the runs of one project are made with: prompts, the model of each kind of work, tuning before a first run.
+"""Finds for the runs of one project their prompts, their models, and the tuning before a first run.
 
 The model of a run is the one that it names, else the one that the project chose for its kind of work, else the built-in
 one. A prompt of a simulation is called after its folder and file, like `sharded/user`; all others are prompt files.

@@ -1,4 +1,4 @@
-"""What can be done with models: list, choose, tune, add and remove them.
+"""Lists, chooses, tunes, adds and removes models, for commands and screens.
 
 Facts about the models and adapters on disk are told without loading them. A file is loaded once before it is added, so
 that a broken one is refused at once.

@@ -24,8 +24,8 @@ from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
 from screens.overview.facts import (
     AnswerLine,
-    LaterFigures,
     Overview,
+    SlowFigures,
     answer_content,
     answer_lines,
     figures_of,
@@ -90,7 +90,7 @@ class TestFigures:
         """Quarantined records, duplicates and hidden endings are counted in words."""
         some = found(project())
         some = replace(some, counts=replace(some.counts, quarantined=14, duplicates=212, leaks=3))
-        [here, *_] = answer_lines(some, None, None, LaterFigures())
+        [here, *_] = answer_lines(some, None, None, SlowFigures())
         assert here.clauses == [
             "36 conversations",
             "14 records not read (Q says why)",
