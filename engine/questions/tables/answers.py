@@ -227,7 +227,7 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> AnswerRow | None:
     return AnswerRow(
         answers[0].id,
         conversation_id,
-        None if verdict is None else Verdict(verdict.value),
+        None if verdict is None or verdict.value is None else Verdict(verdict.value),
         "" if note is None else note.value or "",
         answers[0].given_at,
         tuple((name, answer.value or "") for name, answer in in_force.items()),
@@ -252,7 +252,7 @@ def _earlier(
     verdict, note = earlier.pop(SUCCEEDED, None), earlier.pop(NOTE, None)
     return EarlierAnswers(
         messages=next(count for answer_id, count in states if newest <= answer_id),
-        verdict=None if verdict is None else Verdict(verdict.value),
+        verdict=None if verdict is None or verdict.value is None else Verdict(verdict.value),
         note=note is not None,
         answers=tuple((name, answer.value or "") for name, answer in earlier.items()),
     )
