@@ -81,10 +81,10 @@ run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 doctor m/demo.wb
 answers m/demo.wb succeeded --from truth.complete --annotator Ada
-answers m/demo.wb rude --from truth.complete
+answers m/demo.wb frustrated --from truth.complete
 questions m/demo.wb --agreement succeeded
 ask m/demo.wb succeeded --by examples
-ask m/demo.wb rude --by examples
+ask m/demo.wb frustrated --by examples
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb

@@ -329,18 +329,19 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         {
             "left": pairs_left,
             "agreement": _agreement_json(agreements),
-            "proposals": [
-                {
-                    **asdict(pair),
-                    "evidence": pair.evidence.as_json(),
-                    "decided": None
-                    if pair.reviewed_decision is None
-                    else pair.reviewed_decision.id,
-                }
-                for pair in pairs
-            ],
+            "proposals": list(map(_proposal_json, pairs)),
         },
     )
+
+
+def _proposal_json(pair: Proposal) -> dict[str, Any]:
+    """Returns a proposal as an object; `decided` is the id of the decision of a model that is to be reviewed."""
+    fields = asdict(pair)
+    decision = fields.pop("reviewed_decision")
+    return fields | {
+        "evidence": pair.evidence.as_json(),
+        "decided": None if decision is None else decision["id"],
+    }
 
 
 @takes(
