@@ -71,9 +71,11 @@ def speed(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f} t/s"
 
 
-def model_content(facts: Sequence[Fact]) -> Content:
-    """Returns the facts about a model as a table."""
-    return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
+def model_content(facts: Sequence[Fact], cells: int) -> Content:
+    """Returns the facts about a model as a table of so many cells."""
+    return facts_table(
+        [(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts], cells
+    )
 
 
 def format_works(works: Sequence[Work]) -> str:
@@ -214,6 +216,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         """What is under the cursor."""
         return self.table.here
 
+    def on_resize(self) -> None:
+        """Wraps the facts in the width there is."""
+        self.call_after_refresh(self._show_here)
+
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows what is under the cursor."""
         self.query_one("#about", VerticalScroll).scroll_home(animate=False)
@@ -231,14 +237,14 @@ class ModelsScreen(WorkbenchScreen[None]):
         if item is None:
             facts_pane.update("")
         elif known_name == item.name:
-            facts_pane.update(model_content(known_facts))
+            facts_pane.update(model_content(known_facts, facts_pane.size.width))
         else:
             name = item.name
 
             def show(facts: list[Fact]) -> None:
                 self._facts = (name, facts)
                 if self.here is not None and self.here.name == name:
-                    facts_pane.update(model_content(facts))
+                    self._show_here()
 
             self.in_background(
                 lambda: self.models.facts(name), show, group="facts", failed=self._show_problem

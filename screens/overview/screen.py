@@ -116,7 +116,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._readings_for: dict[str, int] | None = None  # number of verdicts when these were read
         self._goals: Sequence[GoalGroup] | None = None
         self._decided = False  # whether the person decided on goals since they were read
-        self._proposals: int | None = None  # merge proposals that wait for a decision
+        self._merges: ReviewProgress | None = None
         self._later = LaterFigures()
         self._later_read = False  # whether these were read
         self._answers: list[AnswerLine] = []
@@ -215,6 +215,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Lists the conversations to read first in a card, if there are any."""
         self._readings = readings
         self.set_class(bool(readings), "-readings")
+        self.query_one(Preview).set_class(bool(readings), "-followed")
         self.call_after_refresh(self._show_readings)  # once the card has its width
 
     def _show_readings(self) -> None:
@@ -279,8 +280,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
 
     def _take_progress(self, progress: ReviewProgress) -> None:
-        """Shows how many merge proposals wait for a decision."""
-        self._proposals = progress.likely
+        """Shows how many pairs of goals wait for a decision."""
+        self._merges = progress
         self._show_steps()
 
     def _show_cards(self) -> None:
@@ -382,7 +383,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             proposal=None if self._report is None else self._report.proposal,
             better=_better(overview),
             goals=None if self._goals is None else len(self._goals),
-            proposals=self._proposals,
+            merges=self._merges,
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -138,7 +138,7 @@ class ReaderScreen(WorkbenchScreen[int]):
     def _show_facts(self, facts: Facts) -> None:
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        summary = [_summary(facts)]
+        summary = [_summary(facts, self.size.width - 2)]
         if facts.goal is not None:
             goal = one_line(facts.goal, 60)
             summary.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
@@ -295,22 +295,22 @@ class OriginalDialog(ReadingDialog):
         )
 
 
-def _summary(facts: Facts) -> Content:
-    """Returns the state, figure, name and source on one line; the goals follow on the next."""
+def _summary(facts: Facts, cells: int) -> Content:
+    """Returns the state, figure and name on one line, and what fits into so many cells of turns and source; the goals
+    follow on the next."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
     number = f" {number_format.bar(p)} {facts.shown(p)}" if p is not None else ""
     reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
-    return Content.assemble(
+    known = Content.assemble(
         (f"{look.glyph} {look.word}{number}", look.tone_variable),
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
-        (
-            f" · {end_of_path(row.source, 30)} · {number_format.counted(row.turns, 'turn')}",
-            "$tone-muted",
-        ),
     )
+    more = [number_format.counted(row.turns, "turn"), end_of_path(row.source, 30)]
+    room = max(1, cells - known.cell_length - len(" · "))
+    return Content.assemble(known, (f" · {fitting(more, room)}", "$tone-muted"))
 
 
 def message_text(message: MessageRow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -28,6 +29,8 @@ TYPING_REST_SECONDS = 0.2
 """Seconds without a key before the typed filter is applied."""
 PROMPT = "▽ "
 """Stands before the filter."""
+TEXT_WIDTH = 18
+"""Least cells of a completion, before what it is."""
 LINE_PADDING = 1
 """Cells before the prompt, as the style of the line says."""
 
@@ -247,7 +250,7 @@ class FilterLine(Keyed, Vertical):
         offered.clear_options()
         counted = any(completion.count is not None for completion in self._completions)
         offered.add_options(
-            Option(_completion_content(completion, counted=counted))
+            Option(_completion_content(completion, self.size.width, counted=counted))
             for completion in self._completions
         )
         offered.highlighted = None
@@ -345,11 +348,15 @@ class FilterLine(Keyed, Vertical):
         self._show_under()
 
 
-def _completion_content(completion: Completion, *, counted: bool) -> Content:
-    """Returns a completion with its count, where there are counts, and what it is."""
+def _completion_content(completion: Completion, cells: int, *, counted: bool) -> Content:
+    """Returns a completion with its count, where there are counts, and what it is, wrapped beside it in so many
+    cells."""
     count = "" if completion.count is None else f"{completion.count:,}"
+    text = f"{one_line(completion.text, 40):<{TEXT_WIDTH}}"
+    counts = f" {count:>9} " if counted else ""
+    margin = TEXT_WIDTH + len(counts) + 1
+    room = max(1, cells - margin - 2 * LINE_PADDING - 1)
+    meaning = f"\n{'':{margin}}".join(textwrap.wrap(completion.help, room))
     return Content.assemble(
-        (f"{one_line(completion.text, 40):<18}", "bold"),
-        (f" {count:>9} " if counted else "", "$tone-accent"),
-        (f" {completion.help}", "$tone-muted"),
+        (text, "bold"), (counts, "$tone-accent"), (f" {meaning}", "$tone-muted")
     )
