@@ -20,7 +20,7 @@ from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
-from engine.model.prompt_files import frame, opening_tokens
+from engine.model.prompt_files import opening_tokens, tokens_around
 from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from training.base import HubTokenizer
@@ -101,7 +101,7 @@ def _log(line: Any) -> Log:
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
     """Yields the windows of a log, first to last, of at most `limit` tokens each; all begin with the same tokens."""
-    head = frame(None, tokenizer).head
+    head = tokens_around(None, tokenizer).head
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces = [tokenizer.tokenize(text) for text in texts]
     room = limit - len(head)

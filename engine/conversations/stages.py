@@ -13,14 +13,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace as replace_fields
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
-from engine.conversations.records import CheckCounts
+from engine.conversations.records import DEFAULT_IMPORT, CheckCounts, ImportRequest
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
 from engine.conversations.source_digest import digest_of
 from engine.conversations.tables import facets, imports, shared_text, sources
@@ -76,41 +76,35 @@ class ImportStage(Stage):
         self,
         project: Project,
         paths: Sequence[str],
+        request: ImportRequest = DEFAULT_IMPORT,
         *,
-        format: str | None = None,
         stdin: BinaryIO | None = None,
-        replace: bool = False,
         tails: Sequence[Tail] = (),
         without: Collection[str] = (),
         only_forward: bool = False,
-        most_unpacked: int | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             project: The project to import into.
             paths: Files and folders to read; `-` for the standard input.
-            format: Name of the format; None to detect it for each input.
+            request: How they are read.
             stdin: The standard input; needed where `paths` names it.
-            replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
             only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
-            most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
         """
         self._project = project
-        self._most_unpacked = most_unpacked
         self._paths = tuple(paths)
+        self._request = request
+        self._stdin = stdin
         self._tails = tuple(tails)
         self._without = without
-        self._format = format
-        self._stdin = stdin
-        self._replace = replace
         self._only_forward = only_forward
         self._interrupted = threading.Event()
         self._bounds = Bounds(is_cancelled=self._interrupted.is_set)
-        if most_unpacked is not None:
-            self._bounds = replace_fields(self._bounds, unpacked=most_unpacked)
+        if request.most_unpacked is not None:
+            self._bounds = replace(self._bounds, unpacked=request.most_unpacked)
         self._total = _total_bytes(self._paths, self._tails)
         self._first_contents = folder_in_words(self._paths[0]) if self._paths else ""
         self._bytes_before = 0  # of the inputs that were read to their end
@@ -145,11 +139,11 @@ class ImportStage(Stage):
         is another than the usual one."""
         parameters: dict[str, Any] = {
             "paths": self._labels,
-            "format": self._format,
-            "replace": self._replace,
+            "format": self._request.format,
+            "replace": self._request.replace,
         }
-        if self._most_unpacked is not None:
-            parameters["most_unpacked"] = self._most_unpacked
+        if self._request.most_unpacked is not None:
+            parameters["most_unpacked"] = self._request.most_unpacked
         return parameters
 
     @property
@@ -172,7 +166,7 @@ class ImportStage(Stage):
             try:
                 opened = open_inputs(
                     [path],
-                    format=self._format,
+                    format=self._request.format,
                     stdin=self._stdin,
                     together=[other for other in self._paths if other != STDIN],
                     without=self._without,
@@ -200,7 +194,7 @@ class ImportStage(Stage):
             f" {counts.changed:,} changed, {counts.unchanged:,} already here,"
             f" {counts.duplicate:,} duplicate, {counts.quarantined:,} quarantined"
         )
-        if counts.changed and self._replace:
+        if counts.changed and self._request.replace:
             text += "; changed ones replaced the stored ones, whose texts are kept"
         elif counts.changed:
             text += "; changed ones are kept beside the stored ones (--replace replaces them)"
@@ -238,7 +232,7 @@ class ImportStage(Stage):
             lambda conn: sources.put_source(conn, place, label, detection.format, detection.why)
         )
         self._source_ids.add(source_id)
-        settings = repr((self._format, self._replace, self._bounds.unpacked))
+        settings = repr((self._request.format, self._request.replace, self._bounds.unpacked))
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         companions = [_absolute_path_or_label(path) for path in source.companion_files]
         with self._project.reading() as conn:
@@ -248,7 +242,10 @@ class ImportStage(Stage):
             yield self._pass_over(source, run_id, SourceReport.from_json(earlier))
             return
         rules = ImportRules(
-            self._replace, self._source_ids, companion_ids, only_forward=self._only_forward
+            self._request.replace,
+            read_sources=self._source_ids,
+            part_sources=companion_ids,
+            only_forward=self._only_forward,
         )
         broke_off = False
         for batch in self._batches(source):
@@ -290,13 +287,13 @@ class ImportStage(Stage):
             shared = shared_text.find(conn)
             pages = [] if shared.digest == before.digest else list(id_pages(conn))
         for page in pages:
-            self._check()
+            self._raise_if_cancelled()
             self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
             yield progress
         self._project.write(lambda conn: shared_text.put(conn, shared))
         self._shared = shared
 
-    def _check(self) -> None:
+    def _raise_if_cancelled(self) -> None:
         """Raises Cancelled after `interrupt`."""
         if self._interrupted.is_set():
             raise Cancelled("The import was cancelled.")
@@ -313,7 +310,7 @@ class ImportStage(Stage):
         size = 0
         began = time.monotonic()
         for record in source.records():
-            self._check()
+            self._raise_if_cancelled()
             if isinstance(record, Parsed):
                 if record.conversation.external_id in ids:  # it goes on with one of this batch
                     # `began` stays: the time that passed counts for the next batch too, so that it ends no later.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split_records
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.containers import Content
@@ -61,8 +61,15 @@ _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 
 
-def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
-    """Returns the reader that reads the values best, and the reason in words; None if none recognizes any.
+class Choice(NamedTuple):
+    """A reader of some records, and in words why it was chosen."""
+
+    reader: Reader
+    why: str
+
+
+def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
+    """Returns the reader that reads the values best; None if no reader recognizes any.
 
     The reader that recognizes most values is taken, of equals the first in the order of preference. If messages get
     little of the text with it, the others that recognize a value are tried too. If no reader recognizes a value,
@@ -79,7 +86,7 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         # of several objects with a list of messages or questions each is a conversation, not each entry
-        reads_entries = wrapped is not None and wrapped[0].name in _READERS_OF_ENTRIES
+        reads_entries = wrapped is not None and wrapped.reader.name in _READERS_OF_ENTRIES
         return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
@@ -91,7 +98,7 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
                 count, reader, why, share = other_count, other, other_why, other_share
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
-    return reader, why
+    return Choice(reader, why)
 
 
 def _spoken_share(reader: Reader, values: list[Any]) -> float:
@@ -121,13 +128,13 @@ def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
     return next((reader for reader in readers if reader.recognize(value) is not None), None)
 
 
-def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
-    """Returns a reader of the records that are most of a value, and the reason."""
+def _wrapped_reader(value: Any) -> Choice | None:
+    """Returns a reader of the records that are most of a value; None if no records are."""
     wrapped = _wrapped_records(value)
     if wrapped is None:
         return None
     path, reader, why = wrapped
-    return _unwrapping_reader(reader, read_path(path)), f"in `{path}` {why}"
+    return Choice(_unwrapping_reader(reader, read_path(path)), f"in `{path}` {why}")
 
 
 def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
@@ -159,7 +166,7 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        records = split((path,), frames)
+        records = split_records((path,), frames)
         return records if inner is None else inner(records)
 
     def recognize(value: Any) -> str | None:
@@ -230,7 +237,7 @@ class Records:
         try:
             self.reader, self.detection = self._examine(suffix, format_name)
         finally:
-            if not content.once:
+            if not content.read_once:
                 self.close()
 
     @property
@@ -248,7 +255,7 @@ class Records:
             OSError: The content cannot be opened again.
         """
         reader = self.reader
-        if not self._content.once:
+        if not self._content.read_once:
             self._source = self._content.source()
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
@@ -273,13 +280,12 @@ class Records:
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
-            return reader_named(format_name), Detection(
-                format_name, "it was chosen for this import"
-            )
+            detection = Detection(format_name, "it was chosen for this import")
+            return reader_named(format_name), detection
         if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
-        chosen = choose_reader(values, len(sample))
-        if chosen is None:
+        choice = choose_reader(values, len(sample))
+        if choice is None:
             what = _describe_content(values, sample)
             if not any(values):  # no fields that could be mapped
                 raise FormatError(
@@ -290,19 +296,19 @@ class Records:
                 f"{self._content.label} holds no conversations in a known format: {what}.",
                 self._content.label,
             )
-        reader, why = chosen
-        if self._source is not None and self._source.guessed:
-            why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
+        reader, why = choice
+        if self._source is not None and self._source.guessed_encoding:
+            why += f"; the text is not UTF-8 and was read as {self._source.guessed_encoding}"
         return reader, Detection(reader.name, why)
 
     def _first_records(self) -> list[Frame]:
         """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
-            self._source.keep()
+            self._source.mark_beginning()
         frames = _read_frames(self._content, self._source, self._framing, None)
         sample = _first_frames(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
-            while self._source.held_back and sample and sample[-1].reason:
+            while self._source.is_look_cut_off and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
             self._source.rewind()
         return sample
@@ -314,10 +320,10 @@ def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool
     if format_name is not None:
         reader = reader_named(format_name)
     else:
-        chosen = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
-        if chosen is None:
+        choice = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
+        if choice is None:
             return False
-        reader, _ = chosen
+        reader = choice.reader
     return reader.arrange is not None and len([*islice(reader.arrange(sample[:1]), 2)]) > 1
 
 
@@ -350,13 +356,13 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 
 def _framing_of(source: Source, suffix: str) -> Framing:
     """Returns how the records are framed; the source is rewound."""
-    source.keep()
+    source.mark_beginning()
     head = _read_head(source)
     source.rewind()
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
-        source.keep()
-        framing = "slices" if Slices(source).needed() else framing
+        source.mark_beginning()
+        framing = "slices" if Slices(source).is_needed() else framing
         source.rewind()
     return framing
 

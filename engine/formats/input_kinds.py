@@ -75,9 +75,9 @@ class ConversationFile(Input):
     def position(self) -> int:
         """Returns the number of bytes of `size` that were read so far; of an archive's member in proportion."""
         content, position = self._content, self._records.position
-        if content.read is None or content.size is None:
+        if content.length is None or content.size is None:
             return position
-        return min(content.size, position * content.size // max(1, content.read))
+        return min(content.size, position * content.size // max(1, content.length))
 
     def records(self) -> Iterator[Parsed | Rejected]:
         """Yields the records with ids that are free; a failure of the disk as a `Rejected`."""
@@ -88,7 +88,7 @@ class ConversationFile(Input):
         except OSError as error:
             yield Rejected(None, b"", cannot_open(self.label, error).message)
         finally:
-            if not self._content.once:
+            if not self._content.read_once:
                 self._records.close()
 
     def _record(self, frame: Frame, ids: _UniqueIds) -> Parsed | Rejected:

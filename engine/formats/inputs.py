@@ -27,7 +27,7 @@ from engine.formats.input_kinds import (
 from engine.formats.opening.agent_stores import SessionFolder
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
-from engine.formats.opening.source import Bounds, Expansion
+from engine.formats.opening.source import Bounds, Expansion, Reading
 from engine.formats.records import Input
 from engine.formats.registry import reader_named
 
@@ -146,7 +146,7 @@ class _Opener:
         """Opens a stream, which can be read once."""
         expansion = Expansion(None, self._bounds)
         return self._open_content(
-            Content(label, name, None, stream=lambda: stream, once=True, expansion=expansion)
+            Content(label, name, None, stream=lambda: stream, read_once=True, expansion=expansion)
         )
 
     def open_folder(self, folder: str) -> Iterator[Input]:
@@ -196,7 +196,7 @@ class _Opener:
 
         def rows() -> Iterator[Frame]:
             """Yields the sessions, and counts them anew."""
-            return store.rows(expansion.reading(label, size))
+            return store.rows(Reading(expansion, label, size))
 
         content = Content(label, stem(Path(label).name), size, rows=rows, expansion=expansion)
         try:

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
-from engine.formats.accounting import account
+from engine.formats.accounting import account_for
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW
 from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
 from engine.formats.coded.claude_code import CLAUDE_CODE
@@ -162,16 +162,16 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
         reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    counted = account(frame.value, conversation, draft, outer)
+    account = account_for(frame.value, conversation, draft, outer)
     for leak in leaks:
-        counted.hide(leak)
+        account.hide(leak)
     conversation, unread_date = with_date(conversation)
     if unread_date:
-        counted.see_date(unread_date)
-    return Parsed(frame.number, frame.raw, conversation, leaks, counted)
+        account.see_date(unread_date)
+    return Parsed(frame.number, frame.raw, conversation, leaks, account)
 
 
-def parse_made(
+def parse_own_record(
     record: Mapping[str, Any] | Sequence[Any], format: str, fallback_id: str
 ) -> Parsed | Rejected:
     """Reads a record that this program made, as if it came from a file of that format.

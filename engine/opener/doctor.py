@@ -32,7 +32,7 @@ from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntr
 from engine.model.catalog_files import cpu_name
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
-from engine.model.hub.pulls import unfinished
+from engine.model.hub.pulls import unfinished_pulls
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
@@ -295,7 +295,7 @@ def _check_adapters(entries: Sequence[AdapterEntry]) -> Check:
 
 def _check_unfinished_pulls(data: Path) -> Iterator[Check]:
     """Yields a warning that names the unfinished downloads from a hub; yields nothing if there are none."""
-    plans = unfinished(data)
+    plans = unfinished_pulls(data)
     if plans:
         names = ", ".join(one_line(plan.name, MAX_NAME_CHARS) for plan in plans)
         fix = "`workbench models pull` goes on; `workbench models remove NAME` gives one up."

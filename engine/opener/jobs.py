@@ -101,15 +101,9 @@ def import_stages(
         request: How they are imported.
     """
     # Imported here, because they import all readers and numpy, and screens that only show jobs should not wait for
-    # these. from engine.conversations.stages import CheckStage, ImportStage
+    # these.
+    from engine.conversations.stages import CheckStage, ImportStage
     from engine.signs.stages import SignStage
 
-    reading = ImportStage(
-        project,
-        paths,
-        format=request.format,
-        stdin=stdin,
-        replace=request.replace,
-        most_unpacked=request.most_unpacked,
-    )
+    reading = ImportStage(project, paths, request, stdin=stdin)
     return reading, SignStage(project), CheckStage(project)

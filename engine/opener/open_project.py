@@ -454,7 +454,7 @@ class OpenProject:
     def answer_changed(self) -> None:
         """Notifies the listeners that a person gave an answer or took one back."""
         self._emit(DataChanged(frozenset({"answer"})))
-        self.example_probes.noticed()
+        self.example_probes.refit_soon()
 
     # Runs
 

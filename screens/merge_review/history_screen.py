@@ -110,7 +110,7 @@ class MergeHistoryScreen(DecisionScreen):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the members of the first group that the decision made, or changed where it made none."""
         decision = self.table.here
-        groups = () if decision is None else (*decision.made, *decision.sides)
+        groups = () if decision is None else (*decision.made_groups, *decision.sides)
         if groups:
             self.app.push_screen(self.routes.members(groups[0], self.MODE))
 

@@ -339,7 +339,7 @@ class MergeDeskScreen(DecisionScreen):
             return
         front = self.cursor.front
         title = ""
-        if front is not None and front.proposal.decided is not None:
+        if front is not None and front.proposal.reviewed_decision is not None:
             title = f"review, {progress.to_review:,} left"
         elif front is not None:
             by_rule = progress.merged_by_rule + progress.refused_by_rule

@@ -188,7 +188,7 @@ class ScreenProject:
 
     def _judged(self) -> None:
         self.emit(_changed("answer"))
-        self.example_probes.noticed()
+        self.example_probes.refit_soon()
 
     def services(self) -> OpenProject:
         """What the app is given."""

@@ -90,7 +90,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
     hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
-    document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
+    document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
     return CommandResult(

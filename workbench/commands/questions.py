@@ -26,7 +26,7 @@ from engine.questions.service.answer_tables import (
 )
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
-from engine.questions.service.calibration import PeopleAgreement, measure_people_agreement
+from engine.questions.service.calibration import PeopleAgreement
 from engine.questions.service.questions import QuestionSummary
 from engine.results.comparison.service import rates_json
 from workbench.arguments import (
@@ -234,11 +234,11 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
         if arguments.agreement:
             name = service.find(arguments.agreement).name
-            people, checks = measure_people_agreement(workspace.project, name), service.checks(name)
+            people, checks = workspace.calibration.people(name), service.checks(name)
             sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
                 [*sentences, *(line for check in checks for line in check.sentences())],
-                {**people.as_json(), "checks": [asdict(check) for check in checks]},
+                {**asdict(people), "checks": [asdict(check) for check in checks]},
             )
         if arguments.rates:
             question = service.find(arguments.rates)

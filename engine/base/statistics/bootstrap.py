@@ -188,22 +188,22 @@ class _Sample:
         first_called = int(np.searchsorted(value[starts], threshold, "left"))
         return cls(value, label.astype(float), group, int(group.max()) + 1, starts, first_called)
 
-    def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
+    def figures(self, weights: Floats, pseudo_weights: Floats | None) -> Floats:
         """Returns the metrics of each draw in the order of `NAMES`, shape (draws, 7).
 
         Args:
             weights: Weight of each group, shape (draws, groups).
-            unseen: Weights of the pseudo-observations: a complete and an incomplete one with the highest value, then
-                the same with the lowest, shape (draws, 4); None for no pseudo-observations.
+            pseudo_weights: Those of the pseudo-observations: a complete and an incomplete one with the highest
+                value, then the same with the lowest, shape (draws, 4); None for no pseudo-observations.
         """
         weight = weights[:, self.group]
-        if unseen is None:
-            unseen = np.zeros((len(weights), 4))
+        if pseudo_weights is None:
+            pseudo_weights = np.zeros((len(weights), 4))
         # Weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
         complete = np.add.reduceat(weight * self.label, self.starts, axis=1)
         incomplete = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
-        complete = np.column_stack([unseen[:, 2], complete, unseen[:, 0]])
-        incomplete = np.column_stack([unseen[:, 3], incomplete, unseen[:, 1]])
+        complete = np.column_stack([pseudo_weights[:, 2], complete, pseudo_weights[:, 0]])
+        incomplete = np.column_stack([pseudo_weights[:, 3], incomplete, pseudo_weights[:, 1]])
         first = 1 + self.first_called  # after the pseudo-observations with the lowest value
         true_positive = complete[:, first:].sum(axis=1)
         false_positive = incomplete[:, first:].sum(axis=1)

@@ -16,7 +16,14 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import looks_like_message, read_in_turn
@@ -40,7 +47,7 @@ _OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
 _OPENCLAW_SUB_AGENT = ":subagent:"
 """Part of the key of a session that a sub-agent has."""
 
-_OPENCLAW_OTHER_SESSION = "[Inter-session message]"
+_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
 """Beginning of a prompt that another session wrote."""
 
 _OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
@@ -60,7 +67,7 @@ def _recognize_cline(record: Any) -> str | None:
     return None
 
 
-def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -68,21 +75,21 @@ def _read_cline(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     if not isinstance(record, list):
         raise BadRecord("it is no list of messages")
-    entries = map(_with_tool_role, record)
     messages = read_in_turn(
         message
-        for entry in entries
-        for message in (with_context_apart(entry) if isinstance(entry, dict) else [entry])
+        for item in record
+        for message in (
+            with_context_apart(_with_tool_role(item)) if isinstance(item, dict) else [item]
+        )
     )
-    first = record[0]
-    began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
-    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
+    start_time = created_at({"timestamp": object_or_empty(record[0]).get("ts")})
+    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=start_time))
 
 
-def _with_tool_role(item: Any) -> ChatMessage:
+def _with_tool_role(item: ChatMessage) -> ChatMessage:
     """Returns a message with the role `tool` if it is the result of a tool, and with the name of that tool."""
-    if not isinstance(item, dict) or item.get("role") != "user":
-        return item  # type: ignore[no-any-return]
+    if item.get("role") != "user":
+        return item
     texts = texts_of(item.get("content"))
     if _has_result(item.get("content")) and all(text.startswith(_CLINE_DETAILS) for text in texts):
         return {**item, "role": "tool"}
@@ -146,13 +153,13 @@ def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(sessions, "events")
 
 
-def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:
         BadRecord: No event has a message.
     """
-    events = [entry for entry in as_object(record).get("events", ()) if isinstance(entry, dict)]
+    events = objects_in(as_object(record).get("events"))
     lengths = [len(_history_of(event)) for event in events]
     longest = lengths.index(max(lengths)) if any(lengths) else 0
     items = [_message_of_history(entry) for entry in _history_of(events[longest])] if events else []
@@ -180,7 +187,11 @@ def _history_of(event: dict[str, Any]) -> list[Any]:
 
 
 def _message_of_history(item: Any) -> ChatMessage:
-    """Returns an entry of a session's history in the form of a chat API."""
+    """Returns an entry of a session's history in the form of a chat API.
+
+    Raises:
+        BadRecord: It is no object.
+    """
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
@@ -194,11 +205,11 @@ def _message_of_history(item: Any) -> ChatMessage:
 
 
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message that an event tells; None if it tells none."""
+    """Returns the message of an event in the form of a chat API; None if the event is no message."""
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
-        role = "system" if str(prompt).startswith(_OPENCLAW_OTHER_SESSION) else "user"
+        role = "system" if str(prompt).startswith(_OPENCLAW_SESSION_PROMPT) else "user"
         return {"role": role, "content": prompt}
     if kind == "tool.start" and event.get("toolName"):
         call = {
@@ -217,9 +228,9 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     return None
 
 
-def _is_repeated(message: ChatMessage, other: ChatMessage) -> bool:
-    """Returns whether a message tells an earlier one again; equal calls and results of tools are ones of their own."""
-    return message == other and message["role"] != "tool" and "tool_calls" not in message
+def _is_repeated(message: ChatMessage, earlier: ChatMessage) -> bool:
+    """Returns whether a message repeats an earlier one; equal calls and results of tools are messages of their own."""
+    return message == earlier and message["role"] != "tool" and "tool_calls" not in message
 
 
 OPENCLAW = Reader(

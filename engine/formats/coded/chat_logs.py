@@ -65,7 +65,7 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("meta"), dict) and isinstance(record.get("dataset"), str)
 
 
-def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record of the uniform format, which exports of this program have too."""
     record = as_object(record)
     truth = record.get("truth")
@@ -162,7 +162,7 @@ def _recognize_openai(record: Any) -> str | None:
     return None
 
 
-def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads the messages of a request and of its answer as one conversation."""
     record = as_object(record)
     name, request = _request_part(record)
@@ -211,7 +211,7 @@ def _recognize_sharegpt(record: Any) -> str | None:
     return f"the records have `{name}` with {keys}"
 
 
-def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_sharegpt(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
     name, turns = _sharegpt_turns(record)
@@ -237,7 +237,7 @@ def _recognize_message_list(record: Any) -> str | None:
     return f"the records are bare lists of messages with {keys}"
 
 
-def _read_message_list(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_message_list(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a bare list of messages, or of items of the Responses API."""
     if isinstance(record, list) and any(map(is_response_item, record)):
         record = input_messages(record)
@@ -347,7 +347,7 @@ def _step_number(state: Any) -> float:
     return step if isinstance(step, int | float) else 0
 
 
-def _read_langchain(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:

@@ -278,14 +278,14 @@ def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     return _SortedLines(messages, events, unknown, left_out)
 
 
-def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
         BadRecord: No line has a message.
     """
     record = as_object(record)
-    lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
+    lines = objects_in(record.get("lines"))
     session_messages, events, unknown, left_out = _sort_lines(lines)
     messages: list[Message] = []
     for session_message in session_messages:

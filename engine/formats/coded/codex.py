@@ -149,13 +149,13 @@ class _Rollout:
                     self.left_out.add((id(body), "last_agent_message"))
 
 
-def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:
         BadRecord: No line has a message.
     """
-    lines = [entry for entry in as_object(record).get("lines", ()) if isinstance(entry, dict)]
+    lines = objects_in(as_object(record).get("lines"))
     rollout = _Rollout()
     for line, is_marked in zip(lines, _prompt_marks(lines), strict=True):
         rollout.read_line(line, is_marked)

@@ -172,7 +172,7 @@ def _is_user_message(message: ChatMessage | None) -> bool:
     return message is not None and message.get("role") == "user"
 
 
-def _read_message_lines(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_message_lines(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -276,7 +276,7 @@ def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(frames_by_answer, "events")
 
 
-def _read_stream(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_stream(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the answer that the events add up to as a draft.
 
     Raises:

@@ -84,8 +84,52 @@ class Span:
 SpanReader = Callable[[Any], Span | None]
 """Reads a record as a span; None if it is none."""
 
-Exploder = Callable[[Any], tuple[list[Any], list[Any]]]
+SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
 """Returns the spans within a record, and its statements: objects with what it says of their traces."""
+
+
+_MessageKey = tuple[str, str]
+"""The key by which messages are compared: the role, and the text with the names of the calls."""
+
+
+class _MessageList:
+    """Messages with the keys by which they are compared."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
+        """Computes the keys unless they are known already."""
+        self.messages = messages
+        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def head(self, end: int) -> _MessageList:
+        """Returns the messages before a position."""
+        return _MessageList(self.messages[:end], self.keys[:end])
+
+    def tail(self, start: int) -> _MessageList:
+        """Returns the messages from a position on."""
+        return _MessageList(self.messages[start:], self.keys[start:])
+
+    def extended_by(self, others: _MessageList) -> _MessageList:
+        """Returns these messages and others after them."""
+        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
+
+    def without_instructions(self) -> _MessageList:
+        """Returns the messages that are no instructions."""
+        positions = [
+            position
+            for position, (role, _) in enumerate(self.keys)
+            if role not in _INSTRUCTION_ROLES
+        ]
+        return _MessageList(
+            [self.messages[position] for position in positions],
+            [self.keys[position] for position in positions],
+        )
+
+    def instructions(self) -> str:
+        """Returns the text of the first instructions; "" without any."""
+        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
 
 
 @dataclass(slots=True)
@@ -119,7 +163,9 @@ class _SpanRecord(NamedTuple):
     frame: Frame
 
 
-def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
+def arrange_spans(
+    read: SpanReader, find_spans: SpanFinder, frames: Iterable[Frame]
+) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
 
     All spans are in memory at once, since those of a session may lie anywhere.
@@ -130,7 +176,7 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         if frame.reason is not None:
             yield frame
             continue
-        spans, statements = explode(frame.value)
+        spans, statements = find_spans(frame.value)
         span_records = [
             _SpanRecord(record, span, frame)
             for record in spans
@@ -145,20 +191,24 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
             trace = _trace_of(statement, first_trace)
             statements_by_trace.setdefault(trace, []).append(statement)
     for key, members in _group_by_session(records).items():
-        spans = [member.span for member in members]
-        traces = dict.fromkeys(span.trace for span in spans)
+        traces = dict.fromkeys(member.span.trace for member in members)
         statements = [
             statement for trace in traces for statement in statements_by_trace.get(trace, ())
         ]
-        sub_agents = _sub_agents(spans)
-        sub_agent_positions = {position for history in sub_agents for position in history.spans}
-        own_members = [
-            member for position, member in enumerate(members) if position not in sub_agent_positions
-        ]
-        yield _group_frame(key, own_members, statements)
-        for number, history in enumerate(sub_agents, 1):
-            sub_agent_members = [members[position] for position in history.spans]
-            yield _group_frame(f"{key}/{number}", sub_agent_members, [])
+        yield from _session_frames(key, members, statements)
+
+
+def _session_frames(key: str, members: list[_SpanRecord], statements: list[Any]) -> Iterator[Frame]:
+    """Yields the frame of a session with what is said of its traces, and one for each sub-agent in it."""
+    sub_agents = _sub_agents([member.span for member in members])
+    sub_agent_positions = {position for history in sub_agents for position in history.spans}
+    own_members = [
+        member for position, member in enumerate(members) if position not in sub_agent_positions
+    ]
+    yield _group_frame(key, own_members, statements)
+    for number, history in enumerate(sub_agents, 1):
+        sub_agent_members = [members[position] for position in history.spans]
+        yield _group_frame(f"{key}/{number}", sub_agent_members, [])
 
 
 def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
@@ -232,8 +282,11 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
 
 
 def _fuller_step(main: _History, spans: list[Span]) -> _History:
-    """Returns a history, or that of a step around its calls that has all of it and more, as an agent's span has the
-    instructions and the answers of tools that its model calls leave out."""
+    """Returns the history of a step around the calls of a history if it has all messages of that and more, else the
+    history itself.
+
+    The span of an agent may have instructions and answers of tools that its calls of models leave out.
+    """
     keys = main.transcript.keys
     steps = [
         step
@@ -252,8 +305,10 @@ def _fuller_step(main: _History, spans: list[Span]) -> _History:
 
 
 def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMessage]:
-    """Returns the answer that only a step around the calls of a history has, as of models whose answers are streamed;
-    [] if there is none."""
+    """Returns the answer of a step around the calls of a history as a message; [] if no step has one.
+
+    It is for calls without an answer, as those whose answers are streamed.
+    """
     for span in sorted(spans, key=lambda span: span.start):
         is_around = span.kind == "other" and span.trace in history.traces
         if is_around and (text := output_text(span.output)):
@@ -264,8 +319,11 @@ def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMess
 def _with_tool_answers(
     history: _History, spans: list[Span]
 ) -> tuple[list[ChatMessage], dict[int, dict[str, Any]]]:
-    """Returns the messages of a history, and the facts by position, with the answers of tools that only the spans of
-    tools have. If the history is of an agent and names no calls, these come before its last message."""
+    """Returns the messages of a history, and the facts of each by its position.
+
+    Answers of tools that only the spans of tools have are added. If the history is of an agent and names no calls, the
+    calls come before its last message, with their answers.
+    """
     tools = [
         span
         for span in sorted(spans, key=lambda span: span.start)
@@ -429,50 +487,6 @@ def _continue_window(
     return False
 
 
-_MessageKey = tuple[str, str]
-"""The key by which messages are compared: the role, and the text with the names of the calls."""
-
-
-class _MessageList:
-    """Messages with the keys by which they are compared."""
-
-    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
-        """Computes the keys unless they are known already."""
-        self.messages = messages
-        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def head(self, end: int) -> _MessageList:
-        """Returns the messages before a position."""
-        return _MessageList(self.messages[:end], self.keys[:end])
-
-    def tail(self, start: int) -> _MessageList:
-        """Returns the messages from a position on."""
-        return _MessageList(self.messages[start:], self.keys[start:])
-
-    def extended_by(self, others: _MessageList) -> _MessageList:
-        """Returns these messages and others after them."""
-        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
-
-    def without_instructions(self) -> _MessageList:
-        """Returns the messages that are no instructions."""
-        positions = [
-            position
-            for position, (role, _) in enumerate(self.keys)
-            if role not in _INSTRUCTION_ROLES
-        ]
-        return _MessageList(
-            [self.messages[position] for position in positions],
-            [self.keys[position] for position in positions],
-        )
-
-    def instructions(self) -> str:
-        """Returns the text of the first instructions; "" without any."""
-        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
-
-
 def _calls_tools(answer: list[_MessageKey]) -> bool:
     """Returns whether an answer ends with calls of tools."""
     return bool(answer) and not answer[-1][1].endswith("\n")
@@ -504,7 +518,8 @@ def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
 
 
 def _main_history(histories: list[_History]) -> _History:
-    """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
+    """Returns the history of the conversation itself: of those with several calls, or of all if none has, the one that
+    lies least deep; of equals the longest, and then the last."""
     several = [history for history in histories if len(history.spans) > 1]
     return min(
         reversed(several or histories),
@@ -513,8 +528,8 @@ def _main_history(histories: list[_History]) -> _History:
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
-    """Returns the histories of sub-agents: those of several calls but the main one, and but those that tell each call
-    of another history again, as a library's spans within an agent's do."""
+    """Returns the histories of sub-agents: those of several calls that are not the main one, and do not repeat another,
+    as the spans of a library within those of an agent do."""
     histories = _call_histories(spans)
     if len(histories) < 2:
         return []
@@ -530,7 +545,7 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
 
 
 def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
-    """Returns whether each call of a history ran within a call of its own, one of those with these keys."""
+    """Returns whether each call of a history ran within another call, of which each is one with a key among these."""
     parents = {spans[position].parent for position in history.spans}
     return parents <= keys and len(parents) == len(history.spans)
 

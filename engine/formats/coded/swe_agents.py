@@ -104,7 +104,7 @@ def recognize_mini(record: Any) -> str | None:
     return None
 
 
-def _read_trajectory(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth is what the record says of the end: exit status, patch, tests.
 
     Raises:
@@ -354,7 +354,7 @@ def _arrange_openhands(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
-def _read_openhands(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_openhands(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
 
     Raises:

@@ -31,7 +31,7 @@ from engine.formats.messages.normalize import (
     record_id,
 )
 from engine.formats.messages.roles import role_named, role_of_speaker, speaker_word
-from engine.formats.messages.times import as_time, created_at, in_order, order_keys
+from engine.formats.messages.times import as_time, created_at, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
@@ -243,7 +243,7 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(rows, "messages")
 
 
-def _read_rows(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -342,7 +342,7 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
             continue
         values = [row.get(column) for row in rows]
         if order_keys(values) is not None:
-            return in_order(rows, values)
+            return sort_by(rows, values)
     return rows
 
 
@@ -497,7 +497,7 @@ def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
 
 
-def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation that is in a column of a record as a draft.
 
     Raises:

@@ -66,7 +66,7 @@ def _recognize_sgd(record: Any) -> str | None:
     return None
 
 
-def _read_sgd(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_sgd(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
@@ -150,7 +150,7 @@ def _recognize_taskmaster(record: Any) -> str | None:
     return "the records have `utterances[].annotations[]` with api_call, as of Taskmaster 4"
 
 
-def _read_taskmaster(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of a record as a draft.
 
     Raises:
@@ -285,7 +285,7 @@ def _recognize_recllmsim(record: Any) -> str | None:
     return None
 
 
-def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -399,7 +399,7 @@ def _recognize_sharded(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:

@@ -12,8 +12,8 @@ from typing import Any
 from engine.formats.coded import opentelemetry
 from engine.formats.coded.spans import (
     SESSION_KEYS,
-    Exploder,
     Span,
+    SpanFinder,
     SpanKind,
     SpanReader,
     arrange_spans,
@@ -292,16 +292,16 @@ def _reader(
     title: str,
     sample: str,
     read: SpanReader,
-    explode: Exploder = _only_span,
+    find_spans: SpanFinder = _only_span,
     conditions: int = 4,
 ) -> Reader:
-    """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
+    """Returns the reader of a platform: `read` reads one span, `find_spans` returns the spans within a record."""
 
     def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
-        spans, _ = explode(record)
+        spans, _ = find_spans(record)
         if any(read(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
             return f"the records are {title}"
         return None
@@ -309,9 +309,9 @@ def _reader(
     return Reader(
         name,
         recognize,
-        lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
+        lambda record, fallback_id, _outer: draft_of_spans(read, record, fallback_id),
         arrange=lambda frames: arrange_spans(
-            read, explode, opentelemetry.with_logs_together(frames)
+            read, find_spans, opentelemetry.with_logs_together(frames)
         ),
         conditions=conditions,
         title=title,

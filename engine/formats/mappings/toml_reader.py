@@ -32,7 +32,7 @@ from engine.formats.messages.normalize import (
 )
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import TIMES, as_time, created_at, date_of, in_time_order
+from engine.formats.messages.times import TIMES, as_time, created_at, date_of, oldest_first
 from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
@@ -249,7 +249,7 @@ class _Reading:
         message_count = len(self._messages)
         # among the items that are messages: where two take turns, a note is nobody's turn
         position = 0
-        for match in in_time_order(matches, times):
+        for match in oldest_first(matches, times):
             try:
                 position += self._read_item(items.rules, match, position)
             except BadRecord as bad:

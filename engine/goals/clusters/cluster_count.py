@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotYet
-from engine.goals.clusters.kmeans import canonical_order, closest, solve, sums_of
+from engine.goals.clusters.kmeans import find_closest, order_canonically, solve, sum_rows
 from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import Indices, Numbers, Vectors, has_vector
 
@@ -60,14 +60,14 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
-    sample = vectors[canonical_order(vectors, rows, seed)[:TRIAL_ROWS]]
+    sample = vectors[order_canonically(vectors, rows, seed)[:TRIAL_ROWS]]
     order = np.arange(len(sample))
     silhouettes: list[tuple[int, float]] = []
     with one_thread():
         for k in _trial_ks(_max_trial_k(len(sample))):
             solution = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS)
-            labels, _ = closest(sample, solution.centers)
-            silhouettes.append((k, silhouette(sample, labels)))
+            labels, _ = find_closest(sample, solution.centers)
+            silhouettes.append((k, measure_silhouette(sample, labels)))
     highest = max((score for _, score in silhouettes), default=0.0)
     # Of a negative silhouette nine tenths are more than it, hence `min`.
     best = next((k for k, score in silhouettes if score >= min(NEARLY_BEST * highest, highest)), 1)
@@ -76,7 +76,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
     return min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample))
 
 
-def proposed_range(rows: int) -> tuple[int, int]:
+def range_of_proposals(rows: int) -> tuple[int, int]:
     """Returns the least and the greatest k that `propose_k` may propose for so many rows; at least 1."""
     sample = min(rows, TRIAL_ROWS)
     least = math.isqrt(sample)
@@ -89,7 +89,7 @@ def _max_trial_k(rows: int) -> int:
     return min(MAX_TRIAL_K, rows // _TRIAL_ROWS_PER_CLUSTER)
 
 
-def silhouette(rows: Vectors, labels: Numbers) -> float:
+def measure_silhouette(rows: Vectors, labels: Numbers) -> float:
     """Returns the mean silhouette by cosine distance. A row alone in its cluster counts as 0; one cluster gives 0.
 
     The mean cosine of a row with the rows of a cluster is its dot product with their mean, so no two rows are compared.
@@ -102,13 +102,13 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     sizes = np.bincount(labels, minlength=k)
     if np.count_nonzero(sizes) < 2:
         return 0.0
-    means = sums_of(rows, labels, k) / np.maximum(1, sizes)[:, None]
+    means = sum_rows(rows, labels, k) / np.maximum(1, sizes)[:, None]
     distances = 1 - (rows @ means.T).astype(np.float64)
     distances[:, sizes == 0] = np.inf
-    return silhouette_of(distances, labels, sizes)
+    return silhouette_from_distances(distances, labels, sizes)
 
 
-def silhouette_of(
+def silhouette_from_distances(
     distances: npt.NDArray[np.float64],
     labels: Numbers | Indices,
     sizes: Indices | npt.NDArray[np.float64],

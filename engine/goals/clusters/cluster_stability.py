@@ -43,7 +43,7 @@ class Repetition:
     jaccard: tuple[float | None, ...]
 
 
-def stability_run(
+def repeat_clustering(
     vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
 ) -> Repetition:
     """Clusters once more and returns the agreement. It is a pure function of its arguments, so a measurement can be

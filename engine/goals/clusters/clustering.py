@@ -15,13 +15,13 @@ import numpy as np
 from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.kmeans import (
     Note,
-    canonical_order,
-    closest,
-    closest_rows,
-    directions,
+    find_closest,
+    find_closest_of_rows,
     is_full_batch,
+    order_canonically,
+    scale_to_unit,
     solve,
-    sums_of,
+    sum_rows,
 )
 from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import (
@@ -102,7 +102,7 @@ def cluster(
         vectors: Shape (n, d), rows of length 1; rows of zeros belong to no cluster. May be a memory map.
         k: Number of clusters; fewer are found if there are fewer different rows.
         cut: Robust standard deviations above the median distance beyond which a row is an outlier, see
-            `outlier_limits`; None marks no outliers.
+            `find_outlier_limits`; None marks no outliers.
         least: Clusters with fewer members are dropped.
         note: Called with (steps done, steps in all); may raise to stop the work.
 
@@ -115,7 +115,7 @@ def cluster(
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
-    order = canonical_order(vectors, rows, seed)
+    order = order_canonically(vectors, rows, seed)
     full_batch = is_full_batch(len(order))
     with one_thread() if full_batch else nullcontext():
         centers = solve(vectors, order, min(k, len(rows)), seed, note=note).centers
@@ -125,7 +125,7 @@ def cluster(
         return _partition(vectors, order if full_batch else rows, centers, cut)
 
 
-def outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) -> Floats:
+def find_outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) -> Floats:
     """Returns the distance to the center beyond which a member of each cluster is an outlier, shape (k,).
 
     It is the median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
@@ -174,7 +174,7 @@ def _mean_directions(vectors: Vectors, order: Indices, centers: Vectors, least: 
     `least` rows."""
     # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
-        labels, _ = closest_rows(vectors, order, centers)
+        labels, _ = find_closest_of_rows(vectors, order, centers)
         too_small = np.bincount(labels, minlength=len(centers)) < least
         if not too_small.any() or len(centers) == 1:
             break
@@ -183,8 +183,8 @@ def _mean_directions(vectors: Vectors, order: Indices, centers: Vectors, least: 
         centers = centers[~too_small]
     sums = np.zeros(centers.shape, dtype=np.float64)
     for block in blocks(len(order)):
-        sums += sums_of(vectors[order[block]], labels[block], len(centers))
-    return directions(sums, centers)
+        sums += sum_rows(vectors[order[block]], labels[block], len(centers))
+    return scale_to_unit(sums, centers)
 
 
 def _partition(vectors: Vectors, rows: Indices, centers: Vectors, cut: float | None) -> Clusters:
@@ -198,12 +198,12 @@ def _partition(vectors: Vectors, rows: Indices, centers: Vectors, cut: float | N
     """
     # A cluster all of whose rows are outliers is dropped, which gives its rows another nearest center: so once more.
     while True:
-        labels, cosines = closest_rows(vectors, rows, centers)
+        labels, cosines = find_closest_of_rows(vectors, rows, centers)
         distances = np.maximum(0, 1 - cosines)
         if cut is not None:
-            labels[distances > outlier_limits(distances, labels, len(centers), cut)[labels]] = (
-                OUTLIER
-            )
+            labels[
+                distances > find_outlier_limits(distances, labels, len(centers), cut)[labels]
+            ] = OUTLIER
         sizes = np.bincount(labels[labels >= 0], minlength=len(centers))
         if sizes.all():
             break
@@ -238,7 +238,7 @@ class Membership:
     limits: Floats
 
 
-def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
+def learn_membership(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     """Returns centers and limits of a partition (the clusters, or the groups after decisions).
 
     The limit of a cluster is the `MEMBER_QUANTILE` quantile of its members' distances, mixed with the limit of outliers
@@ -258,7 +258,7 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
     for block in blocks(len(vectors)):
         clustered = np.flatnonzero(labels[block] >= 0)
-        sums += sums_of(vectors[block][clustered], labels[block][clustered], k)
+        sums += sum_rows(vectors[block][clustered], labels[block][clustered], k)
     centers = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     # Rows in no cluster get numbers without a meaning here, which are not used.
@@ -274,9 +274,9 @@ def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
 
     Args:
         vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
-        membership: The clusters, from `membership_of`.
+        membership: The clusters, from `learn_membership`.
     """
-    labels, cosines = closest(vectors, membership.centers)
+    labels, cosines = find_closest(vectors, membership.centers)
     has_direction = has_vector(vectors)
     distances = np.where(has_direction, np.maximum(0, 1 - cosines), 1).astype(np.float32)
     within_limit = has_direction & (distances <= membership.limits[labels])
@@ -284,8 +284,8 @@ def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
 
 
 def _novelty_limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
-    """Returns the limit of each cluster, shape (k,); see `membership_of`."""
-    limits = outlier_limits(distances, labels, len(sizes), OUTLIER_DEVIATIONS)
+    """Returns the limit of each cluster, shape (k,); see `learn_membership`."""
+    limits = find_outlier_limits(distances, labels, len(sizes), OUTLIER_DEVIATIONS)
     # The quantile of few members is nearly their largest distance, which says little about further members.
     for number, size in enumerate(sizes):
         quantile_weight = min(1.0, size / QUANTILE_MEMBERS)

@@ -8,7 +8,7 @@ are compared by a similarity that is scaled to have the same meaning for all of 
 cross is the mean cosine between members of a and members of b, within the mean cosine between members of one group, and
 b0 the mean cosine between unrelated clusters (a low quantile of cross over all pairs of clusters). The scaled
 similarity is 0 for unrelated groups and 1 for two halves of one group. The threshold above which two groups are one
-goal still depends on how broad goals are in the data. `granularity` finds it:
+goal still depends on how broad goals are in the data. `find_granularity` finds it:
 
 1. Merge the clusters agglomeratively, the most similar pair first, which gives a partition for each number of groups.
 2. Do the same with clusterings of random subsamples of the rows.
@@ -37,8 +37,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.arrays import Floats, Ints
-from engine.goals.clusters.cluster_count import silhouette_of
-from engine.goals.clusters.kmeans import canonical_order, closest, solve
+from engine.goals.clusters.cluster_count import silhouette_from_distances
+from engine.goals.clusters.kmeans import find_closest, order_canonically, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261
@@ -145,7 +145,7 @@ class _Merges(NamedTuple):
     k: int
 
 
-def granularity(
+def find_granularity(
     vectors: Vectors,
     labels: Numbers,
     seed: int = 0,
@@ -207,9 +207,9 @@ def _agreement_of_samples(
         note(subsample, SUBSAMPLES)
         sample = np.sort(rng.choice(len(rows), sample_size, replace=False))
         sample_rows = rows[sample]
-        order = canonical_order(sample_rows, np.arange(sample_size), seed)
+        order = order_canonically(sample_rows, np.arange(sample_size), seed)
         centers = solve(sample_rows, order, merges.k, seed + subsample, restarts=restarts).centers
-        sample_labels, _ = closest(sample_rows, centers)
+        sample_labels, _ = find_closest(sample_rows, centers)
         steps = _agglomerate(*_sums(sample_rows, sample_labels, len(centers)), baseline)
         agreement += _agreement(
             merges._replace(labels=merges.labels[sample]),
@@ -391,7 +391,7 @@ def _silhouettes(
     silhouettes = np.zeros(k + 1)
     for groups in range(k, 1, -1):
         distances = np.where(is_group, 1 - cosine_sums / sizes, np.inf)
-        silhouettes[groups] = silhouette_of(distances, group_of_row, sizes)
+        silhouettes[groups] = silhouette_from_distances(distances, group_of_row, sizes)
         if groups == 2:
             break
         step = steps[k - groups]

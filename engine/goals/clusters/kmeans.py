@@ -79,7 +79,7 @@ def solve(
 
     Args:
         vectors: Shape (n, d), rows of length 1; may be a memory map.
-        order: Numbers of the rows to cluster, from `canonical_order` with the same seed.
+        order: Numbers of the rows to cluster, from `order_canonically` with the same seed.
         k: Number of clusters, at least 1.
         restarts: Number of runs, each with random numbers of its own.
         note: Called with (steps done, steps in all); may raise to stop the work.
@@ -120,10 +120,10 @@ def _refine(
     for batches_done, part in enumerate(blocks(len(order), MINI_BATCH_ROWS)):
         note(batches_done)
         batch = vectors[order[part]]
-        labels, cosines = closest(batch, centers)
+        labels, cosines = find_closest(batch, centers)
         total_distance += float(np.sum(1 - cosines, dtype=np.float64))
-        sums += sums_of(batch, labels, len(centers))
-        centers = directions(sums, centers)
+        sums += sum_rows(batch, labels, len(centers))
+        centers = scale_to_unit(sums, centers)
     return Solution(centers, total_distance / len(order))
 
 
@@ -142,15 +142,15 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     rows = np.sort(np.asarray(members, dtype=np.int64))
     if parts < 2 or len(rows) < 2:
         return (rows,)
-    order = canonical_order(vectors, rows, seed)
+    order = order_canonically(vectors, rows, seed)
     centers = solve(vectors, order, min(parts, len(rows)), seed).centers
-    labels, _ = closest_rows(vectors, rows, centers)
+    labels, _ = find_closest_of_rows(vectors, rows, centers)
     parts_of_rows = [rows[labels == number] for number in np.unique(labels)]
     # Of parts of equal size, that with the lowest row comes first.
     return tuple(sorted(parts_of_rows, key=lambda part: (-len(part), int(part[0]))))
 
 
-def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
+def order_canonically(vectors: Vectors, rows: Indices, seed: int) -> Indices:
     """Returns `rows`, shape (n,), shuffled by the seed from an order that their vectors give, so that the order of the
     input does not matter."""
     heights = row_heights(vectors, seed)[rows]
@@ -163,7 +163,7 @@ def is_full_batch(count: int) -> bool:
     return count <= FULL_BATCH_ROWS
 
 
-def closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
+def find_closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns the index of the nearest center of each row and the cosine with it, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
@@ -173,14 +173,16 @@ def closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
     return labels, cosines
 
 
-def closest_rows(vectors: Vectors, rows: Indices, centers: Vectors) -> tuple[Numbers, Floats]:
-    """Returns what `closest` does for some rows, given by their numbers; copies one block of vectors at a time."""
-    parts = [closest(vectors[rows[block]], centers) for block in blocks(len(rows))]
+def find_closest_of_rows(
+    vectors: Vectors, rows: Indices, centers: Vectors
+) -> tuple[Numbers, Floats]:
+    """Returns what `find_closest` does for some rows, given by their numbers; copies one block of vectors at a time."""
+    parts = [find_closest(vectors[rows[block]], centers) for block in blocks(len(rows))]
     labels, cosines = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(cosines)
 
 
-def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
+def sum_rows(rows: Vectors, labels: Numbers, k: int) -> Floats:
     """Returns the sums of the rows of each label, shape (k, d), added up in the order of the rows. The sums are a
     product with the sparse matrix that has a one at (label, row)."""
     from scipy.sparse import csr_matrix
@@ -190,7 +192,7 @@ def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
     return np.asarray(csr_matrix((ones, positions), shape=(k, len(rows))) @ rows)
 
 
-def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
+def scale_to_unit(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
     """Returns `sums` scaled to length 1, shape (k, d); a sum of 0 is replaced by the row of `otherwise`."""
     units = unit_rows(sums)
     return np.where(units.any(axis=1, keepdims=True), units, otherwise)
@@ -232,13 +234,13 @@ def _iterate(rows: Vectors, centers: Vectors) -> Solution:
     """
     previous_inertia = np.inf
     for _ in range(MAX_ITERATIONS):
-        labels, cosines = closest(rows, centers)
+        labels, cosines = find_closest(rows, centers)
         inertia = float(np.mean(1 - cosines, dtype=np.float64))
         if inertia >= (1 - MIN_RELATIVE_DECREASE) * previous_inertia:
             break
         previous_inertia = inertia
         labels = _without_empty(labels, cosines, len(centers))
-        centers = directions(sums_of(rows, labels, len(centers)), centers)
+        centers = scale_to_unit(sum_rows(rows, labels, len(centers)), centers)
     return Solution(centers, inertia)
 
 
@@ -260,7 +262,7 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
     center; a row that is alone with its center stays there.
 
     Args:
-        labels, cosines: From `closest`, shape (n,).
+        labels, cosines: From `find_closest`, shape (n,).
         k: Number of centers.
     """
     labels = labels.copy()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import Membership, assign, membership_of
+from engine.goals.clusters.clustering import Membership, assign, learn_membership
 from engine.goals.records import Clustering
 from engine.goals.tables import clusterings
 from engine.goals.tables import decisions as goal_decisions
@@ -146,4 +146,4 @@ class AssignStage(CpuStage):
         ids, labels = state.group_indices(groups)
         with self._project.reading() as conn:
             _, rows = read_vectors(conn, self._stored.vector_config, ids)
-        return groups, membership_of(rows, labels, len(groups))
+        return groups, learn_membership(rows, labels, len(groups))

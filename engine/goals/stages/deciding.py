@@ -53,7 +53,7 @@ def settle_moves(
     Args:
         decided: The active decisions on the clustering.
         author: Author of the decisions.
-        note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
+        note: Called with (what was done to them, conversations done, conversations in all); may raise to stop the work.
     """
     keys = list(view.sizes)
     ids, labels = view.state.group_indices(keys)
@@ -77,11 +77,10 @@ def settle_moves(
 
 def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
     """Returns which of `ids` a person placed where they are, shape (ids,)."""
-    placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
+    placed = [np.empty(0, dtype=np.int64)]
+    placed += [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
     groups = [view.state.groups[key] for key in view.state.current]
     placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
-    if not placed:
-        return np.zeros(len(ids), dtype=np.bool_)
     return np.isin(ids, np.concatenate(placed))
 
 
@@ -130,11 +129,7 @@ class DecideStage(OnClustering, CpuStage):
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        return (
-            "Merging clusters"
-            if self._asking is None
-            else "Merging clusters by the model's answers"
-        )
+        return "Merging clusters" + (" by the model's answers" if self._asking else "")
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -161,7 +156,7 @@ class DecideStage(OnClustering, CpuStage):
         one."""
         assert self._asking is not None
         snapshot = self._queue_cache.snapshot(self._stored.id)
-        return self._asking.estimate(snapshot.unasked(), len(snapshot.table.sizes) - 1)
+        return self._asking.estimate(snapshot.unasked_pairs(), len(snapshot.table.sizes) - 1)
 
     def estimate_ahead(self, groups: GroupForecast) -> StageCost:
         """Returns what asking endpoints costs before there are groups; sends nothing."""
@@ -187,14 +182,13 @@ class DecideStage(OnClustering, CpuStage):
         while True:
             self._raise_if_cancelled()
             snapshot = self._queue_cache.snapshot(self._stored.id)
-            pairs = (
-                snapshot.mixing(snapshot.ordered_pairs("probability"))
-                if self._asking is None
-                else snapshot.ordered_pairs("similarity")
-            )
+            if self._asking is None:
+                pairs = snapshot.mixing_pairs(snapshot.ordered_pairs("probability"))
+            else:
+                pairs = snapshot.ordered_pairs("similarity")
             if not pairs:
                 break
-            if self._asking is not None and not snapshot.asked(pairs[0]):
+            if self._asking is not None and not snapshot.was_asked(pairs[0]):
                 yield from self._ask(self._asking, run_id, self._block(snapshot, pairs))
                 continue
             (evidence,) = snapshot.evidence(pairs[:1])
@@ -251,7 +245,7 @@ class DecideStage(OnClustering, CpuStage):
         As in the paper it is asked about alone: the next pair depends on the description that comes with a yes."""
         if self._stored.paper:
             return pairs[:1]
-        unasked = [pair for pair in pairs[: 4 * PAIRS_PER_BLOCK] if not snapshot.asked(pair)]
+        unasked = [pair for pair in pairs[: 4 * PAIRS_PER_BLOCK] if not snapshot.was_asked(pair)]
         return unasked[:PAIRS_PER_BLOCK]
 
     def _ask(self, asking: ProposeStage, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:

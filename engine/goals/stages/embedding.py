@@ -1,5 +1,9 @@
 """The stages that make goal texts and their vectors: a model summarizes what the user of each conversation wants, and
-an embedder computes a vector of each text. An embedder that needs fitting is fitted once and stored in the project."""
+an embedder computes a vector of each text.
+
+An embedder such as TF-IDF has to be *fitted*: it learns from all texts of a run what it needs to compute vectors. That
+is done once, and its state is stored in the project.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +54,13 @@ class _Summary(NamedTuple):
     """What a model says that a user wants.
 
     Attributes:
-        goal: One sentence, or in the paper's form the whole reply; empty where there is none.
-        reason: Why there is none; None where there is one.
-        reply: The reply as written.
+        text: One sentence, or in the paper's form the whole reply; the reply as it came where that says no goal.
+        reason: Why it says no goal; None where it says one.
         shortened: Whether the model read a part of the log only.
     """
 
-    goal: str
+    text: str
     reason: str | None
-    reply: str
     shortened: bool
 
 
@@ -155,13 +157,11 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         answers = self._work.each(
             [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
-            lambda reason: _Summary("", reason, "", False),
+            lambda reason: _Summary("", reason, False),
         )
         self._shortened += sum(answer.shortened for answer in answers)
         return [
-            GoalEntry(
-                conversation_id, answer.reply if answer.reason else answer.goal, answer.reason
-            )
+            GoalEntry(conversation_id, answer.text, answer.reason)
             for (conversation_id, _), answer in zip(rows, answers, strict=True)
         ]
 
@@ -188,11 +188,17 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
 
 
 def _summary(goal: str, reply: str, shortened: bool, error: str = "") -> _Summary:
-    """Returns what a model says that a user wants, where it says so in words; `error` is why its reply has no
-    fields."""
+    """Returns the summary of a log.
+
+    Args:
+        goal: What the model says that the user wants; without letters and digits it says no goal.
+        reply: The reply as it came.
+        shortened: Whether the model read a part of the log only.
+        error: Why the reply has no fields; empty where it has.
+    """
     if any(map(str.isalnum, goal)):
-        return _Summary(goal, None, reply, shortened)
-    return _Summary("", error or "the model named no goal", reply, shortened)
+        return _Summary(goal, None, shortened)
+    return _Summary(reply, error or "the model named no goal", shortened)
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:
@@ -340,12 +346,7 @@ class EmbedStage(CpuStage):
             Cancelled: `interrupt` was called.
         """
         self._raise_if_cancelled()
-        key = self.vector_key
-        with self._project.reading() as conn:
-            config = vectors.config(conn, key)
-            missing = set(self.ids)
-            if config is not None:
-                missing.intersection_update(vectors.ids_without_vector(conn, key))
+        config, missing = self._read_stored()
         embedder = self._embedder
         if config is not None and config.state is not None:
             embedder = embedder_from_state(config.embedder, config.state)
@@ -398,6 +399,16 @@ class EmbedStage(CpuStage):
             yield Progress(done, total)
         if config is None:
             raise NotYet("No conversation has a text to go by.", "Choose another --text.")
+
+    def _read_stored(self) -> tuple[VectorConfig | None, set[int]]:
+        """Returns the configuration of the vectors, None before the first are stored; and the ids of the conversations
+        of this run that are still to embed."""
+        with self._project.reading() as conn:
+            config = vectors.config(conn, self.vector_key)
+            missing = set(self.ids)
+            if config is not None:
+                missing.intersection_update(vectors.ids_without_vector(conn, self.vector_key))
+        return config, missing
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""

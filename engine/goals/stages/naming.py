@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import fragments, loose_groups, mixing
+from engine.goals.clusters.neighbors import find_fragments, find_loose_groups, measure_mixing
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions import Named
@@ -122,6 +122,7 @@ class _Members:
     """
 
     def __init__(self, queue_cache: MergeQueueCache, view: ClusteringView) -> None:
+        """Reads the members of the current groups of a view."""
         space, state = queue_cache.space(view.stored), view.state
         ids, group_indices = state.group_indices(list(state.current))
         has_vector = np.isin(ids, space.ids, assume_unique=True)
@@ -146,10 +147,10 @@ class _Members:
         """
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
-        for find_sets in (fragments, fragments, loose_groups):
+        for find_sets in (find_fragments, find_fragments, find_loose_groups):
             unsupported = {number for number, name in names.items() if name.support is None}
             sampled_numbers = self.numbers[self._sampled_rows]
-            shares = mixing(self._cosines, sampled_numbers, self._group_count)
+            shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             sets = find_sets(shares, sorted(unsupported.intersection(joinable)))
             for first, *others in sets:
                 self.numbers[np.isin(self.numbers, others)] = first

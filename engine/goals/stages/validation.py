@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.clusters.cluster_stability import Repetition, stability_run
+from engine.goals.clusters.cluster_stability import Repetition, repeat_clustering
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.vectors import read_vectors
@@ -99,7 +99,9 @@ class StabilityStage(OnClustering, CpuStage):
         its own."""
         kind, number = repetition
         stored = self._stored
-        return stability_run(rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number)
+        return repeat_clustering(
+            rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number
+        )
 
     def _commit(
         self, conn: sqlite3.Connection, *, run_id: int, result: Repetition, total: int

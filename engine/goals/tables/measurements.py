@@ -1,4 +1,4 @@
-"""Figures of a clustering and of its groups: stability under resampling, and counts of states by group.
+"""Stores the stability of clusterings under resampling, and counts the states of conversations by group.
 
 Counts take a *map of groups*: two bytes for each conversation id from 0 on, the number of its group, big-endian; 0 is
 no group. So SQLite counts in one pass over a table.
@@ -92,7 +92,7 @@ _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
 """SQL for the two bytes of a conversation in a map of groups; its id is to be filled in. `substr` counts from 1."""
 
 _States = dict[str, tuple[int, int]]
-"""By state: how many conversations are in it, and how many of them are at or above the threshold."""
+"""For each state the number of conversations in it, and how many of them are at or above the threshold."""
 
 
 def states(

@@ -30,7 +30,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.answer_check import AnswerCheck, is_stale, report, within
+from engine.questions.answer_check import AnswerCheck, is_stale, report, restrict
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
@@ -257,7 +257,7 @@ def _answer_changes(
         if not all(sides):
             continue
         before_report, after_report = (
-            report(within(check, side), question, people) for side in sides
+            report(restrict(check, side), question, people) for side in sides
         )
         for before, after in zip(before_report.shares, after_report.shares, strict=True):
             change = None

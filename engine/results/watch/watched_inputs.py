@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
 from engine.formats.file_names import logs_in
 from engine.formats.inputs import Tail, format_of_lines
@@ -112,12 +113,10 @@ class WatchedFiles:
         return ImportStage(
             project,
             [path for path in self._paths if whole_file_changed and path in arguments],
-            format=self._format,
-            replace=True,
+            ImportRequest(self._format, replace=True, most_unpacked=self._most_unpacked),
             tails=tails,
             without=line_files,  # their new lines come as tails
             only_forward=True,
-            most_unpacked=self._most_unpacked,
         )
 
     def _is_read_by_lines(self, path: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from engine.base.errors import Cancelled
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.records import ImportRequest
 from engine.conversations.service import stored_accounts
 from engine.conversations.stages import CheckStage, ImportStage
 from engine.conversations.tables import facets
@@ -76,7 +77,7 @@ def test_text_that_is_replaced_is_looked_at_anew(project: Project, tmp_path: Pat
         source.write_text(json.dumps({"id": "five", "messages": [message]}) + "\n")
         run(
             project,
-            [ImportStage(project, [str(source)], replace=True), CheckStage(project)],
+            [ImportStage(project, [str(source)], ImportRequest(replace=True)), CheckStage(project)],
         )
         assert found(project, f"name:five language:{code}") == [5]
     assert found(project, "personal:any") == [3]

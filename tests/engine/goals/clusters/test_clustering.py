@@ -17,13 +17,13 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
 from engine.goals.clusters import kmeans
-from engine.goals.clusters.cluster_count import propose_k, silhouette
+from engine.goals.clusters.cluster_count import measure_silhouette, propose_k
 from engine.goals.clusters.cluster_stability import (
     DISSOLVED,
     STABLE,
     Kind,
     Repetition,
-    stability_run,
+    repeat_clustering,
 )
 from engine.goals.clusters.clustering import (
     NOVEL,
@@ -31,7 +31,7 @@ from engine.goals.clusters.clustering import (
     Clusters,
     assign,
     cluster,
-    membership_of,
+    learn_membership,
 )
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.stages.theming import group_by_theme, theme_label
@@ -180,10 +180,10 @@ class TestProposedNumber:
         if (
             groups == count
         ):  # scikit-learn refuses it; a row that is alone in its cluster counts as 0
-            assert silhouette(rows, labels) == 0
+            assert measure_silhouette(rows, labels) == 0
         elif groups > 1:
             expected = silhouette_score(rows, labels, metric="cosine")
-            assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
+            assert measure_silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
 
     def test_groups_are_overestimated(self) -> None:
         """The proposal is between the true number of groups and about its double."""
@@ -202,7 +202,7 @@ class TestAssigned:
     def test_more_of_the_same(self) -> None:
         """Rows of the learnt groups are assigned to them; about one in a hundred is novel."""
         vectors, truth = grouped(5, 200, noise=0.1)
-        labels, _ = assign(vectors[1::2], membership_of(vectors[::2], truth[::2], 5))
+        labels, _ = assign(vectors[1::2], learn_membership(vectors[::2], truth[::2], 5))
         inside = labels != NOVEL
         assert inside.mean() > 0.95
         assert (labels[inside] == truth[1::2][inside]).all()
@@ -214,7 +214,7 @@ def repeated(
     """So many repetitions of each kind."""
     wanted: list[tuple[Kind, int]] = [("seed", number) for number in range(seeds)]
     wanted += [("bootstrap", number) for number in range(bootstraps)]
-    return [stability_run(vectors, labels, k, seed, kind, number) for kind, number in wanted]
+    return [repeat_clustering(vectors, labels, k, seed, kind, number) for kind, number in wanted]
 
 
 def mean_jaccard(repetitions: list[Repetition]) -> list[float]:

@@ -17,7 +17,7 @@ from tests.screens.trees.tree_project import grown, likely
 def row(prompt: bytes = b"hi", alpha: float = 0.02) -> TreeRow:
     """The row of a tree of the toy model with a recorded answer."""
     tree = grown(prompt, TreeOptions(alpha, max_tokens=5), answer=likely(prompt, 4))
-    return tree_row(1, 2, tree, 0.1)
+    return tree_row(1, 2, tree)
 
 
 class TestTruths:
