@@ -531,7 +531,9 @@ class GoalDecision:
             "split": f"split {sides} into {len(self.names)}",
             "move": f"moved {moved:,} conversation{'' if moved == 1 else 's'} to "
             + (sides if self.sides else "the outliers"),
-            "rename": f"renamed {sides} to {new_label}",
+            "rename": f"renamed {sides} to {new_label}"
+            if sides != new_label
+            else f"named {new_label}",
             "pin": f"pinned {sides}",
             "unpin": f"unpinned {sides}",
             "theme": f"put {sides} under {new_label}"

@@ -35,7 +35,6 @@ from engine.results.associations.formatting import (
     feature_sentence,
     notes,
     plainest_feature,
-    side_lines,
 )
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import breakdown_table, sign_sentences
@@ -326,11 +325,14 @@ class _Report:
                 True,
             )
         if self._associations is not None:
-            first, second = side_lines(self._associations)
-            yield Paragraph(f"{first}. {second}. {conclusion(self._associations)}", True)
+            (first, second), verbs = self._associations.sizes, self._associations.split.verbs
+            yield Paragraph(
+                f"A: {counted(first, 'conversation')} that {verbs[0]}. B: {second:,} that {verbs[1]}."
+                f" {conclusion(self._associations)}",
+                True,
+            )
             for side in (0, 1):
                 rows = [row for row in self._associations.rows if row.side == side][:MAX_SENTENCES]
-                verbs = self._associations.split.verbs
                 yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
             yield Paragraph(" ".join(notes(self._associations)))
 
@@ -488,7 +490,7 @@ class _Report:
                     rows[key].external_id,
                     f"{with_trees.entropy[index]:.2f}",
                     f"{with_trees.leaves[index]:.0f}",
-                    rows[key].state,
+                    State(rows[key].state).word,
                     one_line(with_trees.goals[goal], GOAL_CHARACTERS) if goal != NO_GOAL else "",
                     one_line(rows[key].opening, OPENING_CHARACTERS),
                 )

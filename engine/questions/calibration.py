@@ -75,9 +75,7 @@ def measure_agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
 def explain_shortage(complete: int, incomplete: int) -> str:
     """Returns why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < MIN_OF_EACH:
-        kind, number = min(
-            ("complete", complete), ("incomplete", incomplete), key=lambda pair: pair[1]
-        )
+        kind, number = min(("yes", complete), ("no", incomplete), key=lambda pair: pair[1])
         return f"needs {MIN_OF_EACH} verdicts that say {kind}, has {number}"
     if complete + incomplete < MIN_VERDICTS:
         return f"needs {MIN_VERDICTS} verdicts, has {complete + incomplete}"

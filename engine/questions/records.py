@@ -436,7 +436,7 @@ class CalibrationReport:
         facts = [
             (
                 "verdicts",
-                f"{self.complete:,} complete, {self.incomplete:,} incomplete,"
+                f"{self.complete:,} yes, {self.incomplete:,} no,"
                 f" spread over {self.covered:.0%} of the scores",
             )
         ]
@@ -459,7 +459,7 @@ class CalibrationReport:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
         rate = self.rate
         corrected = ", errors corrected" if rate.corrected is not None else ""
-        facts.append(("complete", rate.corrected_text + corrected))
+        facts.append(("succeeded", rate.corrected_text + corrected))
         if rate.apparent is not None:
             ended = number_format.rate(rate.above, rate.scored)
             facts.append(("ended", f"{ended} of {rate.scored:,} scored of {rate.conversations:,}"))

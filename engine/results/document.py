@@ -31,10 +31,10 @@ _CODE_SPAN = re.compile("`([^`]+)`")
 WIDTH = 640
 """Width of every drawing, in the units of its view box."""
 
-_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 230, 150, 22
+_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 250, 150, 22
 """Widths of the label and of the value in a row of bars, and the height of the row."""
 
-_LABEL_CELLS = 34
+_LABEL_CELLS = 38
 """Most characters of a label beside a row."""
 
 _TEXT_DROP = 15

@@ -32,11 +32,16 @@ def is_theme(group: GoalGroup) -> bool:
 
 
 def group_columns(
-    largest: Callable[[], float], folded: Collection[str] = (), noun: str = "goal"
+    largest: Callable[[], float],
+    folded: Collection[str] = (),
+    noun: str = "goal",
+    groups: Sequence[GoalGroup] = (),
 ) -> list[Column[GoalGroup]]:
-    """Returns the columns of the list of groups.
+    """Returns the columns of the list of groups; how many are scored only where some are not, and the stability only
+    where it was measured.
 
     Args:
+        groups: The groups that are listed.
         largest: Gives the largest share, whose bar is full.
         folded: Ids of the themes whose goals are not listed.
         noun: What a group is, the title of the first column.
@@ -84,7 +89,7 @@ def group_columns(
         sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
-    return [
+    columns = [
         Column("label", noun, 20, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
         Column("size", "size", 8, lambda group: [(f"{group.size:,}", "")], right=True,
                value=lambda group: group.size, descending=True, keep=8),
@@ -95,6 +100,10 @@ def group_columns(
         Column("stability", "stable", 6, stability, right=True,
                value=lambda group: group.stability, order="stability, least first", keep=6),
     ]  # fmt: skip
+    idle = {"coverage"} if not any(group.states.unscored for group in groups) else set()
+    if all(group.stability is None for group in groups):
+        idle.add("stability")
+    return [column for column in columns if column.key not in idle]
 
 
 def member_columns() -> list[Column[MemberRow]]:

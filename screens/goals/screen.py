@@ -152,7 +152,10 @@ class GoalsScreen(DecisionScreen):
     def _columns(self, noun: str) -> list[Column[GoalGroup]]:
         """Returns the columns of the list; `noun` is what a group is."""
         return group_columns(
-            lambda: max((row.share for row in self._rows), default=0.0), self._folded, noun
+            lambda: max((row.share for row in self._rows), default=0.0),
+            self._folded,
+            noun,
+            self._rows,
         )
 
     def _show(

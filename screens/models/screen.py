@@ -74,9 +74,11 @@ def speed(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f} t/s"
 
 
-def model_content(facts: Sequence[Fact]) -> Content:
-    """Returns the facts about a model as a table."""
-    return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
+def model_content(facts: Sequence[Fact], cells: int) -> Content:
+    """Returns the facts about a model as a table of so many cells."""
+    return facts_table(
+        [(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts], cells
+    )
 
 
 def format_works(works: Sequence[Work]) -> str:
@@ -212,6 +214,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         """Shows the line above the list."""
         self.query_one("#summary", Static).update(summary(self.rows, self._busy))
 
+    def on_resize(self) -> None:
+        """Wraps the facts in the width there is."""
+        self.call_after_refresh(self._show_facts)
+
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the facts about the row under the cursor."""
         self.query_one("#about", VerticalScroll).scroll_home(animate=False)
@@ -229,14 +235,14 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row is None:
             pane.update("")
         elif known_name == row.name:
-            pane.update(model_content(known_facts))
+            pane.update(model_content(known_facts, pane.size.width))
         else:
             name = row.name
 
             def show(facts: list[Fact]) -> None:
                 self._facts = (name, facts)
                 if self.table.here is not None and self.table.here.name == name:
-                    pane.update(model_content(facts))
+                    self._show_facts()
 
             self.in_background(
                 lambda: self.models.facts(name), show, group="facts", on_error=self._show_problem

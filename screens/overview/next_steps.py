@@ -13,6 +13,7 @@ from typing import Literal
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.completeness.records import ScoreSet
+from engine.goals.records import ReviewProgress
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
@@ -79,7 +80,7 @@ class ProjectProgress:
         proposal: The threshold that the verdicts suggest; None without one.
         better: A tested set of scores, where the set in force is not tested or means little; None without one.
         goals: Number of goals, 0 before a clustering; None while that is not known.
-        proposals: Number of merge proposals that wait for a decision; None while they are counted.
+        merges: How far the decisions on pairs of goals are; None while that is counted.
     """
 
     counts: Counts
@@ -91,7 +92,7 @@ class ProjectProgress:
     proposal: Proposal | None = None
     better: ScoreSet | None = None
     goals: int | None = None
-    proposals: int | None = 0
+    merges: ReviewProgress | None = None
 
 
 def next_steps(now: ProjectProgress) -> list[Step]:
@@ -196,10 +197,13 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
         yield Step("merge", "Decide which groups are one goal", after="after clustering")
         return
     yield Step("cluster", f"Cluster: {number_format.counted(now.goals, 'goal')}", done=True)
-    if now.proposals is None:
+    if now.merges is None:
         yield Step("merge", "Decide which groups are one goal", "counting …")
-    elif now.proposals:
-        yield Step("merge", f"Decide {number_format.counted(now.proposals, 'merge proposal')}")
+    elif now.merges.likely:
+        left = number_format.counted(now.merges.left, "pair")
+        yield Step(
+            "merge", f"Decide which of {left} are one goal", f"about {now.merges.to_merge:,.0f}"
+        )
     else:
         yield Step("merge", "Merge: no proposal waits", done=True)
 

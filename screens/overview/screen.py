@@ -126,7 +126,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._readings_for: dict[str, int] | None = None  # number of verdicts when these were read
         self._goals: Sequence[GoalGroup] | None = None  # None before they were read
         self._has_new_decisions = False  # on goals, since they were read
-        self._proposal_count: int | None = None  # merge proposals that wait for a decision
+        self._merges: ReviewProgress | None = None  # how far the decisions on pairs of goals are
         self._slow_figures = SlowFigures()
         self._were_slow_figures_read = False
         self._answers: list[AnswerLine] = []
@@ -234,6 +234,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             """Shows the card with these conversations, if there are any."""
             self._readings = readings
             self.set_class(bool(readings), "-readings")
+            self.query_one(Preview).set_class(bool(readings), "-followed")
             self.call_after_refresh(self._show_readings)  # once the card has its width
 
         self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
@@ -296,7 +297,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._show_steps()
 
         def show_progress(progress: ReviewProgress) -> None:
-            self._proposal_count = progress.likely
+            self._merges = progress
             self._show_steps()
 
         self.in_background(read, show, group="goals")
@@ -387,7 +388,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             proposal=None if self._report is None else self._report.proposal,
             better=_better(overview),
             goals=None if self._goals is None else len(self._goals),
-            proposals=self._proposal_count,
+            merges=self._merges,
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

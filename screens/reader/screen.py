@@ -286,7 +286,7 @@ class OriginalDialog(ReadingDialog):
 
 def summary_content(facts: Facts, width: int) -> Content:
     """Returns what a conversation is on one line, and on further lines its goal and its signs of trouble, if any."""
-    lines = [_first_line(facts)]
+    lines = [_first_line(facts, width - 2)]
     if facts.goal is not None:
         goal = one_line(facts.goal, 60)
         lines.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
@@ -296,22 +296,22 @@ def summary_content(facts: Facts, width: int) -> Content:
     return Content("\n").join(lines)
 
 
-def _first_line(facts: Facts) -> Content:
-    """Returns the state, score, reason, name, source and number of turns of a conversation."""
+def _first_line(facts: Facts, cells: int) -> Content:
+    """Returns the state, score, reason and name of a conversation, and what of turns and source fits into so many
+    cells."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
     score = f" {number_format.bar(p)} {facts.score_text(p)}" if p is not None else ""
     reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
-    return Content.assemble(
+    first = Content.assemble(
         (f"{look.glyph} {look.word}{score}", look.tone_variable),
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
-        (
-            f" · {end_of_path(row.source, 30)} · {number_format.counted(row.turns, 'turn')}",
-            "$tone-muted",
-        ),
     )
+    more = [number_format.counted(row.turns, "turn"), end_of_path(row.source, 30)]
+    room = max(1, cells - first.cell_length - len(" · "))
+    return Content.assemble(first, (f" · {fitting(more, room)}", "$tone-muted"))
 
 
 def message_text(message: MessageRow) -> str:

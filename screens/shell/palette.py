@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
 from screens.widgets.controls import MAX_TYPED_CHARACTERS
 from screens.widgets.keyed import Keyed, shown_key
+
+HELP_WIDTH = 70
+"""Cells of a line of help before its width is known."""
 
 KEYS_WIDTH = 18
 """Cells for the keys of a line of the help."""
@@ -211,7 +215,7 @@ class HelpScreen(Dialog[None]):
             box.border_title = Content("Keys")
             for title, lines in self._sections:
                 if lines:
-                    yield Static(self._section(title, lines))
+                    yield Static(self._section(title, lines, HELP_WIDTH), classes="keys")
             yield Static(
                 hint_line(
                     ("escape", "closes"),
@@ -220,12 +224,26 @@ class HelpScreen(Dialog[None]):
                 )
             )
 
-    def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
-        """Returns a title and below it the keys with their meanings."""
+    def on_resize(self) -> None:
+        """Wraps the meanings in the width there is."""
+        self.call_after_refresh(self._wrap)
+
+    def _wrap(self) -> None:
+        """Shows the sections, each meaning wrapped beside its keys."""
+        sections = (section for section in self._sections if section[1])
+        for shown, (title, lines) in zip(
+            self.query(".keys").results(Static), sections, strict=True
+        ):
+            shown.update(self._section(title, lines, shown.size.width))
+
+    def _section(self, title: str, lines: list[tuple[list[str], str]], cells: int) -> Content:
+        """Returns a title and below it the keys with their meanings, in so many cells."""
         parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
+        margin = KEYS_WIDTH + len("   ")
         for keys, meaning in lines:
             shown = " ".join(shown_key(key) for key in keys)
-            parts += [(f"\n  {shown:<{KEYS_WIDTH}}", "bold"), f" {meaning}"]
+            wrapped = f"\n{'':{margin}}".join(textwrap.wrap(meaning, max(1, cells - margin)))
+            parts += [(f"\n  {shown:<{KEYS_WIDTH}}", "bold"), f" {wrapped}"]
         return Content.assemble(*parts)
 
     def action_scroll(self, lines: int) -> None:

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
@@ -30,6 +31,7 @@ from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.screen import TreeScreen, format_growth
 from screens.widgets.empty_state import EmptyState
+from screens.widgets.evidence import Preview
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
@@ -165,10 +167,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, filter line, table and what its mark means, or what to do when there is no tree."""
+        """Yields the summary, filter line, table with the conversation beside it, and what its mark means, or what to
+        do when there is no tree."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
-        yield self.table
+        with Horizontal(id="main"):
+            yield self.table
+            yield Preview(self.services, at_end=True)
         yield Static(id="legend")
         yield Static(classes="empty")
 
@@ -210,6 +215,11 @@ class TreeSetScreen(WorkbenchScreen[None]):
     def _show_order(self) -> None:
         """Shows the trees in the present order."""
         self.table.show_items(self.table.ordered(self._items))
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the conversation of the tree under the cursor beside the list."""
+        if self.table.here is not None:
+            self.query_one(Preview).follow(self.table.here.row.conversation_id)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Opens the tree of a row, or notifies why there is none."""
@@ -380,14 +390,16 @@ def _summary(items: Sequence[TreeItem], cells: int) -> Content:
     count = len(leaves)
     parts = [number_format.counted(count, "tree")]
     if leaves:
-        parts.append(f"leaves median {leaves[count // 2]:,}, p90 {leaves[int(0.9 * count)]:,}")
+        median = number_format.counted(leaves[count // 2], "leaf", "leaves")
+        parts.append(f"half have {median} or more")
     if len(items) > count:
         parts.append(f"{len(items) - count:,} without")
     text = Content(" · ".join(parts))
     if not items:
         return text
     row = items[0].row
-    growth = [*format_growth(row).split(" · "), row.place]
+    places = [choice.name for place, choice in TREE_PLACES.items() if place == row.place]
+    growth = [*format_growth(row).split(" · "), *places]
     room = max(1, cells - text.cell_length - len("     "))
     return Content.assemble(text, (f"   {fitting(growth, room)}", "$tone-muted"))
 

@@ -21,7 +21,7 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.measures import Answer
-from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeRow
+from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeOptions, TreeRow
 from engine.trees.service import TreeService
 from engine.trees.tree import Kind
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
@@ -30,6 +30,7 @@ from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.tree_view import KIND_LOOKS, Folding, Segment, TreeLayout, TreeView, shown_text
 from screens.widgets.background import background
+from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece
 
@@ -191,14 +192,16 @@ class TreePane(Vertical):
         """Shows the figures of the tree, and the bounds on a property."""
         if self.opened is not None:
             self.query_one(".measures", Static).update(
-                measures_content(self.opened.item.row, self.opened.nodes.kind, self.bounds)
+                measures_content(
+                    self.opened.item.row, self.opened.nodes.kind, self.bounds, self.size.width - 2
+                )
             )
 
     def on_tree_view_highlighted(self) -> None:
         """Shows the figures of the segment under the cursor."""
         segment = self.view.segment
         self.query_one(".under", Static).update(
-            Content("") if segment is None else segment_content(segment)
+            Content("") if segment is None else segment_content(segment, self.size.width - 2)
         )
 
 
@@ -219,8 +222,10 @@ def account_content(row: TreeRow) -> Content:
     )
 
 
-def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None) -> Content:
-    """Returns the figures of the tree on one line, after the bounds on a property, if there are any.
+def measures_content(
+    row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None, cells: int
+) -> Content:
+    """Returns the figures of the tree that fit on a line of so many cells, after the bounds on a property, if any.
 
     Args:
         kinds: The kinds of all nodes.
@@ -240,11 +245,13 @@ def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds
             f"{row.answer_tokens:,} tokens in the tree"
         )
     parts.append(f"{row.nodes:,} nodes")
-    return Content.assemble(*proved, " · ".join(parts))
+    room = cells - Content.assemble(*proved).cell_length
+    return Content.assemble(*proved, fitting(parts, max(1, room)))
 
 
-def segment_content(segment: Segment) -> Content:
-    """Returns how a segment ends, and its figures with more digits than on its line."""
+def segment_content(segment: Segment, cells: int) -> Content:
+    """Returns how a segment ends, and of its figures with more digits than on its line what fits into so many
+    cells."""
     parts: list[str] = []
     if segment.forks:
         parts.append(f"fork · {leaf_count(segment.leaves)}")
@@ -255,7 +262,7 @@ def segment_content(segment: Segment) -> Content:
     parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
     parts.append(f"leaves below {segment.below:.4f}")
     parts.append(number_format.counted(len(segment.nodes), "token"))
-    return Content.styled(" · ".join(parts), "$tone-muted")
+    return Content.styled(fitting(parts, cells), "$tone-muted")
 
 
 def _log(probability: float) -> str:
@@ -286,9 +293,10 @@ def leaf_count(number: int) -> str:
 
 
 def format_growth(row: TreeRow) -> str:
-    """Returns the alpha, mode, model and adapter that grew a tree."""
+    """Returns the model, adapter and alpha that grew a tree, and its mode where that is not the default."""
     adapter = f" + {row.adapter}" if row.adapter else ""
-    return one_line(f"{row.model}{adapter} · alpha {row.alpha:g} · {row.mode}", 90)
+    mode = "" if row.mode == TreeOptions().mode else " · token by token"
+    return one_line(f"{row.model}{adapter} · alpha {number_format.figure(row.alpha)}{mode}", 90)
 
 
 class TreeScreen(WorkbenchScreen[None]):

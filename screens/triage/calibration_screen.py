@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -23,10 +21,8 @@ from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.empty_state import SCORE, EmptyState
+from screens.widgets.formatting import facts_table
 from screens.widgets.jobs import EngineFeed
-
-NAME_WIDTH = 15
-"""Cells of the name of a fact."""
 
 
 class CalibrationScreen(WorkbenchScreen[None]):
@@ -125,9 +121,9 @@ class CalibrationScreen(WorkbenchScreen[None]):
         """Shows the facts in the width there is."""
         if self._report is not None:
             width = self.size.width - 4
-            scores = facts_content(self._report.facts(), width)
+            scores = facts_table(self._report.facts(), width)
             self.query_one("#scores", Static).update(scores)
-            success = facts_content(self._success_facts, width)
+            success = facts_table(self._success_facts, width)
             self.query_one("#success", Static).update(success)
 
     def on_resize(self) -> None:
@@ -160,19 +156,6 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_up(animate=False)
         else:
             page.scroll_down(animate=False)
-
-
-def facts_content(facts: Sequence[tuple[str, str]], width: int) -> Content:
-    """Returns facts, as names and texts, each text wrapped beside its name."""
-    lines = []
-    for name, text in facts:
-        wrapped = textwrap.wrap(text, max(1, width - NAME_WIDTH))
-        lines.append(
-            Content.assemble(
-                (f"{name:<{NAME_WIDTH}}", "$tone-muted"), f"\n{' ' * NAME_WIDTH}".join(wrapped)
-            )
-        )
-    return Content("\n").join(lines)
 
 
 def _empty_state(report: CalibrationReport) -> EmptyState:

@@ -6,6 +6,7 @@ text is no filter. Both are drawn in a box below the line, over what the screen 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -31,6 +32,8 @@ TYPING_REST_SECONDS = 0.2
 """Seconds without a key before the typed filter is applied."""
 PROMPT = "▽ "
 """Stands before the filter."""
+TEXT_WIDTH = 18
+"""Least cells of a completion, before what it is."""
 LINE_PADDING = 1
 """Cells before the prompt, as the style of the line says."""
 
@@ -245,7 +248,7 @@ class FilterLine(Keyed, Vertical):
         options.clear_options()
         with_counts = any(completion.count is not None for completion in self._completions)
         options.add_options(
-            Option(_completion_content(completion, with_count=with_counts))
+            Option(_completion_content(completion, self.size.width, with_count=with_counts))
             for completion in self._completions
         )
         options.highlighted = None
@@ -338,11 +341,15 @@ class FilterLine(Keyed, Vertical):
         self._show_box()
 
 
-def _completion_content(completion: Completion, *, with_count: bool) -> Content:
-    """Returns a completion as a line of the list: its text, its count if the list has counts, and what it is."""
+def _completion_content(completion: Completion, cells: int, *, with_count: bool) -> Content:
+    """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them in so many
+    cells."""
     count = "" if completion.count is None else f"{completion.count:,}"
+    text = f"{one_line(completion.text, 40):<{TEXT_WIDTH}}"
+    counts = f" {count:>9} " if with_count else ""
+    margin = TEXT_WIDTH + len(counts) + 1
+    room = max(1, cells - margin - 2 * LINE_PADDING - 1)
+    meaning = f"\n{'':{margin}}".join(textwrap.wrap(completion.help, room))
     return Content.assemble(
-        (f"{one_line(completion.text, 40):<18}", "bold"),
-        (f" {count:>9} " if with_count else "", "$tone-accent"),
-        (f" {completion.help}", "$tone-muted"),
+        (text, "bold"), (counts, "$tone-accent"), (f" {meaning}", "$tone-muted")
     )

@@ -6,6 +6,7 @@ text by a variable of the theme (`$tone-muted`). A piece is a text with its tone
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,12 +73,15 @@ def date_and_minute(time: str) -> str:
     return one_line(time[:16].replace("T", " "))
 
 
-def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
-    """Returns lines of a name and a value as a table; both are display-safe."""
-    width = max(len(name) for name, _ in lines) + 2
-    return Content("\n").join(
-        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
-    )
+def facts_table(facts: Sequence[tuple[str, str]], cells: int) -> Content:
+    """Returns names and values below each other in so many cells, each value wrapped beside its name; both are
+    display-safe."""
+    width = max((len(name) for name, _ in facts), default=0) + 2
+    lines = []
+    for name, value in facts:
+        wrapped = f"\n{'':{width}}".join(textwrap.wrap(value, max(1, cells - width)))
+        lines.append(Content.assemble((f"{name:<{width}}", "$tone-muted"), wrapped))
+    return Content("\n").join(lines)
 
 
 def rate_piece(

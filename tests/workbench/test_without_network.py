@@ -142,7 +142,7 @@ ONLY_ON = {
     "overview": "What is here",
     "conversations": "11 of 11",
     "triage": "n No",
-    "trees": "leaves median",
+    "trees": "or more",
     "goals": "goal of 11 conversations",
     "desk": "N Never",
     "training": "0 runs",

@@ -254,25 +254,26 @@ def breakdown_table(
     The details of a row have the filter that selects its conversations.
     """
     field = breakdown.field
+    titles = [field, "conv.", "ended", "change in points", "p", "with signs", "scored"]
+    if any(part.rate.corrected is not None for part in breakdown.parts):
+        titles.append("corrected")
     return ReportTable(
         f"Ended by {field}; {caption}",
-        _columns(
-            (field, "conv.", "ended", "change in points", "p", "with signs", "corrected", "scored")
-        ),
-        tuple(map(_completion_row, breakdown.parts)),
+        _columns(titles),
+        tuple(_completion_row(part, len(titles)) for part in breakdown.parts),
         tuple(_breakdown_notes(breakdown)),
     )
 
 
-def _completion_row(part: Part) -> ReportRow:
-    """Returns the row of a value of a field with the share that ended."""
+def _completion_row(part: Part, width: int) -> ReportRow:
+    """Returns a value of a field with the share that ended, as a row of so many cells."""
     apparent, corrected = _format_rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
     change = (
         ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
     )
     with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
-    cells = (part.value, conversations, apparent, *change, with_signs, corrected, scored)
+    cells = (part.value, conversations, apparent, *change, with_signs, scored, corrected)[:width]
     faint = (2,) if is_few(part.rate.scored) else ()
     return ReportRow(cells, details={"filter": part.filter}, faint=faint)
 

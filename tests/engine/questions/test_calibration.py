@@ -86,7 +86,7 @@ class TestRefusals:
         """Fewer than 40 verdicts, or fewer than five of a kind, give no threshold and say what is missing."""
         assert explain_shortage(20, 20) == ""
         assert "needs 40 verdicts, has 39" in explain_shortage(20, 19)
-        assert "needs 5 verdicts that say complete, has 4" in explain_shortage(4, 60)
+        assert "needs 5 verdicts that say yes, has 4" in explain_shortage(4, 60)
         scores, truth = clean(10)
         assert calibrate(scores, truth, scores).best is None
 

@@ -8,12 +8,14 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.completeness.records import DecisionRule, ScoreSet
+from engine.goals.records import ReviewProgress
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
-from engine.questions.records import Proposal
+from engine.questions.records import Agreement, Proposal
 from screens.overview.next_steps import PATH, ProjectProgress, Step, count_done_of_path, next_steps
 
 SCORED = Counts(conversations=1000, complete=600, incomplete=300, borderline=60, unscored=40)
+MERGES = ReviewProgress(left=36, to_merge=2.6, likely=4, agreement=Agreement(0))
 COST = Estimate(40, 50_000, 1000.0, 50.0, "model")
 
 
@@ -38,6 +40,7 @@ DONE = ProjectProgress(
     {Verdict.YES: 150, Verdict.NO: 150},
     calibrated=True,
     goals=9,
+    merges=ReviewProgress(agreement=Agreement(0)),
 )
 
 
@@ -46,13 +49,13 @@ class TestPath:
         """All steps of the path are shown in every state of a project: those to do, those that wait, those done."""
         new = ProjectProgress(Counts(), {}, goals=0)
         scored = ProjectProgress(SCORED, {}, to_score=COST, goals=0)
-        grouped = replace(scored, goals=9, proposals=4)
+        grouped = replace(scored, goals=9, merges=MERGES)
         for now in (new, scored, grouped, DONE):
             assert {step.kind for step in next_steps(now)} >= set(PATH)
 
     def test_order(self) -> None:
         """What can be done comes first in the order of the path, then what waits for it, then what is done."""
-        now = ProjectProgress(SCORED, {}, to_score=COST, goals=9, proposals=4)
+        now = ProjectProgress(SCORED, {}, to_score=COST, goals=9, merges=MERGES)
         steps = next_steps(now)
         ready = ["score", "triage", "merge", "export"]
         assert [step.kind for step in steps] == [*ready, "import", "cluster"]
