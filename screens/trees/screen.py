@@ -236,8 +236,8 @@ def measures_content(
     parts = [
         format_leaves(row.leaves, kinds),
         f"best log P {number_format.log_probability(row.max_log_prob)}",
-        number_format.counted(row.answers, "distinct text"),
         f"entropy {row.entropy:.1f} bits",
+        number_format.counted(row.answers, "distinct text"),
     ]
     if row.answer_log_prob is not None:
         parts.append(

@@ -55,7 +55,7 @@ class TestTable:
         with with_trees(tmp_path / "t.wb", 12) as project:
             rows = sorted(measured(project), key=lambda row: -row.leaves)
             async with listed(project, (80, 24)) as pilot:
-                assert "12 trees · leaves median" in lines(pilot)[1]
+                assert "12 trees · half have " in lines(pilot)[1]
                 assert names(pilot) == [f"warranty/{row.conversation_id:03d}" for row in rows]
                 assert f"▲ {rows[0].leaves}" in lines(pilot)[3]
 
