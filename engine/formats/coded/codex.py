@@ -1,7 +1,7 @@
 """Sessions (rollouts) of Codex: a file of lines, in which items of the Responses API are the conversation.
 
 Events repeat the items for the screen; what they say beyond them is kept as metadata. Older files, which
-have the items themselves as lines, are _read by `message_lines`, and the events of `codex exec` by a mapping file.
+have the items themselves as lines, are read by `message_lines`, and the events of `codex exec` by a mapping file.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 @dataclass(slots=True)
 class _Rollout:
-    """What the lines of a rollout say, as far as they were _read.
+    """What the lines of a rollout say, as far as they were read.
 
     Attributes:
         items: The items that are the conversation, as the Responses API has them.
         events: Events, and items of unknown kinds.
         settings: What the lines say of the session and of its turns, each once.
         name: Id of the session; "" until it is known.
-        start_time: When the session start_time, in ISO 8601.
+        start_time: When the session began, in ISO 8601.
         model: The model that writes at this place.
         left_out: What stays in the original record only: the id of an object and the key within it.
     """

@@ -83,7 +83,7 @@ _JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
 """Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
 
-UNREAD = "rows not _read_rows"
+UNREAD = "rows not read"
 """Name under which the metadata of a conversation has those of its rows that are no messages."""
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
@@ -329,7 +329,7 @@ def _has_outcome(row: dict[str, Any]) -> bool:
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row that was not _read_rows, as the account names it."""
+    """Returns a row that was not read, as the account names it."""
     word = row.get("role", row.get("from"))
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 

@@ -295,7 +295,7 @@ def _reader(
     find_spans: SpanFinder = _only_span,
     conditions: int = 4,
 ) -> Reader:
-    """Returns the reader of a platform: `read` reads one span, `find_spans` returns the spans within a record."""
+    """Returns the reader of a platform: `read_span` reads one span, `find_spans` returns the spans within a record."""
 
     def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""

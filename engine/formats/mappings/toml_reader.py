@@ -133,9 +133,9 @@ class _Reading:
                 self._used_inside.setdefault(trail[:end], []).append(trail[end:])
         for items in mapping.items:
             self._read_items(items)
-        is_complete = is_conversation(self._messages, len(self._errors))
-        if self._errors and mapping.group is None and not is_complete:
-            raise self._errors[0]
+        errors = self._errors
+        if errors and mapping.group is None and not is_conversation(self._messages, len(errors)):
+            raise errors[0]
         if not self._messages:
             raise BadRecord("no messages")
         messages = tuple(_join_thoughts(self._messages))

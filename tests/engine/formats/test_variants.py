@@ -126,7 +126,7 @@ def test_a_row_of_an_unknown_role_leaves_the_others() -> None:
     found = one("\n".join(map(json.dumps, rows)).encode())
     assert spoken(found) == ["user: Hi", "assistant: Good day"]
     assert found.account.unknown["row of ROBOT"].times == 1
-    assert "Beep boop" in json.dumps(found.conversation.meta)
+    assert "Beep boop" in json.dumps(found.conversation.meta["rows not read"])
 
 
 @pytest.mark.parametrize(
