@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -58,27 +58,25 @@ MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
 from which on half is enough, and it may be asked for in other clusters as well."""
 SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
-MIN_ADDED_SHARE = 0.12
+MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
 MAX_REQUESTS = 3
 """Most requests in a name."""
 MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
 """Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
-NEAR_EQUAL_SHARE = 0.33
-"""How often a further act must be asked for, as a share of the first, to stand beside it though few begin with it."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""
-FIRST_OFFSET = 0.5
+FIRST_OFFSET = 0.2
 """Added to the share of those who ask for a request first, which is a factor of its score."""
 OWN_FACTOR = 1.5
 """Factor of a topic that members call theirs: "my invention"."""
 MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
-MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
+MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.1, 1.0
 """Least share of the members that have a request which a name lists, and its least contrast."""
-MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.55, 0.7, 0.75
+MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.5, 0.7, 0.75
 """Least support of a list of requests and of a topic, of a quality, and of a thing that members look for."""
 MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
 """Least contrast of a topic and of a quality; and the least number of members who name a topic that stands alone."""
@@ -259,21 +257,19 @@ def _listed_requests(
         and request.phrase.verb
         and not usage.has_value(request.phrase)
     }
-    texts = {content: cluster.texts_asking(requests[content]) for content in worth}
-    near_equals: set[frozenset[str]] = set()
+    wanted = {content: requests[content] for content in worth}
     if chosen:
-        least = NEAR_EQUAL_SHARE * cluster.requests[chosen.content].share
-        near_equals = {
-            content
-            for content in texts
-            if cluster.requests[content].share >= least and requests[content].verb not in OPEN_VERBS
-        }
-        for content in texts.keys() - near_equals:
-            texts[content] &= cluster.texts_beginning(content)  # what is asked later is no goal
-        thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
         worth[chosen.content], requests[chosen.content] = math.inf, chosen
-        texts[chosen.content] = cluster.texts_asking(replace(chosen, content=thing))
-    listed = [requests[content] for content in _cover(cluster, worth, texts, near_equals)]
+        thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
+        wanted[chosen.content] = replace(chosen, content=thing)
+    begun = {content: cluster.texts_beginning(content) for content in worth}
+    begun_by_any = set().union(*begun.values())
+    texts = {  # what is asked after another request is no goal
+        content: cluster.texts_asking(request) - (begun_by_any - begun[content])
+        for content, request in wanted.items()
+    }
+    listed = [requests[content] for content in _cover(cluster, worth, texts)]
+    listed.sort(key=lambda request: -len(begun[request.content]))
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
         has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
@@ -353,8 +349,6 @@ def _topics(
         if cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
     ]
     is_list = cluster.are_questions and len(topics) > 1
-    if not common:
-        least = max(least, MOSTLY_COVERED)
     if not cluster.has(least, *map(texts.__getitem__, topics)) or not (common or is_list):
         return []
     return [told[topic] for (topic,) in topics]
@@ -372,7 +366,6 @@ def _cover(
     cluster: Cluster,
     worth: Mapping[frozenset[str], float],
     texts: Mapping[frozenset[str], set[int]],
-    near_equals: Set[frozenset[str]] = frozenset(),
 ) -> list[frozenset[str]]:
     """Returns contents that members have, at most `MAX_REQUESTS` and until they have `LISTED_SUPPORT`: each time the
     one with the largest product of its worth and the number of texts that it adds."""
@@ -386,15 +379,7 @@ def _cover(
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
             if len(texts[content] - covered)
-            >= max(
-                2,
-                count
-                * (
-                    MIN_ADDED_LATER
-                    if is_covered and content not in near_equals
-                    else MIN_ADDED_SHARE
-                ),
-            )
+            >= max(2, count * (MIN_ADDED_LATER if is_covered else MIN_ADDED_SHARE))
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:

@@ -30,7 +30,7 @@ MIN_NAME_SHARE = 0.7
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
-MAX_CONTINUED_SHARE = 0.6
+MAX_CONTINUED_SHARE = 0.8
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
