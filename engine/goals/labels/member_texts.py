@@ -66,6 +66,8 @@ _NEAR_EQUALS = (
 """Verbs of one act: who uses one of them asks for what another of them says."""
 OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
+MIN_FOR_USE = 0.15
+"""Least share of the texts that say what something is for, where most of them name that."""
 _NO_ARTICLE_FACTOR = 0.5
 """How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
 _QUESTION = re.compile(
@@ -184,10 +186,23 @@ class Cluster:
             key=lambda word: (-len(self._texts_with[word]), word),
         )
 
-    def heads(self) -> set[str]:
-        """Returns the stems of the last words of all phrases, which are nouns."""
-        heads = (stem(phrase.words[-1]) for phrases in self.phrases for phrase in phrases)
-        return set(filter(says_much, heads))
+    @cached_property
+    def _heads(self) -> list[set[str]]:
+        """Returns the stems of the nouns that each text asks for."""
+        return [
+            {stem(phrase.words[-1]) for phrase in phrases if "for" not in phrase.words[2:]}
+            for phrases in self.phrases
+        ]
+
+    def asks_for(self, noun: str) -> bool:
+        """Returns whether most texts with a noun ask for it, as against what it is a part or a quality of."""
+        asking = sum(noun in heads for heads in self._heads)
+        return asking >= MIN_SUPPORT * len(self._texts_with[noun])
+
+    def asks_for_use(self, noun: str) -> bool:
+        """Returns whether texts say that something is for a noun: "a lamp for my living room"."""
+        use = re.compile(rf"\bfor (?:[\w-]+ ){{0,2}}{noun}", re.IGNORECASE)
+        return sum(map(bool, map(use.search, self.texts))) >= MIN_FOR_USE * len(self.texts)
 
     def form(self, of_stem: str) -> str:
         """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""

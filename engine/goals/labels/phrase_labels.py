@@ -31,13 +31,12 @@ import numpy.typing as npt
 from engine.goals.labels.instructions import without_instructions
 from engine.goals.labels.member_texts import (
     MIN_SUPPORT,
-    OPEN_VERBS,
     Cluster,
     contrast_of,
     kind_of,
     verb_of,
 )
-from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, qualities, sentences, verbs_of
+from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
 from engine.goals.labels.word_usage import Usage
@@ -76,20 +75,18 @@ MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
 MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.1, 1.0
 """Least share of the members that have a request which a name lists, and its least contrast."""
-MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.5, 0.7, 0.75
-"""Least support of a list of requests and of a topic, of a quality, and of a thing that members look for."""
+MIN_LIST_SUPPORT, MIN_THING_SUPPORT = 0.5, 0.75
+"""Least support of a list of requests and of a topic, and of a thing that members look for."""
 MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
-"""Least contrast of a topic and of a quality; and the least number of members who name a topic that stands alone."""
+"""Least contrast of a topic; and the least number of members who name a topic that stands alone."""
 LISTED_SUPPORT = 0.8
 """The support of a name from which on nothing more is listed."""
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
 """Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
 members."""
-MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.2, 0.7
+MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.35, 0.7
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and its
 least contrast to the other clusters of that name."""
-MIN_NOUNS = 4
-"""Least number of different things of which members want a quality that names a cluster."""
 _PHRASE_DRAW = 0x7068
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
 OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
@@ -215,10 +212,6 @@ def _name(
     is_search = bool(verb) and kind_of(verb[0]) == "get"
     about = "work with" if cluster.are_commands else "get help with"
     activity = "find" if verb == ("get",) else " ".join(verb) or about * asks
-    if not chosen and is_search and (quality := _shared_quality(number, clusters)):
-        label = f"{activity} {' '.join(quality.words)}"
-        support = cluster.support(cluster.texts_with(quality.content))
-        return Named(_spelled(label, usage), support=support)
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
         requests = _listed_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]
@@ -277,63 +270,27 @@ def _listed_requests(
     return listed
 
 
-def _shared_quality(number: int, clusters: Mapping[int, Cluster]) -> Phrase | None:
-    """Returns the quality that most members want of different things: "something for the living room", "machine
-    washable things"; None where they want none."""
-    cluster = clusters[number]
-    wordings: defaultdict[frozenset[str], Counter[Phrase]] = defaultdict(Counter)
-    nouns: defaultdict[frozenset[str], set[str]] = defaultdict(set)
-    for text in cluster.texts:
-        text_qualities = {quality for line in sentences(text) for quality in qualities(line)}
-        for phrase in {quality.phrase for quality in text_qualities}:
-            wordings[phrase.content][phrase] += 1
-        for quality in text_qualities:
-            nouns[quality.phrase.content].add(quality.noun)
-    worth = {
-        content: contrast * cluster.share(content) * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
-        for content, counts in wordings.items()
-        if counts.total() >= max(2, MIN_ADDED_SHARE * len(cluster.texts))
-        and len(nouns[content]) >= MIN_NOUNS
-        and cluster.has(MIN_QUALITY_SUPPORT, cluster.texts_with(content))
-        and (contrast := contrast_of(number, content, clusters)) >= MIN_TOPIC_CONTRAST
-    }
-    if not worth:
-        return None
-    counts = wordings[max(worth, key=worth.__getitem__)]
-    return max(
-        counts,
-        key=lambda phrase: (counts[phrase] > 1 and phrase.words[0] == "something", counts[phrase]),
-    )
-
-
 def _topics(
     number: int, clusters: Mapping[int, Cluster], usage: Usage, *, is_search: bool, asks: bool
 ) -> list[str]:
     """Returns the nouns that most members use and few others do, as they name them: one, or several that questions are
     about; none where there are none. What members that only tell something need help with is theirs, or known to both
-    sides: "my account", "the life support"."""
+    sides: "my account", "the life support". What members search for is a thing, or for one: "something for my room"."""
     cluster = clusters[number]
-    nouns = cluster.heads()
-    if cluster.are_questions:
-        nouns |= {
-            word
-            for word in cluster.words()
-            if cluster.share(frozenset({word})) >= MIN_LIST_SUPPORT
-            and usage.is_thing(cluster.form(word))
-        }
-    least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
     needs_help = asks and not (is_search or cluster.are_questions or cluster.are_commands)
-    own = cluster.usage if needs_help else usage
-    told = {noun: own.topic(cluster.form(noun)) for noun in nouns}
+    own = usage if cluster.are_questions else cluster.usage
+    told = {noun: own.topic(cluster.form(noun)) for noun in cluster.words()}
+    for noun in tuple(told) if is_search else ():
+        if not cluster.asks_for(noun):
+            told[noun] = f"something for {told[noun]}" if cluster.asks_for_use(noun) else ""
+    least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
     worth = {
-        frozenset({noun}): contrast * (OWN_FACTOR if told[noun].startswith("my ") else 1.0)
-        for noun in nouns
-        if (
-            not needs_help
-            or told[noun].startswith(("my ", "the "))
-            or stem(told[noun]) != told[noun]
-        )
+        frozenset({noun}): contrast * (OWN_FACTOR if topic.startswith("my ") else 1.0)
+        for noun, topic in told.items()
+        if topic
+        and (not needs_help or topic.startswith(("my ", "the ")) or stem(topic) != topic)
         and usage.is_noun(cluster.form(noun))
+        and (is_search or cluster.asks_for(noun) or usage.is_thing(cluster.form(noun)))
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
@@ -343,13 +300,13 @@ def _topics(
         texts[content] = cluster.texts_opening_with(content)
     topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
-    common = [
-        topic
+    has_common = any(
+        cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
         for topic in topics
-        if cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
-    ]
-    is_list = cluster.are_questions and len(topics) > 1
-    if not cluster.has(least, *map(texts.__getitem__, topics)) or not (common or is_list):
+    )
+    if not has_common and not (cluster.are_questions and len(topics) > 1):
+        return []
+    if not cluster.has(least, *map(texts.__getitem__, topics)):
         return []
     return [told[topic] for (topic,) in topics]
 
@@ -402,7 +359,7 @@ def _either(requests: Sequence[Phrase], cluster: Cluster) -> str:
     kind = kind_of(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: kind_of(phrase.verb) != kind):
         verb = verb_of(phrase)
-        same = last_verb and kind_of(verb[0]) == kind_of(last_verb[0])
+        same = last_verb and kind_of(verb[0]) == kind_of(last_verb[0]) and verb != ("get",)
         parts.append(" ".join((*(() if same else verb), *phrase.words[len(verb) :])))
         last_verb = verb
     if cluster.are_partly_questions and len(parts) > 1:
@@ -457,7 +414,8 @@ def _telling_words(
         word: contrast * share
         for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and (usage.is_name(word) or usage.is_noun(cluster.form(word)))
+        and usage.is_noun(cluster.form(word))
+        and (usage.is_thing(cluster.form(word)) or not usage.is_name(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
         and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
     }

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from engine.goals.labels.word_kinds import (
@@ -165,16 +164,6 @@ _TAKE_PREPOSITION = word_set(
 )
 """Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
 
-_VERBS_ONLY = word_set(
-    "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
-    "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
-    "go hear identify implement improve install join learn locate manage modify navigate organise organize pick "
-    "prepare receive recommend recover redeem reduce register remind remove replace reschedule resolve restore "
-    "retrieve see select sell send solve speak submit subscribe suggest summarise summarize take teach tell translate "
-    "upload verify withdraw write"
-)
-"""Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
-
 PARTICLES = word_set("up out off on down back over")
 """Adverbs that belong to a verb: "check out"."""
 
@@ -254,8 +243,7 @@ def is_role(clause: str) -> bool:
 
 
 def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
-    """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
-    alone."""
+    """Yields the candidates of a clause: those of its request, its wish or its question."""
     if is_role(clause):
         return
     opened, rest = _strip_openings(clause)
@@ -270,7 +258,6 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
         yield from _verb_phrases(
             (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
         )
-    yield from _noun_phrases(words)
 
 
 def _strip_openings(clause: str) -> tuple[bool, str]:
@@ -403,8 +390,6 @@ def _verb_phrases(
         yield from _checked_phrase(
             (*verb, *form.written), verb[0], form.content, request_index, form.cut
         )
-        if len(form.content) > 1:
-            yield from _checked_phrase(form.content, "", form.content, request_index, form.cut)
     link = words[object_phrase.end] if object_phrase.end < len(words) else ""
     if link not in _LINKS:
         return
@@ -424,74 +409,6 @@ def _verb_phrases(
             )
 
 
-def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
-    """Yields the noun phrases of several words anywhere in a clause, also two that a preposition joins."""
-    index = 0
-    while index < len(words):
-        noun_phrase = _read_noun_phrase(words, index)
-        if noun_phrase is None:
-            index += 1
-            continue
-        for form in noun_phrase.forms():
-            if len(form.content) > 1:
-                yield from _checked_phrase(form.content, "", form.content, -1, form.cut)
-        if noun_phrase.end < len(words) and words[noun_phrase.end] in _LINKS:
-            second_phrase = _read_noun_phrase(words, noun_phrase.end + 1)
-            last_noun = noun_phrase.run[-1:]
-            if last_noun[0] in _VERBS_ONLY or (
-                last_noun[0].endswith("ed") and last_noun[0] not in ED_NOUNS
-            ):
-                second_phrase = None  # "generate for a schema", "listed in the item"
-            for form in second_phrase.forms(2) if second_phrase else ():
-                link = words[noun_phrase.end]
-                content = (*last_noun, *form.content)
-                yield from _checked_phrase(
-                    (*last_noun, link, *form.written), "", content, -1, form.cut
-                )
-        index = noun_phrase.end
-
-
-class Quality(NamedTuple):
-    """What somebody wants of a thing, as a phrase with a word for any thing: "something for the living room", "black
-    things"; and the noun of the thing."""
-
-    phrase: Phrase
-    noun: str
-
-
-def qualities(sentence: str) -> Iterator[Quality]:
-    """Yields the qualities of things that a sentence names: what stands before them, what they are for and have."""
-    for clause in clauses(sentence):
-        words = clause.split()
-        noun = ""
-        for index, word in enumerate(words):
-            if word in ("for", "with"):
-                noun_phrase = _read_noun_phrase(words, index + 1)
-                if noun_phrase and not any(map(is_content, words[noun_phrase.end :][:1])):
-                    for form in noun_phrase.forms(2):
-                        written = ("something", word, *form.written)
-                        for phrase in _checked_phrase(written, "", form.content, -1):
-                            yield Quality(phrase, noun)
-            elif is_content(word):
-                noun = word
-        yield from _modifiers(words)
-
-
-def _modifiers(words: list[str]) -> Iterator[Quality]:
-    """Yields one or two words that stand before a noun and its other modifiers: "long lasting", of "long lasting
-    lipstick"; one alone only where nothing else does."""
-    runs = "".join("c" if is_content(word) else " " for word in words)
-    for match in re.finditer("cc+", runs):
-        *modifiers, noun = words[match.start() : match.end()]
-        if is_participle(noun):
-            continue
-        single = [(modifiers[0],)] if len(modifiers) == 1 else []
-        for modifier in (*single, *pairwise(modifiers)):
-            if stem(modifier[-1]) == modifier[-1] and not ADJECTIVES.issuperset(modifier):
-                content = frozenset(map(stem, modifier))
-                yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
-
-
 def _checked_phrase(
     words: tuple[str, ...],
     verb: str,
@@ -506,7 +423,6 @@ def _checked_phrase(
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
         or (stems[-1] in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB))
-        or stems[-1] in _VERBS_ONLY
         or content[-1].endswith("'s")
         or is_participle(content[-1])
     ):

@@ -30,7 +30,7 @@ MIN_NAME_SHARE = 0.7
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
-MAX_CONTINUED_SHARE = 0.8
+MAX_CONTINUED_SHARE = 0.6
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
@@ -68,6 +68,7 @@ class Usage:
         self._as_nouns: Counter[str] = Counter()
         self._as_places: Counter[str] = Counter()
         self._modifiers: Counter[str] = Counter()
+        self._determiners: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
             for sentence in sentences(text):
@@ -95,11 +96,14 @@ class Usage:
     def _note_uses(self, words: Sequence[str]) -> None:
         """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
         is_noun = is_place = False
+        determiner = ""
         for word in words:
-            if is_content(word) and word not in REQUEST_VERBS:
+            if is_content(word) and (word not in REQUEST_VERBS or determiner in DETERMINERS):
                 self._as_nouns[word] += is_noun
                 self._as_places[word] += is_place
+                self._determiners[determiner, word] += 1
             else:
+                determiner = word
                 is_noun = word in _BEFORE_NOUNS
                 is_place = word in _PLACE_WORDS
 
@@ -129,7 +133,8 @@ class Usage:
     def is_whole(self, phrase: Phrase) -> bool:
         """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
         wants none after it."""
-        return self.is_thing(phrase.words[-1]) and all(
+        last = phrase.words[-1]
+        return self._continued[last] <= FIXED_PAIR_SHARE * self._words[last] and all(
             self._pairs[pair] < FIXED_PAIR_SHARE * self._words[pair[1]] for pair in phrase.cut
         )
 
@@ -141,13 +146,13 @@ class Usage:
         """Returns a noun with the word that mostly stands before it, in the plural where that is common, else with its
         commonest determiner where it often has one: "taxes", "my account", "the life support"."""
         words = (*self._before.get(noun, ()), noun)
-        counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
+        counts = {article: self._determiners[article, noun] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
         plurals = (f"{noun}s", f"{noun}es", f"{noun[:-1]}ies" if noun.endswith("y") else "")
         plural = max(plurals, key=self._words.__getitem__)
         if article != "my" and 4 * self._words[plural] >= self._words[noun]:
             return " ".join((*words[:-1], plural))
-        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[words[0]]:
+        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[noun]:
             return " ".join(words)
         return " ".join((article if article[0] != "a" else indefinite_article(words[0]), *words))
 
