@@ -40,8 +40,6 @@ ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
-OPENING_WORDS = 60
-"""First words of a text in which it says what help is wanted with; a long form names many things."""
 LEAST_SUPPORT = 0.4
 """Least support of a name that a model writes."""
 MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
@@ -68,8 +66,8 @@ OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
 MIN_FOR_USE = 0.15
 """Least share of the texts that say what something is for, where most of them name that."""
-_NO_ARTICLE_FACTOR = 0.5
-"""How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
+BARE_FACTOR = 0.25
+"""Weight of a wording with a bare noun beside others of the same content, which read better."""
 _QUESTION = re.compile(
     r"\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|tell me|i want to know)\W+)*(?:what|which|who|whose|how|when|where"
     r"|why|is|are|was|were|do|does|did|has|will)\b",
@@ -134,15 +132,6 @@ class Cluster:
     def texts_beginning(self, content: frozenset[str]) -> set[int]:
         """Returns the indices of the texts that ask for these words first."""
         return {index for index, words in enumerate(self.first_requests) if content <= words}
-
-    def texts_opening_with(self, content: frozenset[str]) -> set[int]:
-        """Returns the indices of the texts that have these stems among their first `OPENING_WORDS` words."""
-        return {index for index, opening in enumerate(self._openings) if content <= opening}
-
-    @cached_property
-    def _openings(self) -> list[set[str]]:
-        """Returns the stems of the first words of each text."""
-        return [stems(" ".join(text.split()[:OPENING_WORDS])) for text in self.texts]
 
     def texts_asking(self, request: Phrase) -> set[int]:
         """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
@@ -245,7 +234,7 @@ class Cluster:
                 if phrase.verb or len(phrase.words) == 1:
                     # the same words are one wording, wherever in a text they stand
                     wording = replace(phrase, request_index=0, cut=())
-                    wordings[phrase.content][wording] += weight * _fluency(phrase)
+                    wordings[phrase.content][wording] += weight * _WEAK_VERBS.get(phrase.verb, 1.0)
             for content, weight in text_weights.items():
                 weights[content] += weight
         return {
@@ -262,7 +251,12 @@ class Cluster:
             share = GET_SHARE if is_weak else self.verb_share(phrase.verb)
             verb_worth[phrase.verb] += weight * share  # type: ignore[assignment]
         verb = max(verb_worth, key=verb_worth.__getitem__)
-        best = max((phrase for phrase in weights if phrase.verb == verb), key=weights.__getitem__)
+        best = max(
+            (phrase for phrase in weights if phrase.verb == verb),
+            key=lambda phrase: weights[phrase] * (BARE_FACTOR if _is_bare(phrase) else 1.0),
+        )
+        if _is_bare(best):
+            best = replace(best, words=(*best.words[:-1], *self.usage.topic(best.words[-1]).split()))
         if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
             return best
         return replace(best, words=("get", *best.words[len(verb_of(best)) :]), verb="get")
@@ -286,12 +280,10 @@ class Cluster:
         return ()
 
 
-def _fluency(phrase: Phrase) -> float:
-    """Returns how well a wording reads, 0–1, to choose among those of the same content."""
-    weight = _WEAK_VERBS.get(phrase.verb, 1.0)
-    if len(phrase.words) == 2 and stem(phrase.words[1]) == phrase.words[1]:
-        return _NO_ARTICLE_FACTOR * weight
-    return weight
+def _is_bare(phrase: Phrase) -> bool:
+    """Returns whether the object of a phrase is a noun in the singular alone: "cancel order"."""
+    *verb, noun = phrase.words
+    return stem(noun) == noun and tuple(verb) == verb_of(phrase) != ()
 
 
 def says_much(word: str) -> bool:

@@ -62,8 +62,8 @@ MIN_ADDED_SHARE = 0.1
 thing has, too."""
 MAX_REQUESTS = 3
 """Most requests in a name."""
-MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
-"""Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
+MIN_ADDED_LATER = 0.2
+"""Least share of the members that a further thing adds to a name that has `MIN_REQUEST_SUPPORT`."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""
@@ -257,11 +257,11 @@ def _listed_requests(
         wanted[chosen.content] = replace(chosen, content=thing)
     begun = {content: cluster.texts_beginning(content) for content in worth}
     begun_by_any = set().union(*begun.values())
+    asking = {content: cluster.texts_asking(request) for content, request in wanted.items()}
     texts = {  # what is asked after another request is no goal
-        content: cluster.texts_asking(request) - (begun_by_any - begun[content])
-        for content, request in wanted.items()
+        content: asking[content] - (begun_by_any - begun[content]) for content in wanted
     }
-    listed = [requests[content] for content in _cover(cluster, worth, texts)]
+    listed = [requests[content] for content in _cover(cluster, worth, texts, asking)]
     listed.sort(key=lambda request: -len(begun[request.content]))
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
@@ -296,8 +296,6 @@ def _topics(
         and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
     }
     texts = {content: cluster.texts_with(content) for content in worth}
-    for content in texts if needs_help else ():
-        texts[content] = cluster.texts_opening_with(content)
     topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
     has_common = any(
@@ -323,20 +321,26 @@ def _cover(
     cluster: Cluster,
     worth: Mapping[frozenset[str], float],
     texts: Mapping[frozenset[str], set[int]],
+    asking: Mapping[frozenset[str], set[int]] | None = None,
 ) -> list[frozenset[str]]:
     """Returns contents that members have, at most `MAX_REQUESTS` and until they have `LISTED_SUPPORT`: each time the
-    one with the largest product of its worth and the number of texts that it adds."""
+    one with the largest product of its worth and the number of texts that it adds.
+
+    Args:
+        texts: The texts that each content adds.
+        asking: All texts that ask for it, whatever they ask for first; where these are most, it takes more to add
+            another.
+    """
     count = len(cluster.texts)
     listed: list[frozenset[str]] = []
     covered: set[int] = set()
-    has_first = math.inf in worth.values()
     while len(listed) < MAX_REQUESTS and len(covered) < LISTED_SUPPORT * count:
-        is_covered = has_first and len(covered) >= MOSTLY_COVERED * count
+        asked = set().union(*(asking[content] for content in listed)) if asking else ()
+        least = MIN_ADDED_LATER if len(asked) >= MIN_REQUEST_SUPPORT * count else MIN_ADDED_SHARE
         gains = {
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
-            if len(texts[content] - covered)
-            >= max(2, count * (MIN_ADDED_LATER if is_covered else MIN_ADDED_SHARE))
+            if len(texts[content] - covered) >= max(2, least * count)
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:

@@ -71,18 +71,11 @@ VERB_FORMS = word_set(
     "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
     "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
     "seems looking looked try tries tried use uses used include includes require requires write writes wrote contain "
-    "contains built"
+    "contains built written known shown held"
 )
 """Forms of common verbs that are seldom a noun."""
-FUNCTION_WORDS = (
-    PRONOUNS
-    | DETERMINERS
-    | AUXILIARIES
-    | PREPOSITIONS
-    | CONJUNCTIONS
-    | ADVERBS
-    | INTERJECTIONS
-    | VERB_FORMS
+FUNCTION_WORDS = PRONOUNS.union(
+    DETERMINERS, AUXILIARIES, PREPOSITIONS, CONJUNCTIONS, ADVERBS, INTERJECTIONS, VERB_FORMS
 )
 """Words that no noun phrase contains."""
 REQUEST_VERBS = word_set(
