@@ -92,9 +92,6 @@ class Cluster:
         question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
         self.are_questions = question_share >= MIN_QUESTIONS
         self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
-        first_words = (text.split(maxsplit=1)[:1] for text in texts)
-        commands = sum(word.casefold() in REQUEST_VERBS for words in first_words for word in words)
-        self.are_commands = commands >= MIN_SUPPORT * len(texts)
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):
@@ -143,7 +140,7 @@ class Cluster:
         near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
         verbs = frozenset({request.verb}).union(*near_equals)
         acting = texts & set().union(*map(self._texts_with_verb, verbs))
-        if self.are_commands or len(acting) < 2:
+        if len(acting) < 2:
             return acting
         return acting | {
             index

@@ -210,8 +210,7 @@ def _name(
     cluster = clusters[number]
     verb = cluster.activity()
     is_search = bool(verb) and kind_of(verb[0]) == "get"
-    about = "work with" if cluster.are_commands else "get help with"
-    activity = "find" if verb == ("get",) else " ".join(verb) or about * asks
+    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
         requests = _listed_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]
@@ -277,7 +276,7 @@ def _topics(
     about; none where there are none. What members that only tell something need help with is theirs, or known to both
     sides: "my account", "the life support". What members search for is a thing, or for one: "something for my room"."""
     cluster = clusters[number]
-    needs_help = asks and not (is_search or cluster.are_questions or cluster.are_commands)
+    needs_help = asks and not (is_search or cluster.are_questions)
     own = usage if cluster.are_questions else cluster.usage
     told = {noun: own.topic(cluster.form(noun)) for noun in cluster.words()}
     for noun in tuple(told) if is_search else ():
