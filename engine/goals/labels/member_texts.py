@@ -49,9 +49,8 @@ MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.25
 """Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
-GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
-"""The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
-which it stands for the verb of a phrase, too."""
+GET_SHARE = 0.2
+"""The share of the members that is taken for those who say "get", which stands for several verbs."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
 """Verbs that say little, with their weights beside others for the same content; all others have 1."""
 _NEAR_EQUALS = (
@@ -240,8 +239,7 @@ class Cluster:
         }
 
     def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
-        """Returns the wording with the most weight times the share of the texts with its verb; "get" stands in for a
-        verb of few."""
+        """Returns the wording with the most weight times the share of the texts with its verb."""
         verb_worth: Counter[str] = Counter()
         for phrase, weight in weights.items():
             is_weak = phrase.verb in _WEAK_VERBS
@@ -254,9 +252,7 @@ class Cluster:
         )
         if _is_bare(best):
             best = replace(best, words=(*best.words[:-1], *self.usage.topic(best.words[-1]).split()))
-        if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
-            return best
-        return replace(best, words=("get", *best.words[len(verb_of(best)) :]), verb="get")
+        return best
 
     def activity(self) -> tuple[str, ...]:
         """Returns the verb of what most members do with different things: they ask about them, or their first requests

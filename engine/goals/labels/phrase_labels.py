@@ -184,8 +184,6 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
         first = cluster.texts_beginning(content)
         if len(first) >= MIN_FIRST_SHARE * len(cluster.texts):
             contrast = max(contrast, LEAST_CONTRAST)
-        elif is_common and contrast < MIN_LISTED_CONTRAST:
-            continue
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
             score = share * math.sqrt(cluster.share(content)) * contrast
             score *= FIRST_OFFSET + len(first) / len(cluster.texts)
