@@ -17,13 +17,11 @@ from typing import NamedTuple
 from engine.goals.labels.phrases import ADJECTIVES, Phrase
 from engine.goals.labels.spaceless_phrases import pairs
 from engine.goals.labels.word_kinds import (
-    DETERMINERS,
     REQUEST_VERBS,
     VAGUE_STEMS,
     is_content,
     is_participle,
     stem,
-    stems,
     word_set,
     words_of,
 )
@@ -251,7 +249,8 @@ class Cluster:
             key=lambda phrase: weights[phrase] * (BARE_FACTOR if _is_bare(phrase) else 1.0),
         )
         if _is_bare(best):
-            best = replace(best, words=(*best.words[:-1], *self.usage.topic(best.words[-1]).split()))
+            thing = self.usage.topic(best.words[-1]).split()
+            best = replace(best, words=(*best.verb_words, *thing))
         return best
 
     def activity(self) -> tuple[str, ...]:
@@ -259,24 +258,25 @@ class Cluster:
         have one verb; empty where they do not."""
         if self.are_questions:
             return "ask", "about"
-        requests = ([phrase for phrase in phrases if phrase.verb] for phrases in self.phrases)
-        verbs = Counter(verb_of(first) for first, *_ in filter(None, requests)).most_common()
+        asked = ([phrase for phrase in phrases if phrase.verb_words] for phrases in self.phrases)
+        verbs = Counter(first.verb_words for first, *_ in filter(None, asked)).most_common()
         kinds: Counter[str] = Counter()
         for verb, count in verbs:
-            kinds[kind_of(verb[0]) if verb else ""] += count
+            kinds[kind_of(verb[0])] += count
         for kind, count in kinds.most_common(1):
             # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
             is_everywhere = self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
             least = MIN_VERB_REQUESTS if is_everywhere else LEAST_SUPPORT
             if count >= max(least * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
-                return next((verb for verb, _ in verbs if verb and kind_of(verb[0]) == kind), ())
+                return next((verb for verb, _ in verbs if kind_of(verb[0]) == kind), ())
         return ()
 
 
 def _is_bare(phrase: Phrase) -> bool:
     """Returns whether the object of a phrase is a noun in the singular alone: "cancel order"."""
-    *verb, noun = phrase.words
-    return stem(noun) == noun and tuple(verb) == verb_of(phrase) != ()
+    noun = phrase.words[-1]
+    is_alone = phrase.verb not in ("", "do", "go") and phrase.object_words == (noun,)
+    return is_alone and stem(noun) == noun
 
 
 def says_much(word: str) -> bool:
@@ -299,15 +299,3 @@ def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Clu
 def kind_of(verb: str) -> str:
     """Returns "get" for the verbs that ask for a thing, which stand for one another; the verb itself for others."""
     return "get" if verb in ("find", "look", "search") else verb
-
-
-def verb_of(phrase: Phrase) -> tuple[str, ...]:
-    """Returns the words of a phrase before its object: "look for"; none for a noun phrase."""
-    if not phrase.verb:
-        return ()
-    count = 1
-    while count < len(phrase.words) - 1 and not (
-        stem(phrase.words[count]) in phrase.content or phrase.words[count] in DETERMINERS
-    ):
-        count += 1
-    return phrase.words[:count]

@@ -29,13 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.instructions import without_instructions
-from engine.goals.labels.member_texts import (
-    MIN_SUPPORT,
-    Cluster,
-    contrast_of,
-    kind_of,
-    verb_of,
-)
+from engine.goals.labels.member_texts import MIN_SUPPORT, Cluster, contrast_of, kind_of
 from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
@@ -359,9 +353,9 @@ def _either(requests: Sequence[Phrase], cluster: Cluster) -> str:
     last_verb: tuple[str, ...] = ()
     kind = kind_of(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: kind_of(phrase.verb) != kind):
-        verb = verb_of(phrase)
+        verb = phrase.verb_words
         same = last_verb and kind_of(verb[0]) == kind_of(last_verb[0]) and verb != ("get",)
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(verb) :])))
+        parts.append(" ".join((*(() if same else verb), *phrase.object_words)))
         last_verb = verb
     if cluster.are_partly_questions and len(parts) > 1:
         parts[-1] = f"ask about {parts[-1].removeprefix(' '.join(verb)).strip()}"
@@ -415,8 +409,7 @@ def _telling_words(
         word: contrast * share
         for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and usage.is_noun(cluster.form(word))
-        and (usage.is_thing(cluster.form(word)) or not usage.is_name(word))
+        and (usage.is_thing if usage.is_name(word) else usage.is_noun)(cluster.form(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
         and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
     }

@@ -21,7 +21,6 @@ from engine.goals.labels.word_kinds import (
     AUXILIARIES,
     DETERMINERS,
     ED_NOUNS,
-    ING_NOUNS,
     MASS_NOUNS,
     MAX_CHARS,
     NOUNS_CLEAR_WITH_VERB,
@@ -181,6 +180,7 @@ class Phrase:
         verb: The verb, empty for a noun phrase.
         request_index: Number of requests that the text made before this one; -1 if it was not part of a request.
         cut: Pairs (word left out, word that begins what was kept), where a noun phrase was shortened.
+        verb_length: Number of words before the object: 2 of "look for a flight".
     """
 
     words: tuple[str, ...]
@@ -188,6 +188,17 @@ class Phrase:
     verb: str
     request_index: int
     cut: tuple[tuple[str, str], ...] = ()
+    verb_length: int = 0
+
+    @property
+    def verb_words(self) -> tuple[str, ...]:
+        """The words before the object: "look for"; none for a noun phrase."""
+        return self.words[: self.verb_length]
+
+    @property
+    def object_words(self) -> tuple[str, ...]:
+        """The object with what follows it; all words of a noun phrase."""
+        return self.words[self.verb_length :]
 
 
 def sentences(text: str) -> list[str]:
@@ -339,9 +350,7 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     run: list[str] = []
     while index < len(words) and is_content(words[index]):
         word = words[index]
-        if word.endswith("ing") and word not in ING_NOUNS:
-            break
-        if run and word.endswith("ed") and word not in ED_NOUNS:
+        if is_participle(word) and (run or word.endswith("ing")):
             break
         run.append(word)
         index += 1
@@ -373,22 +382,15 @@ def _verb_phrases(
     while len(verb) < 3 and index < len(words) and words[index] in PREPOSITIONS:
         verb = (*verb, words[index])
         index += 1
-    if index < len(words) and words[index] in ("me", "us"):
-        index += 1
-    if (
-        len(verb) > 1
-        and verb[1] not in PARTICLES
-        and (verb[0] in ("get", "find") or verb[1] == "in")
-    ):
-        return
-    if len(verb) == 2 and verb[1] not in PARTICLES and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION:
+    takes_preposition = verb[0] in _TAKE_PREPOSITION or verb[0] not in REQUEST_VERBS
+    if len(verb) > 1 and verb[1] not in PARTICLES and (verb[1] == "in" or not takes_preposition):
         return  # "generate for a schema", where the object stands after it or nowhere
     object_phrase = _read_noun_phrase(words, index)
     if object_phrase is None:
         return
     for form in object_phrase.forms():
         yield from _checked_phrase(
-            (*verb, *form.written), verb[0], form.content, request_index, form.cut
+            (*verb, *form.written), verb, form.content, request_index, form.cut
         )
     link = words[object_phrase.end] if object_phrase.end < len(words) else ""
     if link not in _LINKS:
@@ -402,7 +404,7 @@ def _verb_phrases(
         for second_form in second_phrase.forms(2) if second_phrase else ():
             yield from _checked_phrase(
                 (*verb, *form.written, *links, *second_form.written),
-                verb[0],
+                verb,
                 (*form.content, *second_form.content),
                 request_index,
                 form.cut + second_form.cut,
@@ -411,10 +413,10 @@ def _verb_phrases(
 
 def _checked_phrase(
     words: tuple[str, ...],
-    verb: str,
+    verb: tuple[str, ...],
     content: tuple[str, ...],
     request_index: int,
-    cut: tuple[tuple[str, str], ...] = (),
+    cut: tuple[tuple[str, str], ...],
 ) -> Iterator[Phrase]:
     """Yields one phrase unless it is too short or long, repeats a word, or ends vaguely."""
     stems = tuple(map(stem, content))
@@ -422,9 +424,9 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or (stems[-1] in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB))
+        or (stems[-1] in VAGUE_STEMS and content[-1] not in NOUNS_CLEAR_WITH_VERB)
         or content[-1].endswith("'s")
         or is_participle(content[-1])
     ):
         return
-    yield Phrase(words, frozenset(stems), verb, request_index, cut)
+    yield Phrase(words, frozenset(stems), verb[0], request_index, cut, len(verb))
