@@ -78,7 +78,7 @@ LISTED_SUPPORT = 0.8
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
 """Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
 members."""
-MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.35, 0.7
+MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.35, 1.0
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and its
 least contrast to the other clusters of that name."""
 _PHRASE_DRAW = 0x7068
@@ -166,21 +166,16 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
     scores: dict[Phrase, float] = {}
     for content, (share, phrase) in cluster.requests.items():
         is_common = share >= MANY_ASKING
-        if (
-            share < MIN_CHOSEN_SHARE
-            or not cluster.has(
-                MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT, cluster.texts_asking(phrase)
-            )
-            or usage.has_value(phrase)
-        ):
+        least = MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT
+        has_support = cluster.has(least, cluster.texts_asking(phrase))
+        if share < MIN_CHOSEN_SHARE or not has_support or usage.has_value(phrase):
             continue
+        first = len(cluster.texts_beginning(content)) / len(cluster.texts)
         contrast = contrast_of(number, content, clusters)
-        first = cluster.texts_beginning(content)
-        if len(first) >= MIN_FIRST_SHARE * len(cluster.texts):
+        if first >= MIN_FIRST_SHARE:
             contrast = max(contrast, LEAST_CONTRAST)
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
-            score = share * math.sqrt(cluster.share(content)) * contrast
-            score *= FIRST_OFFSET + len(first) / len(cluster.texts)
+            score = share * math.sqrt(cluster.share(content)) * contrast * (FIRST_OFFSET + first)
             scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
     return max(scores, key=scores.__getitem__, default=None)
 

@@ -11,6 +11,7 @@ Asian restaurant" gives "Asian restaurant" and "restaurant" too. Scripts without
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -209,10 +210,11 @@ def sentences(text: str) -> list[str]:
 def verbs_of(texts: list[str]) -> frozenset[str]:
     """Returns the request verbs of the word list, and words that follow request openings in at least three of the
     texts."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold())):
-            counts[word] = counts.get(word, 0) + 1
+    counts = Counter(
+        word
+        for text in texts
+        for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold()))
+    )
     learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
     return (REQUEST_VERBS | learned) - AUXILIARIES
 
@@ -260,15 +262,15 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
     opened, rest = _strip_openings(clause)
     words = rest.split()
     if wish := _WISHES.match(f"{rest} "):
-        verb = _WISH_VERBS.get(wish["verb"], ("get",))
-        yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, request_index)
+        verb, start = _WISH_VERBS.get(wish["verb"], ("get",)), len(wish[0].split())
     elif question := _QUESTIONS.match(f"{rest} "):
         verb = ("find",) if question["find"] else ("count",) if question["count"] else ("get",)
-        yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, request_index)
+        start = len(question[0].split())
     elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
-        yield from _verb_phrases(
-            (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
-        )
+        verb, start = (_USER_VERBS.get(verb_word, verb_word),), 1
+    else:
+        return
+    yield from _verb_phrases(verb, words[start:], verbs, request_index)
 
 
 def _strip_openings(clause: str) -> tuple[bool, str]:
@@ -286,10 +288,8 @@ def _base_form(word: str, verbs: frozenset[str], *, opened: bool) -> str:
     if word in verbs:
         return word
     if opened and word.endswith("ing") and len(word) > 5:
-        stem_of_ing = word[:-3]
-        for form in (stem_of_ing, f"{stem_of_ing}e", stem_of_ing[:-1]):
-            if form in verbs:
-                return form
+        forms = (word[:-3], f"{word[:-3]}e", word[:-4])
+        return next((form for form in forms if form in verbs), "")
     return ""
 
 

@@ -44,12 +44,11 @@ MIN_NOUN_SHARE = 0.1
 """Least share of the uses of a word after a determiner, a preposition or a verb where it is a noun: not of "born"."""
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
-_BEFORE_NOUNS = (
-    DETERMINERS
-    | PREPOSITIONS
-    | NUMBERS
-    | REQUEST_VERBS
-    | word_set("many much more most which what whose other same")
+_BEFORE_NOUNS = DETERMINERS.union(
+    PREPOSITIONS,
+    NUMBERS,
+    REQUEST_VERBS,
+    word_set("many much more most which what whose other same"),
 )
 """Words that a noun may follow."""
 _PLACE_WORDS = word_set("in from at near called named")
