@@ -22,6 +22,7 @@ from engine.goals.labels.word_kinds import (
     is_content,
     is_participle,
     stem,
+    stems,
     word_set,
     words_of,
 )
@@ -38,6 +39,8 @@ ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
 SMOOTHING = 0.05
 """Added to shares before they are divided by one another, so that a word which no other cluster has is not infinite."""
+OPENING_WORDS = 60
+"""First words of a text in which it says what help is wanted with; a long form names many things."""
 LEAST_SUPPORT = 0.4
 """Least support of a name that a model writes."""
 MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
@@ -97,8 +100,6 @@ class Cluster:
                 self._texts_with[stem(word)].add(index)
                 if is_content(word) and word not in REQUEST_VERBS and not word.endswith("'s"):
                     self._forms[stem(word)][word] += 1
-                for part in word.split("-"):  # "non-gmo" as "non gmo"
-                    self._texts_with[part].add(index)
             for pair in pairs(text):
                 self._texts_with[pair].add(index)
 
@@ -126,6 +127,15 @@ class Cluster:
     def texts_beginning(self, content: frozenset[str]) -> set[int]:
         """Returns the indices of the texts that ask for these words first."""
         return {index for index, words in enumerate(self.first_requests) if content <= words}
+
+    def texts_opening_with(self, content: frozenset[str]) -> set[int]:
+        """Returns the indices of the texts that have these stems among their first `OPENING_WORDS` words."""
+        return {index for index, opening in enumerate(self._openings) if content <= opening}
+
+    @cached_property
+    def _openings(self) -> list[set[str]]:
+        """Returns the stems of the first words of each text."""
+        return [stems(" ".join(text.split()[:OPENING_WORDS])) for text in self.texts]
 
     def texts_asking(self, request: Phrase) -> set[int]:
         """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two

@@ -274,14 +274,15 @@ def _topics(
         frozenset({noun}): contrast * (OWN_FACTOR if topic.startswith("my ") else 1.0)
         for noun, topic in told.items()
         if topic
-        and (not needs_help or topic.startswith(("my ", "the ")) or stem(topic) != topic)
+        and (not needs_help or topic.startswith(("my ", "the ")))
         and usage.is_noun(cluster.form(noun))
         and (is_search or cluster.asks_for(noun) or usage.is_thing(cluster.form(noun)))
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
     }
-    texts = {content: cluster.texts_with(content) for content in worth}
+    find_texts = cluster.texts_opening_with if needs_help else cluster.texts_with
+    texts = {content: find_texts(content) for content in worth}
     topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
     has_common = any(
@@ -374,20 +375,17 @@ def _told_apart(
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
-    wordings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for name in names.values():
-        wordings[_sense(name.label)][name.label] += 1
-    alike: defaultdict[str, list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, name in names.items():
-        counts = wordings[_sense(name.label)]
-        alike[min(counts, key=lambda label: (-counts[label], label))].append(number)
-    full_labels = {number: label for label, numbers in alike.items() for number in numbers}
-    taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
-    for label, numbers in alike.items():
-        for number in numbers if len(numbers) > 1 else ():
-            words = _telling_words(
-                number, {key: clusters[key] for key in numbers}, names[number], usage
-            )
+        alike[_sense(name.label)].append(number)
+    full_labels: dict[int, str] = {}
+    taken: Counter[str] = Counter()
+    for numbers in alike.values():
+        counts = Counter(names[number].label for number in numbers)
+        label = min(counts, key=lambda label: (-counts[label], label))
+        namesakes = {number: clusters[number] for number in numbers}
+        for number in numbers:
+            words = _telling_words(number, namesakes, label, usage) if len(numbers) > 1 else []
             full = " · ".join(filter(None, (label, ", ".join(words))))
             taken[full] += 1
             full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
@@ -395,11 +393,10 @@ def _told_apart(
 
 
 def _telling_words(
-    number: int, clusters: Mapping[int, Cluster], name: Named, usage: Usage
+    number: int, clusters: Mapping[int, Cluster], label: str, usage: Usage
 ) -> list[str]:
-    """Returns the names, and the things, that tell a cluster best from others of the same label. More members must have
-    them where the label has no support, because there they alone say what the cluster is."""
-    cluster, label_stems = clusters[number], {stem(word) for word in name.label.casefold().split()}
+    """Returns the names, and the things, that tell a cluster best from others of the same label."""
+    cluster, label_stems = clusters[number], set(map(stem, label.casefold().split()))
     gains = {
         word: contrast * share
         for word in cluster.words(with_adjectives=True)
