@@ -194,7 +194,7 @@ class Cluster:
 
     def asks_for_use(self, noun: str) -> bool:
         """Returns whether texts say that something is for a noun: "a lamp for my living room"."""
-        use = re.compile(rf"\bfor (?:[\w-]+ ){{0,2}}{noun}", re.IGNORECASE)
+        use = re.compile(rf"\bfor (?:[\w-]+ ){{0,2}}{re.escape(noun)}", re.IGNORECASE)
         return sum(map(bool, map(use.search, self.texts))) >= MIN_FOR_USE * len(self.texts)
 
     def form(self, of_stem: str) -> str:
@@ -235,10 +235,9 @@ class Cluster:
                 )
                 # a text counts once, by the request that weighs most
                 text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
-                if phrase.verb or len(phrase.words) == 1:
-                    # the same words are one wording, wherever in a text they stand
-                    wording = replace(phrase, request_index=0, cut=())
-                    wordings[phrase.content][wording] += weight * _WEAK_VERBS.get(phrase.verb, 1.0)
+                # the same words are one wording, wherever in a text they stand
+                wording = replace(phrase, request_index=0, cut=())
+                wordings[phrase.content][wording] += weight * _WEAK_VERBS.get(phrase.verb, 1.0)
             for content, weight in text_weights.items():
                 weights[content] += weight
         return {
@@ -250,8 +249,7 @@ class Cluster:
         """Returns the wording with the most weight times the share of the texts with its verb."""
         verb_worth: Counter[str] = Counter()
         for phrase, weight in weights.items():
-            is_weak = phrase.verb in _WEAK_VERBS
-            share = GET_SHARE if is_weak else self.verb_share(phrase.verb)
+            share = GET_SHARE if phrase.verb in _WEAK_VERBS else self.verb_share(phrase.verb)
             verb_worth[phrase.verb] += weight * share  # type: ignore[assignment]
         verb = max(verb_worth, key=verb_worth.__getitem__)
         best = max(

@@ -289,9 +289,9 @@ def _topics(
         cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
         for topic in topics
     )
-    if not has_common and not (cluster.are_questions and len(topics) > 1):
-        return []
-    if not cluster.has(least, *map(texts.__getitem__, topics)):
+    is_list = cluster.are_questions and len(topics) > 1
+    has_support = cluster.has(least, *map(texts.__getitem__, topics))
+    if not has_support or not (has_common or is_list):
         return []
     return [told[topic] for (topic,) in topics]
 
@@ -366,7 +366,7 @@ def _joined(parts: Sequence[str]) -> str:
 def _sense(label: str) -> tuple[str, ...]:
     """Returns the words of a label by which it differs in sense: "look for a hotel" and "find hotels" have the same."""
     verb, *words = label.casefold().split()
-    ignored = DETERMINERS | PARTICLES | {"for"}
+    ignored = {"for", *DETERMINERS, *PARTICLES}
     return (kind_of(verb), *(stem(word) for word in words if word not in ignored))
 
 

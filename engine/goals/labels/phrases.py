@@ -396,9 +396,7 @@ def _verb_phrases(
     if link not in _LINKS:
         return
     next_words = words[object_phrase.end + 1 : object_phrase.end + 2]
-    links: tuple[str, ...] = (link,)
-    if link == "to" and next_words and next_words[0] in verbs:
-        links = (link, next_words[0])
+    links = (link, *next_words) if link == "to" and verbs.issuperset(next_words) else (link,)
     second_phrase = _read_noun_phrase(words, object_phrase.end + len(links))
     for form in object_phrase.forms(2):
         for second_form in second_phrase.forms(2) if second_phrase else ():

@@ -66,7 +66,6 @@ class Usage:
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._as_nouns: Counter[str] = Counter()
         self._as_places: Counter[str] = Counter()
-        self._modifiers: Counter[str] = Counter()
         self._determiners: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
@@ -88,23 +87,20 @@ class Usage:
             for (first, second), count in self._pairs.items()
             if count >= max(2, FIXED_PAIR_SHARE * self._words[second]) and is_content(first)
         }
-        self._modifiers.update(
+        self._modifiers = Counter(
             second for first, second in self._pairs if is_content(first) and is_content(second)
         )
 
     def _note_uses(self, words: Sequence[str]) -> None:
         """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
-        is_noun = is_place = False
-        determiner = ""
+        before = ""
         for word in words:
-            if is_content(word) and (word not in REQUEST_VERBS or determiner in DETERMINERS):
-                self._as_nouns[word] += is_noun
-                self._as_places[word] += is_place
-                self._determiners[determiner, word] += 1
+            if is_content(word) and (word not in REQUEST_VERBS or before in DETERMINERS):
+                self._as_nouns[word] += before in _BEFORE_NOUNS
+                self._as_places[word] += before in _PLACE_WORDS
+                self._determiners[before, word] += 1
             else:
-                determiner = word
-                is_noun = word in _BEFORE_NOUNS
-                is_place = word in _PLACE_WORDS
+                before = word
 
     def is_value(self, word: str) -> bool:
         """Returns whether a word is a name by its capital letters or by the places where it stands."""
