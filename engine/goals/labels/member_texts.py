@@ -64,8 +64,8 @@ _NEAR_EQUALS = (
 """Verbs of one act: who uses one of them asks for what another of them says."""
 OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
-MIN_FOR_USE = 0.15
-"""Least share of the texts that say what something is for, where most of them name that."""
+MIN_FOR_USE = 0.4
+"""Least share of the texts that say what something is for, where a name says that."""
 BARE_FACTOR = 0.25
 """Weight of a wording with a bare noun beside others of the same content, which read better."""
 _QUESTION = re.compile(

@@ -1,18 +1,18 @@
 """Names of clusters without a model, from phrases of their members.
 
 A name claims no more than members support: at least half have its content words, and ask for its act or for no other
-act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by its
-support, and by how much rarer its content words are in the other clusters; what many of the others ask for follows it.
-What
-other clusters ask for as often is a name where many ask for it first. Where most members are covered, a further part
-must add a fifth of them, who ask for it first: what is asked after the thing was found is no goal.
+act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by the
+share of those who make it first, by its support, and by how much rarer its content words are in the other clusters.
+What members ask for after another request of the name is no goal: of a name only those count as covered who ask for it
+first, or for nothing else that the name might list. So what others ask for first follows it ("Find a salon or add an
+alarm"), the commonest first; where the name has most members, a further part must add a fifth of them.
 
-Where no request has that support, the name has the verb of most members ("Return something"), the quality of the things
-that they look for ("Look for long lasting things"), or the things that most of them name ("Ask about dogs or owners",
-"Get help with my account", "Work with files"). Members without any of these have no request in common, and the name
-says so, without support. Values are no part of a name: names of places, people and products, known by their capital
-letters or their places in sentences, and words of which many stand before one noun. They follow it where two clusters
-would have the same name ("Find a restaurant · Lebanese, Swedish").
+Where no request has that support, the name lists requests that have it together, or has the verb of most members
+("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
+owners", "Get help with my account"). Members without any of these have no request in common, and the name says so,
+without support. Values are no part of a name: names of places, people and products, known by their capital letters or
+their places in sentences, and words of which many stand before one noun. They follow it where two clusters would have
+the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.

@@ -1,4 +1,4 @@
-"""Phrases that say what somebody wants: "find a one-way flight", "cancel my order", "weather forecast".
+"""Phrases that say what somebody wants: "find a one-way flight", "cancel my order".
 
 Candidates for the label of a cluster are read from the users' own clauses by closed lists of words and without a
 tagger. A clause is stripped of its request opening ("could you please help me to"), which shows that a verb follows; a
@@ -47,7 +47,7 @@ _USER_VERBS = dict.fromkeys(
 ) | {"put": "add"}
 """The verb of a label by the verb of the request: "give me a list" asks to get one."""
 _VERB_AFTER_OPENING = re.compile(
-    r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|going|task is) to"
+    r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|task is) to"
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
 )

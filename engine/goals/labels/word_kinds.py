@@ -117,7 +117,7 @@ _VAGUE_NOUNS = word_set(
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
+    "chance change changes difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
     "goals task tasks step steps turn order size style quality ounce set package"
 )
 """Heads of noun phrases that say little."""
