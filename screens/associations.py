@@ -1,4 +1,8 @@
-"""The screen that shows what goes with one of two sides: words, tools, signs, goals, metadata."""
+"""The screen that shows what goes with one of two sides: words, tools, signs, goals, metadata.
+
+A side is the conversations that a filter matches. A feature goes with a side if more of its conversations have it than
+of those of the other side.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,8 @@ from engine.results.associations.formatting import (
 )
 from engine.results.associations.records import Association, Associations, Split
 from screens.shell.exporting import copy
+from screens.shell.figures import ask_sides
 from screens.shell.result_screen import ResultScreen
-from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.evidence import Preview
 from screens.widgets.jobs import EngineFeed
@@ -51,7 +55,11 @@ class AssociationScreen(ResultScreen[Associations]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, split: Split | None, mode: str
     ) -> None:
-        """`split` has the sides; None takes the outcome that is known best."""
+        """
+        Args:
+            split: The two sides; None takes the sides of the outcome that is known best.
+            mode: As in `WorkbenchScreen`.
+        """
         super().__init__(services, feed, mode)
         self._split = split
         self._within_goals = True
@@ -59,11 +67,10 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def on_mount(self) -> None:
         """Looks for what goes with the sides."""
-        super().on_mount()
         self.action_again()
 
     def companions(self) -> Iterable[Widget]:
-        """Returns the conversation that shows what is under the cursor."""
+        """Yields a conversation that has the feature under the cursor."""
         yield Preview(self.services)
 
     def sides(self) -> Split | None:
@@ -71,7 +78,7 @@ class AssociationScreen(ResultScreen[Associations]):
         return self._split
 
     def action_again(self) -> None:
-        """Looks again, in the background."""
+        """Compares the sides again, in the background."""
         service, split, within_goals = self.services.associations, self._split, self._within_goals
 
         def work() -> Associations:
@@ -81,7 +88,7 @@ class AssociationScreen(ResultScreen[Associations]):
         self.work_out("Reading the conversations of both sides …", work, self._show)
 
     def _show(self, result: Associations) -> None:
-        """Shows a result."""
+        """Shows what goes with each side."""
         self._split = result.split
         first, second = side_lines(result)
         summary = Content.assemble(f"{first}\n{second}\n", (conclusion(result), "bold"))
@@ -89,19 +96,18 @@ class AssociationScreen(ResultScreen[Associations]):
         self.table.show_items(result.rows)
 
     def action_within(self) -> None:
-        """Looks within goals, or no longer."""
+        """Compares conversations within goals, or without regard to goals."""
         self._within_goals = not self._within_goals
         self.action_again()
 
     def action_sides(self) -> None:
-        """Asks for two filters."""
+        """Asks for two filters, and compares their conversations."""
 
-        def take(first: Filter, second: Filter) -> None:
-            """Looks for what goes with these."""
+        def compare(first: Filter, second: Filter) -> None:
             self._split = Split(first, second) if first else None
             self.action_again()
 
-        ask_sides(self, take)
+        ask_sides(self, compare)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the first conversation behind the line under the cursor, with its words marked."""
@@ -110,7 +116,7 @@ class AssociationScreen(ResultScreen[Associations]):
             self.query_one(Preview).follow(row.ids[0], marked_words(row))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Reads the conversations of the side that have what is under the cursor, with its words marked."""
+        """Enter reads the conversations of the side that have the feature, with its words marked."""
         row = self.table.item(message.row_id)
         if row is not None:
             self.open_reader(array("q", row.ids), 0, words=marked_words(row))
@@ -122,7 +128,7 @@ class AssociationScreen(ResultScreen[Associations]):
             self.triage_only(feature_text(row.feature), row.ids)
 
     def action_copy(self) -> None:
-        """Copies everything as text."""
+        """Copies the tables and notes as text."""
         if self.result is not None:
             copy(self, "\n".join(association_lines(self.result)), "what goes with each side")
 
@@ -154,4 +160,4 @@ _COLUMNS = [
         keep=3,
     ),
 ]
-"""Columns of the table."""
+"""The columns of the table."""

@@ -24,20 +24,20 @@ from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
 from engine.results.comparison.differences import Breakdown, Comparison
 from engine.results.comparison.formatting import breakdown_table, comparison_table, side_sentences
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs import ChoiceDialog, ask
 from screens.shell.exporting import copy
+from screens.shell.figures import ask_sides
 from screens.shell.result_screen import ResultScreen
-from screens.shell.workbench_screen import ask_sides
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 NO_COLUMNS: list[Column[ReportRow]] = [Column("name", "", 20, lambda row: [], flexible=True)]
-"""Before there is a table."""
-LONGEST_NAME = 60
-"""Cells of a title or text; longer ones are cut."""
-_LEAST_WIDTH, _MOST_WIDTH = 5, 30
-"""Cells of a column without intervals: as many as its widest text needs."""
+"""The columns before there is a result."""
+MAX_NAME_CHARACTERS = 60
+"""Most characters of a title or text; longer ones are cut."""
+_MIN_WIDTH, _MAX_WIDTH = 5, 30
+"""Fewest and most cells of a column without intervals, which is as wide as its widest text."""
 _INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
 """Cells of a figure with its interval, without signs and with."""
 _MOST_IMPORTANT = 100
@@ -46,7 +46,7 @@ _MOST_IMPORTANT = 100
 MAX_FIELD_CHARS = 60
 """Most characters of the name of a field in the list of what can be compared by."""
 FILTERS = ""
-"""The choice of two filters, among fields."""
+"""Stands for two filters among the names of fields."""
 
 
 def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
@@ -58,9 +58,9 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
 
 
 def _column(table: ReportTable, index: int) -> Column[ReportRow]:
-    """Returns a column of the table, by its index; of a figure with an interval both are shown."""
+    """Returns a column of the table, by its index. A figure that has an interval is shown with it."""
     column = table.columns[index]
-    title = one_line(column.title or table.title, LONGEST_NAME)
+    title = one_line(column.title or table.title, MAX_NAME_CHARACTERS)
     keep = _MOST_IMPORTANT - index
     cells = [row.cells[index] for row in table.rows]
     if column.has_intervals:
@@ -70,12 +70,12 @@ def _column(table: ReportTable, index: int) -> Column[ReportRow]:
 
     def cell(row: ReportRow) -> Sequence[Piece]:
         """Returns the text of the cell."""
-        text = one_line(format_cell(column.kind, row.cells[index]), LONGEST_NAME)
+        text = one_line(format_cell(column.kind, row.cells[index]), MAX_NAME_CHARACTERS)
         is_faint = text == UNKNOWN or index in row.faint
         return [(text, "tone--muted" if is_faint else "")]
 
     widest = max([len(title), *(len(format_cell(column.kind, value)) for value in cells)])
-    width = min(max(widest, _LEAST_WIDTH), _MOST_WIDTH)
+    width = min(max(widest, _MIN_WIDTH), _MAX_WIDTH)
     return Column(
         str(index),
         title,
@@ -111,9 +111,9 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        """See `WorkbenchScreen`."""
+        """Asks what to compare; `mode` is as in `WorkbenchScreen`."""
         super().__init__(services, feed, mode)
-        # A field or two filters, of which `result` is the comparison.
+        # What `result` compares: the values of a field, or two filters.
         self._request: str | tuple[Filter, Filter] | None = None
         self._report: ReportTable | None = None
         # Rows have no key of their own, so each object is told apart by its identity.
@@ -121,7 +121,6 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
 
     def on_mount(self) -> None:
         """Asks what to compare."""
-        super().on_mount()
         self.set_class(True, "-empty")
         self.show_empty(self.NO_RESULT)
         self.call_after_refresh(self.action_choose)
@@ -138,14 +137,14 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
             *((field, f"by {one_line(field, MAX_FIELD_CHARS)}") for field in fields),
         ]
 
-        def compare_by(field: str | None) -> None:
-            """Compares by a field, or asks for filters; nothing where the person left the dialog."""
+        def compare_by(field: str) -> None:
+            """Compares by a field, or asks for filters."""
             if field == FILTERS:
                 ask_sides(self, lambda first, second: self._compare((first, second)))
-            elif field is not None:
+            else:
                 self._compare(field)
 
-        self.app.push_screen(ChoiceDialog("Compare", choices), compare_by)
+        ask(self, ChoiceDialog("Compare", choices), compare_by)
 
     def sides(self) -> Split | None:
         """Returns both sides that are compared, or the value under the cursor and all others."""
@@ -161,7 +160,7 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
             self._compare(self._request)
 
     def _compare(self, request: str | tuple[Filter, Filter]) -> None:
-        """Compares by a field, or by two filters, in the background."""
+        """Compares the values of a field, or two filters, in the background."""
         service = self.services.comparison
 
         def work() -> Comparison | Breakdown:

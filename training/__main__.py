@@ -18,15 +18,15 @@ from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import EventLog, RunDirectory, is_out_of_memory, lock_run
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
-"""Exit codes; the last is that of a shell after SIGTERM."""
+"""Exit codes of the process; the last one is that of a shell after SIGTERM."""
 
 _LOCK_SECONDS, _LOCK_POLL_SECONDS = 2.0, 0.05
 """Longest wait for the lock of a run, and the time between two attempts."""
 
 
 def main(words: list[str]) -> int:
-    """Trains one run and returns the exit code, `DONE` when an adapter was made; `words` are those of the command."""
-    # What libraries will change some day, a person who trains cannot act on.
+    """Trains one run and returns the exit code, `DONE` when an adapter was made; `words` are the arguments."""
+    # warnings of libraries about their future versions are of no use to a person who trains
     warnings.filterwarnings("ignore", category=FutureWarning)
     folders = [Path(word) for word in words]
     if len(folders) != 1 or not folders[0].is_dir():
@@ -34,19 +34,18 @@ def main(words: list[str]) -> int:
         return USAGE
     run = RunDirectory(folders[0].resolve())
     logging.basicConfig(level=logging.WARNING)
-    # Nothing is downloaded: weights and tokenizer are on disk.
+    # nothing is downloaded: weights and tokenizer are on the disk
     network_guard.install_in_child()
     os.environ.update(TOKENIZERS_PARALLELISM="false", TQDM_DISABLE="1")
-    # Threads that spin while they wait become very slow when another process uses the machine.
+    # threads that spin while they wait become very slow when another process uses the machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    # A reader that checks whether the run is running holds the lock for a moment.
+    # a reader that checks whether the run is running holds the lock for a moment
     until = time.monotonic() + _LOCK_SECONDS
     while True:
         with lock_run(run) as has_lock:
             if has_lock:
                 run.lock.write_text(f"{os.getpid()}\n", "utf-8")
-                with contextlib.suppress(FileNotFoundError):
-                    run.stop.unlink()
+                run.stop.unlink(missing_ok=True)
                 return _run(run, EventLog(run.events))
         if time.monotonic() > until:
             print("Another process is training this run.", file=sys.stderr)  # noqa: T201
@@ -55,7 +54,7 @@ def main(words: list[str]) -> int:
 
 
 def _run(run: RunDirectory, events: EventLog) -> int:
-    """Trains the run of a directory and returns the exit code; what went wrong becomes an event."""
+    """Trains the run of a directory and returns the exit code; an error becomes an event."""
     try:
         config = TrainConfig.load(run.config)
         from training.loop import Interrupted
@@ -86,8 +85,11 @@ def _run(run: RunDirectory, events: EventLog) -> int:
 
 
 def _report(run: RunDirectory, events: EventLog, message: str, hint: str) -> None:
-    """Writes the event `error`, and the traceback into the log. On a full disk what a checkpoint had so far is deleted
-    first, to make room for both; where there is none even so, the program that reads the run looks at the disk."""
+    """Writes the event `error`, and the traceback into the log.
+
+    On a full disk incomplete checkpoints are deleted first, to make room for both. If there still is no room, the
+    program that reads the run finds out that the disk is full.
+    """
     if message.startswith(DISK_FULL_MESSAGE):
         from training.checkpoints import discard_incomplete
 
@@ -99,7 +101,7 @@ def _report(run: RunDirectory, events: EventLog, message: str, hint: str) -> Non
 
 
 def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
-    """Returns the message of an error, and what to do."""
+    """Returns the message for an error, and what to do about it."""
     if isinstance(error, WorkbenchError):
         return error.message, error.hint
     text = str(error).strip() or type(error).__name__

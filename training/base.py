@@ -1,4 +1,4 @@
-"""The model to adapt, from a GGUF file or a Hugging Face folder, and its tokenizer."""
+"""Loads the model to adapt and its tokenizer, from a GGUF file or a folder of Hugging Face, and adds the adapter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.training.config import TrainConfig
 _DIGITS_SPLIT = frozenset(
     ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]
 )
-"""Names in llama.cpp of the vocabularies whose texts are first split at every digit."""
+"""Names in llama.cpp of the vocabularies that first split a text at every digit."""
 
 
 class HubTokenizer:
@@ -35,7 +35,7 @@ class HubTokenizer:
         tokens: list[int] = self._tokenizer(text, **options)["input_ids"]
         if not start:
             return tokens
-        # What the tokenizer puts around an empty text: the start token if it has one, and with some the end token.
+        # the tokens around an empty text: the start token if there is one, and for some tokenizers the end token
         opening: list[int] = self._tokenizer("", add_special_tokens=True)["input_ids"]
         return [token for token in opening if token != self.end_token] + tokens
 
@@ -68,7 +68,7 @@ class HubTokenizer:
 
 
 def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
-    """Loads weights and tokenizer from disk; nothing is downloaded.
+    """Loads and returns the weights and the tokenizer from the disk; nothing is downloaded.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -77,21 +77,21 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
     import torch
     from transformers import AutoModelForCausalLM, GgufConfig
 
-    path = _existing(config.base)
-    folder, options = _source(path)
+    path = _base_path(config.base)
+    folder, options = _loading_options(path)
     if path.is_file():
-        # Quantised weights would pass on no gradients.
+        # quantized weights would pass on no gradients
         options["quantization_config"] = GgufConfig(gguf_file=path.name, dequantize=True)
     options["dtype"] = torch.bfloat16 if config.precision == "bf16" else torch.float32
     tokenizer = load_tokenizer(config)
-    with _read_errors(path):
+    with _translate_errors(path):
         model = AutoModelForCausalLM.from_pretrained(folder, **options)
     model.config.use_cache = False
     return model, tokenizer
 
 
 def load_tokenizer(config: TrainConfig) -> HubTokenizer:
-    """Loads the tokenizer of a base.
+    """Loads and returns the tokenizer of a base.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -99,9 +99,9 @@ def load_tokenizer(config: TrainConfig) -> HubTokenizer:
     """
     from transformers import AutoTokenizer
 
-    path = _existing(config.base)
-    folder, options = _source(path)
-    with _read_errors(path):
+    path = _base_path(config.base)
+    folder, options = _loading_options(path)
+    with _translate_errors(path):
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
     if path.is_file() and read_gguf(path).text("tokenizer.ggml.pre") in _DIGITS_SPLIT:
         _split_digits(tokenizer)
@@ -109,8 +109,11 @@ def load_tokenizer(config: TrainConfig) -> HubTokenizer:
 
 
 def _split_digits(tokenizer: Any) -> None:
-    """Splits text as llama.cpp does for these vocabularies: each digit by itself, then words. `transformers` reads them
-    from a GGUF file as the one of GPT-2. The two still differ where two spaces are before a digit."""
+    """Makes a tokenizer split text as llama.cpp does for `_DIGITS_SPLIT`: at each digit, then into words.
+
+    `transformers` reads these vocabularies from a GGUF file as if they were that of GPT-2. Its tokens still differ
+    where two spaces are before a digit.
+    """
     from tokenizers import Regex, pre_tokenizers
 
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -121,23 +124,23 @@ def _split_digits(tokenizer: Any) -> None:
     )
 
 
-def _existing(base: str) -> Path:
-    """Returns the path of a base; raises ModelFileError if there is nothing."""
+def _base_path(base: str) -> Path:
+    """Returns the path of a base; raises ModelFileError if there is no file or folder."""
     path = Path(os.path.expanduser(base))
     if not path.exists():
         raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
     return path
 
 
-def _source(path: Path) -> tuple[Path, dict[str, Any]]:
-    """Returns the folder of a base, and the options for `transformers` to load it."""
+def _loading_options(path: Path) -> tuple[Path, dict[str, Any]]:
+    """Returns the folder of a base, and the options with which `transformers` loads it."""
     options: dict[str, Any] = {"local_files_only": True}
     return (path.parent, options | {"gguf_file": path.name}) if path.is_file() else (path, options)
 
 
 @contextlib.contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    """Turns the errors of `transformers` that loads a base into ModelError."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Turns errors of `transformers` in the block, which loads a base, into ModelError."""
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError) as error:
@@ -148,7 +151,7 @@ def _read_errors(path: Path) -> Iterator[None]:
 
 
 def add_adapter(model: Any, config: TrainConfig) -> Any:
-    """Adds a new adapter to all linear layers; only the adapter is trained.
+    """Returns the model with a new adapter on all linear layers; only the adapter is trained.
 
     The base keeps its precision; the weights of the adapter are in float32.
     """
@@ -163,6 +166,6 @@ def add_adapter(model: Any, config: TrainConfig) -> Any:
             task_type="CAUSAL_LM",
         ),
     )
-    # Without a config.json beside the base, PEFT takes the embeddings for new and would save them too.
+    # without a config.json beside the base PEFT thinks that the embeddings are new, and would save them too
     tuned.save_pretrained = functools.partial(tuned.save_pretrained, save_embedding_layers=False)
     return tuned

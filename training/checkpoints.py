@@ -1,4 +1,7 @@
-"""Checkpoints that are whole or ignored: how one is sealed, and at which a run resumes."""
+"""Seals checkpoints, and finds the one at which a run resumes.
+
+A checkpoint is *whole* if its seal, which is written last, has the digests of all its files; others are ignored.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,17 @@ from engine.base.files import sync_tree, write_atomically
 from training.validation import Validation, best_validation
 
 VALIDATION_KEY = "validation"
-"""Key of the figures of a validation in the history that a checkpoint holds."""
+"""Key of the figures of a validation in the history in a checkpoint."""
 
 SEAL_NAME = "whole"
-"""File that is written last into a checkpoint: the SHA-256 of each other file, as JSON. Without it the
-checkpoint is ignored."""
+"""Name of the seal: the SHA-256 of each other file of the checkpoint, as JSON."""
 
 
 def seal(checkpoint: Path) -> None:
-    """Marks a checkpoint as whole, once all its files are on the disk.
+    """Waits until all files of a checkpoint are on the disk, and writes its seal.
 
     Raises:
-        OSError: The disk refuses.
+        OSError: A file cannot be written.
     """
     sync_tree(checkpoint)
     _write_seal(
@@ -47,7 +49,7 @@ def _write_seal(checkpoint: Path, digests: dict[str, str]) -> None:
 
 
 def discard_incomplete(folder: Path) -> None:
-    """Deletes the checkpoints without a seal, which killed processes and full disks leave."""
+    """Deletes the checkpoints without a seal; a killed process or a full disk leaves them."""
     for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
         if not (path / SEAL_NAME).exists():
             shutil.rmtree(path, ignore_errors=True)
@@ -60,14 +62,15 @@ def step_of(checkpoint: Path) -> int:
 
 
 def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
-    """Returns the last checkpoint that is whole; None where there is none. Deletes the others, so that they are written
-    anew.
+    """Returns the last whole checkpoint of a run; None where there is none.
+
+    Other checkpoints are deleted, so that they are written anew.
 
     Args:
-        warn: Called with a sentence for each checkpoint that was sealed and is damaged all the same.
+        warn: Called with a sentence on each checkpoint that has a seal but is damaged.
 
     Raises:
-        WorkbenchError: A checkpoint cannot be read now; it stays, because it may be whole.
+        WorkbenchError: A checkpoint cannot be read now; it is not deleted, because it may be whole.
     """
     discard_incomplete(folder)
     whole_checkpoints = []
@@ -85,10 +88,10 @@ def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
 
 
 def _damaged_file(checkpoint: Path) -> str:
-    """Returns the name of the first file of a sealed checkpoint that is not as it was written; empty if all are.
+    """Returns the name of the first damaged or missing file of a sealed checkpoint; empty if there is none.
 
     Raises:
-        WorkbenchError: A file cannot be read, for another reason than that it is missing.
+        WorkbenchError: A file is there but cannot be read.
     """
     try:
         digests = json.loads((checkpoint / SEAL_NAME).read_text("utf-8"))
@@ -108,10 +111,10 @@ def _damaged_file(checkpoint: Path) -> str:
 
 
 def _correct_best(folder: Path, whole_checkpoints: list[Path]) -> None:
-    """Corrects the path of the best checkpoint in the state of the last one, and seals that again.
+    """Corrects the path of the best checkpoint in the state of the last one, and seals the last one anew.
 
-    The path is absolute, so it is wrong once the project was moved. And the best may be gone: it was deleted for a
-    better one after the last whole one, and that one is damaged. Then the best of those that are left takes its place.
+    The path is absolute, so it is wrong after the project was moved. And the best checkpoint may be missing, if it was
+    deleted for a better one that is damaged now; then the best of the whole checkpoints takes its place.
     """
     state_file = whole_checkpoints[-1] / TRAINER_STATE_NAME
     state = json.loads(state_file.read_text("utf-8"))
@@ -132,8 +135,8 @@ def _correct_best(folder: Path, whole_checkpoints: list[Path]) -> None:
         best = folder / f"{PREFIX_CHECKPOINT_DIR}-{step}"
         state["best_global_step"] = state["best_metric"] = step
     state["best_model_checkpoint"] = str(best)
-    # First a seal without the digest of the state: a process that is killed before the last line leaves a checkpoint
-    # that is still whole.
+    # first a seal without the digest of the state, so that the checkpoint is still whole if the process is killed
+    # before the last line
     digests = json.loads((whole_checkpoints[-1] / SEAL_NAME).read_text("utf-8"))
     digests.pop(TRAINER_STATE_NAME, None)
     _write_seal(whole_checkpoints[-1], digests)

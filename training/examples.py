@@ -1,9 +1,8 @@
-"""From the logs of a run to training examples: which tokens the model learns to predict.
+"""Makes training examples of the logs of a run: which tokens the model learns to predict.
 
-A log is the text of a conversation in pieces, one for each step; a boundary is a piece, or the number of tokens up to
-its end, after which the conversation could end.
-
-The tokens are those of scoring: the same pieces, tokenized one by one, in the same windows over long logs.
+A *log* is the text of a conversation in *pieces*, one for each step. A *boundary* is a piece after which the
+conversation could end; in tokens it is the number of tokens up to the end of the piece. The tokens are those of
+scoring: the same pieces, tokenized one by one, in the same windows over long logs.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
-from engine.model.prompt_files import frame, opening_tokens
+from engine.model.prompt_files import opening_tokens, tokens_around
 from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
 from training.base import HubTokenizer
 
 WORDS_WEIGHT = 0.1
-"""Weight of each of the first words of a next step; its opening has weight 1. At 0 an adapter would learn only whether
-a conversation goes on, and forget how to write what remains to be done."""
+"""Weight of each token of the first words of a next step; its opening has weight 1. With 0 an adapter would learn only
+whether a conversation goes on, and forget how to write what remains to be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One conversation of a data file, with its id there."""
+    """One conversation of a data file, with its id in the file."""
 
     id: str
     item: LogItem
@@ -43,10 +42,11 @@ class TokenWindow:
     """A window of a log in tokens; a short log is one window.
 
     Attributes:
+        tokens: Token ids of the window.
         boundaries: Numbers of tokens after which the conversation could end, rising.
         ends: Whether the last boundary is the end of the conversation.
-        answer: Index of the first token of the last answer: of what follows the last step that is not the
-            assistant's.
+        answer: Index of the first token of the last answer, which follows the last step that is not one of the
+            assistant.
     """
 
     tokens: list[int]
@@ -61,7 +61,7 @@ class Example:
 
     Attributes:
         tokens: Token ids of the whole input.
-        targets: Positions of the tokens to predict from those before them, rising.
+        targets: Indices of the tokens that are predicted from those before them, rising.
         weights: Weight of each target in the loss; their mean is 1.
     """
 
@@ -71,7 +71,7 @@ class Example:
 
 
 def read_logs(path: Path) -> list[Log]:
-    """Reads a data file; its format is in `engine.training.events.RunDirectory`.
+    """Returns the conversations of a data file; `engine.training.events.RunDirectory` describes its format.
 
     Raises:
         DataError: The file is missing, or a line is no conversation.
@@ -83,14 +83,14 @@ def read_logs(path: Path) -> list[Log]:
     logs = []
     for number, line in enumerate(lines, 1):
         try:
-            logs.append(_log(json.loads(line)))
+            logs.append(_log_of_line(json.loads(line)))
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"Line {number} of {path.name} is no conversation: {error}.") from error
     return logs
 
 
-def _log(line: Any) -> Log:
-    """Returns the conversation of a line; raises ValueError, KeyError or TypeError if it is none."""
+def _log_of_line(line: Any) -> Log:
+    """Returns the conversation in a line; raises ValueError, KeyError or TypeError if the line has none."""
     item = LogItem(
         tuple(map(str, line["texts"])), tuple(map(int, line["boundaries"])), int(line["kept"])
     )
@@ -101,7 +101,7 @@ def _log(line: Any) -> Log:
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
     """Yields the windows of a log, first to last, of at most `limit` tokens each; all begin with the same tokens."""
-    head = frame(None, tokenizer).head
+    head = tokens_around(None, tokenizer).head
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces = [tokenizer.tokenize(text) for text in texts]
     room = limit - len(head)
@@ -117,7 +117,7 @@ def _token_window(
     """Returns one window of a log in tokens, with its boundaries as numbers of tokens.
 
     Args:
-        head: Tokens that every window begins with.
+        head: Tokens with which every window begins.
         pieces: Tokens of each piece of the window.
     """
     tokens, boundaries, answer = list(head), [], len(head)
@@ -133,8 +133,9 @@ def _token_window(
 def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int) -> Example:
     """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
-    The recipes `paper` and `no-end-tag` learn the last answer, `boundary` learns the tokens after each boundary: those
-    of a next step where the conversation went on, the end token where it ended.
+    The targets of the recipes `paper` and `no-end-tag` are the last answer. Those of `boundary` are the tokens after
+    each
+    boundary: the first ones of the next step where the conversation went on, the end token where it ended.
     """
     *_, last_window = token_windows(tokenizer, item, limit)
     tokens = [*last_window.tokens, tokenizer.end_token]
@@ -152,7 +153,7 @@ def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int
         targets += range(boundary, boundary + count)
         weights += [*opening_count * [1.0], *(count - opening_count) * [WORDS_WEIGHT]]
     targets.append(end)
-    # The end weighs as much as all those targets together at which the conversation went on.
+    # the end weighs as much as all boundaries together at which the conversation went on
     weights.append(float(max(1, continuations)))
     mean = sum(weights) / len(weights)
     return Example(tokens, targets, [weight / mean for weight in weights])
@@ -184,7 +185,7 @@ def make_examples(
         example = make_example(tokenizer, log.item, recipe, limit)
         labels = [example.tokens[index] for index in example.targets]
         end_count = labels.count(tokenizer.end_token)
-        # The first token has none before it from which it could be predicted.
+        # the first token of an input cannot be predicted from an earlier one
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
         if end_count != (0 if recipe == "no-end-tag" else 1):
@@ -201,8 +202,8 @@ class Datasets:
     """The data of a run, read and checked.
 
     Attributes:
-        examples: What is trained on.
-        selection: Logs that are validated on.
+        examples: The training examples.
+        selection: The logs of the validation.
     """
 
     examples: Sequence[Example]
@@ -222,13 +223,5 @@ def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenize
             f"{len(shared):,} conversations are in train.jsonl and in valid.jsonl.",
             "Conversations that select the checkpoint must not be trained on; split the data again.",
         )
-    limit = config.max_tokens
-    return Datasets(
-        examples=make_examples(
-            tokenizer,
-            train,
-            config.recipe,
-            limit,
-        ),
-        selection=selection,
-    )
+    examples = make_examples(tokenizer, train, config.recipe, config.max_tokens)
+    return Datasets(examples, selection)

@@ -31,16 +31,16 @@ _MODULES = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
-"""Name of a linear layer in `transformers` -> its name in GGUF."""
+"""Name in GGUF of each linear layer, by its name in `transformers`."""
 
 TARGETS = tuple(name.rpartition(".")[2] for name in _MODULES)
-"""Names of the modules that an adapter may change: every linear layer but the last."""
+"""Names of the modules that an adapter may change: all linear layers but the last one."""
 
 _TENSOR = re.compile(
     r"base_model\.model\.model\.layers\.(?P<block>\d+)\.(?P<module>\w+\.\w+)\.lora_(?P<matrix>[AB])"
     r"(?:\.default)?\.weight"
 )
-"""Name of a matrix in PEFT, like `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`."""
+"""Matches the name of a matrix in PEFT: `base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight`."""
 
 _NORMS = {
     "input_layernorm": "attn_norm",
@@ -48,22 +48,23 @@ _NORMS = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
 }
-"""Name of a norm in a block of `transformers` -> its name in GGUF."""
+"""Name in GGUF of each norm in a block, by its name in `transformers`."""
 
 _NORM = re.compile(
     r"(?:base_model\.model\.)?model\.(?:layers\.(?P<block>\d+)\.(?P<module>[\w.]+)|norm)\.weight"
 )
-"""Name of a weight that may be a norm, with or without adapter: in a block, `model.layers.3.input_layernorm.weight`, or
-after the last block, `model.norm.weight`; the latter leaves both groups empty."""
+"""Matches the name of a weight that may be a norm, with or without an adapter: in a block, as in
+`model.layers.3.input_layernorm.weight`, or after the last block, `model.norm.weight`, which leaves both groups
+empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """An architecture in llama.cpp.
+    """An architecture of llama.cpp.
 
     Attributes:
-        name: Its name there.
-        reordered: Whether the rows of its query and key projections are in another order than in `transformers`.
+        name: Name in llama.cpp.
+        reordered: Whether the rows of the query and key projections are in another order than in `transformers`.
     """
 
     name: str
@@ -77,15 +78,16 @@ _ARCHITECTURES = {
     "qwen2": Architecture("qwen2", False),
     "qwen3": Architecture("qwen3", False),
 }
-"""Name of an architecture in `transformers` -> its name in GGUF."""
+"""Architectures by their names in `transformers`."""
 
 
 def architecture_of(config: Any) -> Architecture:
-    """Returns the architecture of a base, by its `transformers` config. Checked before training, so that no run ends
-    without a usable adapter.
+    """Returns the architecture of a base, by its config of `transformers`.
+
+    This is called before training too, so that no run ends without a usable adapter.
 
     Raises:
-        ModelError: Adapters for it cannot be converted.
+        AdapterError: Adapters for the architecture cannot be converted.
     """
     architecture = _ARCHITECTURES.get(config.model_type)
     if architecture is None:
@@ -97,10 +99,10 @@ def architecture_of(config: Any) -> Architecture:
 
 
 def fingerprint_of(model: Any) -> str:
-    """Returns the fingerprint of a `transformers` model, with or without adapter; equal to that of its GGUF files.
+    """Returns the fingerprint of a model of `transformers`, with or without an adapter; its GGUF files have the same.
 
     Raises:
-        ModelError: Its architecture is not one that adapters can be converted for.
+        AdapterError: Adapters for its architecture cannot be converted.
     """
     config = model.config
     norms = {}
@@ -129,11 +131,12 @@ def convert(adapter: Path, config: Any, out: Path, origin: AdapterOrigin) -> Non
 
     Args:
         adapter: Folder with `adapter_config.json` and `adapter_model.safetensors`, as a run leaves them.
-        config: The `transformers` config of the base that it was trained on.
-        origin: Metadata that goes into the file.
+        config: The config of `transformers` of the base on which it was trained.
+        out: The file to write.
+        origin: Metadata for the file.
 
     Raises:
-        ModelError: It changes another layer than llama.cpp can, or its architecture is not known.
+        AdapterError: The adapter changes a layer that is not converted, or the architecture is not known.
     """
     import gguf
     from safetensors.torch import load_file
@@ -164,7 +167,7 @@ def convert(adapter: Path, config: Any, out: Path, origin: AdapterOrigin) -> Non
 
 
 def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-    """Returns the matrices of an adapter by their names in GGUF."""
+    """Returns the matrices of an adapter by their names in GGUF; raises AdapterError for a matrix of another layer."""
     matrices = {}
     for name, values in tensors.items():
         match = _TENSOR.fullmatch(name)
@@ -179,15 +182,17 @@ def _with_gguf_names(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, ND
 
 
 def _interleave_halves(b: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Returns B, shape (heads * size, rank), with the two halves of the rows of each head interleaved, as llama.cpp has
-    them: `transformers` rotates row i with row i + size / 2, llama.cpp rotates neighbors."""
+    """Returns the matrix B, shape (heads * size, rank), with the two halves of the rows of each head interleaved.
+
+    `transformers` rotates row i of a head with row i + size / 2, llama.cpp rotates neighbors.
+    """
     rows, rank = b.shape
     halves = b.reshape(heads, 2, rows // heads // 2, rank)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
 
 
 def _in_16_bits(values: NDArray[np.float32], name: str) -> NDArray[np.float16]:
-    """Returns the values of a matrix in 16 bits; raises AdapterError if one is not finite there."""
+    """Returns the values of a matrix in 16 bits; raises AdapterError if a value is not finite in 16 bits."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float16)
     if not np.isfinite(narrow).all():

@@ -1,5 +1,9 @@
-"""The training loop: the `Trainer` of `transformers` with a weighted loss on target tokens, microbatches, validation
-by the truncation test, and checkpoints that are complete or ignored."""
+"""The training loop: the `Trainer` of `transformers` with a weighted loss, microbatches, validations and sealed
+checkpoints.
+
+The loss is that of the target tokens of the examples. The conversations of a step are trained in *microbatches*, the
+parts that are in memory at one time. A validation is the truncation test on the selection part.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +30,22 @@ from training.validation import Validation, best_validation
 WEIGHT_DECAY = 0.01
 """Weight decay of AdamW."""
 
-WARMUP = 0.05
+WARMUP_SHARE = 0.05
 """Share of the steps in which the learning rate rises, where the recipe has a warm-up."""
 
 PASS_COST = 100
-"""Cost of one forward and backward pass beside its tokens, in tokens. On two cores with the default model a pass
-over 128 tokens takes 0.53 s, and one over eight rows of 128 takes 2.75 s. Not measured on a GPU."""
+"""Fixed cost of one forward and backward pass, in tokens. On two cores with the default model a pass over 128 tokens
+takes 0.53 s, and one over eight rows of 128 takes 2.75 s. It was not measured on a GPU."""
 
 IGNORED = -100
-"""Label of the tokens that are not predicted."""
+"""Label of the tokens that are no targets."""
 
 BEST = "eval_rank"
-"""Key of the figure by which `transformers` takes one validation for better than another."""
+"""Key of the figure by which `transformers` compares validations; a higher figure is better."""
 
 
 class Interrupted(Exception):
-    """The process was asked to end at once; a resumed run repeats the steps since the last checkpoint."""
+    """Raised when the process has to end at once; a resumed run repeats the steps since the last checkpoint."""
 
 
 class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
@@ -70,10 +74,10 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
 def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
     """Returns examples as one batch, padded at the end to a multiple of `LENGTH_STEP`.
 
-    Returns:
-        `input_ids`, `labels`, `attention_mask` and `weights` (of each label in the loss), each of shape (rows, tokens).
+    The batch has `input_ids`, `labels`, `attention_mask` and `weights` (of each label in the loss), each of shape
+    (rows, tokens).
     """
-    # First to the longest row, then to the multiple.
+    # padded first to the longest row, then to the multiple
     tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
     labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
     padding = (0, padded_length(tokens.shape[1]) - tokens.shape[1])
@@ -90,7 +94,12 @@ def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 class AdapterTrainer(Trainer):
-    """Trains an adapter; calls `validation` where `transformers` would read an evaluation set."""
+    """Trains an adapter; calls `validation` where `transformers` would use an evaluation set.
+
+    Attributes:
+        tokens: Number of tokens that were trained on since the process began.
+        seconds: Time spent on these tokens.
+    """
 
     def __init__(
         self,
@@ -103,19 +112,16 @@ class AdapterTrainer(Trainer):
         """Creates the trainer.
 
         Args:
-            validation: Measures the model as it is now.
+            validation: Validates the model in its present state.
             budget: Most tokens of a microbatch, see `engine.training.base.find_token_budget`.
-            config: Of it the recipe is taken.
-            options: Passed on to `transformers.Trainer`.
+            config: The config of the run.
+            options: Options of `transformers.Trainer`.
         """
-        # `transformers` evaluates only where it has an evaluation set; `evaluate` below does not read it.
+        # `transformers` evaluates only if it has an evaluation set; `evaluate` below does not use it
         super().__init__(eval_dataset=ExampleDataset([]), **options)
         self.control: TrainerControl
         self._validation, self._budget, self._config = validation, budget, config
-        self.tokens = 0
-        """Tokens trained on since the process began."""
-        self.seconds = 0.0
-        """Seconds spent on these tokens."""
+        self.tokens, self.seconds = 0, 0.0
 
     def compute_loss(
         self,
@@ -126,15 +132,15 @@ class AdapterTrainer(Trainer):
     ) -> Any:
         """Returns the weighted mean of -log p over the labels of the whole step.
 
-        Logits are computed only at positions with a label: the projection to the vocabulary is the largest part of a
-        step of a small model.
+        Logits are computed only where they are needed: the projection to the vocabulary is the largest part of a step
+        of a small model.
         """
         labeled = inputs["labels"] != IGNORED
         targets, weights = inputs["labels"][labeled], inputs["weights"][labeled]
-        # The logits at a position are those of the next token.
+        # the logits at a position are those of the next token
         before_labels = labeled.roll(-1, 1)
-        # No attention mask: padding is at the end, where no real token attends to it, and attention without a mask
-        # uses its fastest kernel.
+        # without an attention mask: padding is at the end, where no real token attends to it, and attention without a
+        # mask uses its fastest kernel
         with _projecting_only(model, before_labels):
             outputs = model(input_ids=inputs["input_ids"], use_cache=False)
         loss = (cross_entropy(outputs.logits.float(), targets, reduction="none") * weights).sum()
@@ -147,8 +153,8 @@ class AdapterTrainer(Trainer):
         inputs: dict[str, Any],
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
-        """Runs forward and backward pass of one step, a microbatch at a time; counts tokens and seconds. Returns the
-        loss of the step."""
+        """Runs the forward and backward passes of one step, a microbatch at a time, and returns the loss of the
+        step."""
         start = time.perf_counter()
         lengths = inputs["attention_mask"].sum(1).tolist()
         split = microbatches(lengths, self._budget)
@@ -169,14 +175,13 @@ class AdapterTrainer(Trainer):
         return torch.stack(losses).sum()
 
     def evaluate(self, *_args: Any, **_options: Any) -> dict[str, float]:
-        """Validates.
+        """Validates the model and returns the fields of `Validation`, with one more figure under `BEST`.
 
-        Returns:
-            The fields of `Validation`, and under `BEST` the step if its weights are to be the adapter, should no later
-            ones be: if this validation is the best so far, in a recipe as printed always; else 0.
+        That figure is the step if its weights are to be the adapter unless later ones are: if this validation is the
+        best so far, or the run is as printed; else it is 0.
         """
         measured = asdict(self._validation())
-        # Checkpoints hold this list, so a resumed run knows its earlier validations.
+        # checkpoints contain this list, so a resumed run knows its earlier validations
         self.state.log_history.append({"step": self.state.global_step, VALIDATION_KEY: measured})
         validations = [
             Validation(**entry[VALIDATION_KEY])
@@ -191,20 +196,22 @@ class AdapterTrainer(Trainer):
         return figures
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Writes a checkpoint as `transformers` does, and seals it."""
+        """Writes a checkpoint as `transformers` does, and seals the checkpoint."""
         super()._save_checkpoint(model, trial)
         seal(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
 
 
 @contextmanager
 def _projecting_only(model: Any, places: torch.Tensor) -> Iterator[None]:
-    """Makes the model compute logits at some positions only, given as a mask of shape (rows, tokens).
+    """Makes the model compute logits at some positions only, in the block; the logits have shape (positions,
+    vocabulary).
 
-    Its logits are then of shape (positions, vocabulary).
+    Args:
+        places: A mask of the positions, shape (rows, tokens).
     """
 
     def keep_places(_module: Any, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-        """Replaces the input of the projection to the vocabulary, shape (rows, tokens, hidden), by that at `places`."""
+        """Returns, of the input of the projection to the vocabulary, shape (rows, tokens, hidden), that at `places`."""
         (hidden,) = inputs
         return (hidden[places],)
 
@@ -225,16 +232,16 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Returns the microbatches of one step, as indices into `lengths`; each index is in exactly one of them.
 
     A microbatch of n rows costs n times the padded length of its longest row, plus `PASS_COST`. The split is the
-    cheapest one in which every microbatch keeps to `budget`; a single row may exceed it. Rows of similar length share
-    a microbatch in the cheapest split, so only runs of consecutive rows in order of length are tried (dynamic
-    programming over the sorted rows).
+    cheapest one in which every microbatch keeps to `budget`; a single row may exceed it. In the cheapest split rows of
+    similar length share a microbatch, so only consecutive rows in the order of length are tried (dynamic programming
+    over the sorted rows).
 
     Args:
-        lengths: Tokens of each conversation.
+        lengths: Number of tokens of each conversation.
         budget: See `find_token_budget`.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    # For the first n rows: the lowest cost, and where their last microbatch begins.
+    # by the number of first rows: the lowest cost, and where their last microbatch begins
     costs, begins = [0], [0]
     for end in range(1, len(order) + 1):
         options = [
@@ -255,32 +262,34 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 class _Arguments(TrainingArguments):
-    """The arguments of `transformers`, with a warmup that ends before the last step."""
+    """The arguments of `transformers`, with a warm-up that ends before the last step."""
 
     def get_warmup_steps(self, num_training_steps: int) -> int:
-        """As the library computes them, but never all of the steps: the first step of a warmup has rate 0, so a run of
-        a single step would learn nothing."""
-        rising: int = super().get_warmup_steps(num_training_steps)
-        return min(rising, num_training_steps - 1)
+        """Returns the number of steps of the library, but never all steps of the run.
+
+        The first step of a warm-up has the learning rate 0, so a run of a single step would learn nothing.
+        """
+        steps: int = super().get_warmup_steps(num_training_steps)
+        return min(steps, num_training_steps - 1)
 
 
 def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -> TrainingArguments:
     """Returns the arguments of `transformers` for a run.
 
     Args:
-        folder: Where checkpoints go.
+        folder: Folder of the checkpoints.
         optimizer: One of `transformers.training_args.OptimizerNames`.
+        cpu: Whether the CPU trains.
     """
     return _Arguments(
         output_dir=str(folder),
-        # All conversations of a step; `training_step` splits them.
+        # all conversations of a step, which `training_step` splits
         per_device_train_batch_size=config.batch,
         num_train_epochs=config.epochs,
         learning_rate=config.learning_rate,
         weight_decay=WEIGHT_DECAY,
-        warmup_steps=0
-        if config.as_printed
-        else WARMUP,  # a number below 1 means a share of the steps
+        # a number below 1 is a share of the steps
+        warmup_steps=0 if config.as_printed else WARMUP_SHARE,
         lr_scheduler_type="constant" if config.as_printed else "cosine",
         optim=optimizer,
         activation_checkpointing=config.recompute,
@@ -306,25 +315,29 @@ def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -
 
 
 class StopCallback(TrainerCallback):
-    """Ends a run when asked to: after the step with a checkpoint, or at once without one."""
+    """Ends a run on request: after the step with a checkpoint, or at once without one.
+
+    Attributes:
+        stopped: Whether the run ended after a step on request.
+    """
 
     def __init__(self, stopping: Callable[[], bool], terminated: Callable[[], bool]) -> None:
         """Creates the callback.
 
         Args:
-            stopping: Whether the run was asked to end after its current step.
-            terminated: Whether the process was asked to end at once.
+            stopping: Returns whether the run was asked to end after its current step.
+            terminated: Returns whether the process was asked to end at once.
         """
         self._stopping, self._terminated = stopping, terminated
         self.stopped = False
 
     def on_substep_end(self, *_args: Any, **_options: Any) -> None:
-        """Raises `Interrupted` between two microbatches where the process must end at once."""
+        """Raises `Interrupted` between two microbatches if the process has to end at once."""
         if self._terminated():
             raise Interrupted
 
     def on_step_end(self, _args: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Ends the run after a step where asked to; asks for a validation and a checkpoint after the last step."""
+        """Ends the run after a step on request; orders a validation and a checkpoint after the last step."""
         if self._terminated():
             raise Interrupted
         if state.global_step >= state.max_steps:

@@ -1,5 +1,7 @@
-"""Runs one training: loads the base, trains, keeps the best or the last checkpoint, converts it to GGUF,
-writes the model card. `engine.training.events` lists the events that it writes meanwhile."""
+"""Runs one training: loads the base, trains, converts the best or the last checkpoint to GGUF, and writes its card.
+
+`engine.training.events` lists the events that a run writes.
+"""
 
 from __future__ import annotations
 
@@ -45,23 +47,23 @@ from training.loop import (
 from training.validation import CHANCE, Point, Validation, curve, validate
 
 COMPARED_LOGS = 6
-"""Logs that trainer and llama.cpp both split into tokens before a run."""
+"""Number of logs that both the trainer and llama.cpp split into tokens before a run."""
 
 COMPARED_CONTEXT = 512
-"""Tokens of the context of the model that splits them; nothing is read with it."""
+"""Tokens of the context of the model that splits them, which reads nothing."""
 
 SAMPLED_CONVERSATIONS = 3
-"""Conversations that are sampled."""
+"""Number of conversations of which samples are written."""
 
 SHOWN_CHARS = 160
-"""Characters of text before the boundary that are shown with a sample."""
+"""Most characters of the text before the boundary in a sample."""
 
 WRITTEN_TOKENS = 24
-"""Tokens that the model writes for a sample."""
+"""Number of tokens that the model writes for a sample."""
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
-    """Trains, or resumes at the last checkpoint; writes the event `done` at the end.
+    """Trains a run, or resumes it at its last checkpoint; writes the event `done` at the end.
 
     Raises:
         DataError: The data cannot be trained on.
@@ -82,15 +84,8 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     )
 
     def sample(step: int) -> None:
-        """Writes samples of what the model writes after a step."""
-        write_samples(
-            events,
-            step,
-            model,
-            tokenizer,
-            logs=data.selection,
-            limit=config.max_tokens,
-        )
+        """Writes samples of the output of the model after a step."""
+        write_samples(events, step, model, tokenizer, data.selection, config.max_tokens)
 
     checkpoint = last_checkpoint(
         run.checkpoints, lambda message: events.write("warning", message=message)
@@ -109,15 +104,16 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
 def refuse_other_tokens(
     base: Path, tokenizer: HubTokenizer, logs: Sequence[Log], log_file: Path
 ) -> None:
-    """Checks that llama.cpp splits text as the trainer does: an adapter learns the tokens that it is trained on. A base
-    that is a folder is not checked, since llama.cpp cannot read it.
+    """Checks that llama.cpp splits text into the tokens on which the adapter is trained.
+
+    A base that is a folder is not checked, because llama.cpp cannot read it.
 
     Args:
-        logs: Logs to split; the first few are.
-        log_file: Where the process with the model of llama.cpp writes its log.
+        logs: Logs of which the first few are split.
+        log_file: The log of the process in which llama.cpp runs.
 
     Raises:
-        ModelError: They differ, or llama.cpp cannot load the base.
+        ModelError: The tokens differ, or llama.cpp cannot load the base.
     """
     if not base.is_file():
         return
@@ -145,10 +141,10 @@ def _make_trainer(
     data: Datasets,
     stop: StopCallback,
 ) -> AdapterTrainer:
-    """Returns the trainer of a run, which writes events, and tells `stop` of each step."""
+    """Returns the trainer of a run, which writes events and calls `stop` after each step."""
 
     def validation() -> Validation:
-        """Validates, and says so first: it may take minutes."""
+        """Writes the event `validating` and validates, which may take minutes."""
         events.write("validating", step=trainer.state.global_step)
         return validate(model, tokenizer, data.selection, config.max_tokens, config.seed)
 
@@ -169,14 +165,14 @@ def _make_trainer(
 
 
 def _optimizer(config: TrainConfig) -> str:
-    """Returns the name of AdamW in `transformers`; who starts the run has checked that its library is there."""
+    """Returns the name of AdamW in `transformers`; the program that starts the run has checked its library."""
     if not torch.cuda.is_available():
         return "adamw_torch"
     return "adamw_bnb_8bit" if config.eight_bit else "adamw_torch_fused"
 
 
 def _on_sigterm() -> Callable[[], bool]:
-    """Catches SIGTERM from now on; the function returned says whether it came."""
+    """Catches SIGTERM from now on, and returns a function that returns whether the signal came."""
     received: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
     return lambda: bool(received)
@@ -213,8 +209,8 @@ def _finish(
     """Converts the adapter, and writes its card and the event `done`.
 
     Args:
-        state: State of the trainer at its end.
-        reason: Why it ended, as the event `done` says it.
+        state: State of the trainer at the end.
+        reason: The reason of the end in the event `done`.
     """
     data = run.train.read_bytes()
     origin = AdapterOrigin(
@@ -229,7 +225,7 @@ def _finish(
     best = _validation_of_step(run, state.best_global_step)
     card = {
         **asdict(origin),
-        # File names without folders: the card is passed on with the adapter.
+        # file names without folders, because the card is passed on with the adapter
         "config": structs.asdict(config) | {"base": Path(config.base).name},
         "steps": state.global_step,
         "best_step": state.best_global_step,
@@ -261,7 +257,11 @@ def _validation_of_step(run: RunDirectory, step: int) -> Event:
 
 
 class EventWriter(TrainerCallback):
-    """A callback of the trainer that writes events; set `trainer` once it exists."""
+    """A callback of the trainer that writes events.
+
+    Attributes:
+        trainer: The trainer; the caller sets it once it exists.
+    """
 
     def __init__(self, events: EventLog) -> None:
         """Creates the callback."""
@@ -274,7 +274,7 @@ class EventWriter(TrainerCallback):
         self._began = time.monotonic()
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
-        """Writes a `step` event. The time that is left is that of the steps so far, validations included."""
+        """Writes a `step` event; the time left follows from that of the steps so far, validations included."""
         trainer = self.trainer
         if trainer is None or "loss" not in (logs or {}):
             return
@@ -300,11 +300,11 @@ class EventWriter(TrainerCallback):
             "valid",
             step=state.global_step,
             loss=metrics["loss"],
-            # A number in each event: an AUROC that is unknown, for want of pairs, counts as chance.
+            # each event has a number: an AUROC that is unknown without pairs counts as chance
             auroc=CHANCE if metrics["auroc"] is None else metrics["auroc"],
             f1=metrics["f1"] or 0.0,
             n=metrics["pairs"],
-            # The step, where its weights are the ones to keep so far; else 0.
+            # the figure is 0 where the weights of this step are not the best so far
             best=metrics[BEST] > 0,
         )
 
@@ -328,7 +328,7 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-# Samples: what the model writes at boundaries of conversations of the selection part, before and after training
+# Samples: the output of the model at boundaries of conversations of the selection part, before and after training
 
 
 def write_samples(
@@ -344,14 +344,13 @@ def write_samples(
     A boundary is a place where the conversation could end.
 
     Args:
-        step: Optimizer step that the model is at; 0 before training.
-        logs: Logs of the selection part; those with a single boundary are passed over.
-        limit: Longest window in tokens.
+        step: The optimizer step after which the model is sampled; 0 before training.
+        logs: Logs of the selection part; those with a single boundary are skipped.
+        limit: Most tokens of a window.
     """
     model.eval()
     for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
-        # The probabilities at each boundary, in their order.
         points = curve(model, tokenizer, log, limit)
         for boundary in (last // 2, last):
             _write_sample(
@@ -384,15 +383,15 @@ def _write_sample(
     point: Point,
     limit: int,
 ) -> None:
-    """Writes the event of one sample: both probabilities at a boundary, and what the model writes there.
+    """Writes the event of one sample: both probabilities at a boundary, and the text that the model writes there.
 
     Args:
-        log: The log up to that boundary, which is its last, and one piece more where it goes on.
+        log: The log up to that boundary, which is its last one, and one piece more where the conversation goes on.
         point: The probabilities at the boundary.
-        limit: Longest window in tokens.
+        limit: Most tokens of a window.
     """
     last = log.item.boundaries[-1]
-    # The last window ends where the model is to go on.
+    # the last window ends where the model has to go on
     *_, window = token_windows(tokenizer, log.item, limit)
     tokens = torch.tensor([window.tokens], device=model.device)
     with torch.inference_mode():

@@ -1,9 +1,8 @@
-"""Validation in training, on the selection part: the curve of each conversation, the truncation test, and which
-validation is the best.
+"""Validates a model in training on the selection part, and chooses the best validation.
 
-A boundary is a place of a conversation where it could end, and the curve is its score at each of them. A step header
-opens each step of a log. The truncation test asks whether whole conversations get higher scores at their end than the
-same ones cut at a boundary. Scores of tokens are natural log-probabilities.
+A *boundary* is a place where a conversation could end, and its *curve* is the score at each of them. A *step header*
+opens each step of a log. The truncation test tells whether whole conversations get higher scores at their end than the
+same ones cut at a boundary. Log-probabilities are natural.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from training.examples import Log, TokenWindow, token_windows
 MAX_EXPONENT = 700.0
 """Largest exponent, just below the one at which `math.exp` overflows."""
 
-
 CHANCE = 0.5
-"""AUROC of a validation without pairs."""
+"""The AUROC that stands for that of a validation without pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,10 @@ class Validation:
     """Figures of one validation.
 
     Attributes:
-        loss: Mean of -log p over all boundaries, where p is that of what follows in the log: the end token or a next
+        loss: Mean of -log p over all boundaries, where p is the probability of what follows: the end token or a next
             step.
-        auroc, f1: Of the truncation test; None where no conversation could be cut.
-        pairs: Conversations of the truncation test, each once whole and once cut.
+        auroc, f1: Figures of the truncation test; None where no conversation could be cut.
+        pairs: Number of conversations in the truncation test, each once whole and once cut.
     """
 
     loss: float
@@ -61,10 +59,10 @@ class Validation:
 
 
 def curve(model: Any, tokenizer: HubTokenizer, log: Log, limit: int) -> list[Point]:
-    """Returns one point for each boundary of a log, in the windows in which scoring reads it.
+    """Returns one point for each boundary of a log, in the windows in which scoring reads the log.
 
     Args:
-        limit: Longest window in tokens.
+        limit: Most tokens of a window.
 
     Raises:
         ModelError: The tokens after a boundary are not those of a step header.
@@ -82,15 +80,18 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
 
     Args:
         opening: Tokens of the beginning of a step header.
-        end: The end token, which also fills the window up to a padded length.
+        end: The end token, which also pads the window.
+
+    Raises:
+        ModelError: The tokens after a boundary are not those of a step header.
     """
     import torch
 
-    # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
-    # before it changes.
+    # the opening is appended, because the probability of going on is needed at the last boundary too; attention is
+    # causal, so nothing before it changes
     tokens = [*window.tokens, *opening[:-1]]
     tokens += [end] * (padded_length(len(tokens)) - len(tokens))
-    # The logits at a position are those of the next token: at each boundary those of all tokens of the opening.
+    # the logits at a position are those of the next token; needed are those of all tokens of the opening
     places = [
         boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
     ]
@@ -105,7 +106,7 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
             input_ids=torch.tensor([tokens], device=device),
             logits_to_keep=torch.tensor(places, device=device),
         ).logits
-        # Shape (boundaries, tokens of the opening, vocabulary).
+        # shape (boundaries, tokens of the opening, vocabulary)
         log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
         log_end = log_p[:, 0, end]
         offsets = torch.arange(len(opening), device=device)
@@ -120,12 +121,13 @@ def validate(
     limit: int,
     seed: int,
 ) -> Validation:
-    """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
+    """Returns the figures of a validation: of the curves of all logs, and of the truncation test on them.
 
     Args:
-        model, tokenizer: What is validated.
+        model, tokenizer: The model in training, and its tokenizer.
         logs: The selection part.
-        limit: Longest window in tokens.
+        limit: Most tokens of a window.
+        seed: Seed of the cuts.
     """
     model.eval()
     curves = {log.id: curve(model, tokenizer, log, limit) for log in logs}
@@ -150,8 +152,8 @@ def best_validation(validations: Sequence[Validation]) -> int:
     """Returns the index of the best of the validations so far, given first to last; there must be at least one.
 
     The best is the one with the highest F1 among those whose AUROC lies within one standard error of the highest
-    AUROC; of equally good ones the last, since an early one may have learned nothing yet. Only the best so far is
-    compared with each new one, since the weights of the others are deleted. Why:
+    AUROC; of equally good ones the last, because an early one may have learned nothing yet. Only the best so far is
+    compared with each new one, because the weights of the others are deleted. The reasons are in
     docs/decisions/0018-the-best-of-those-that-cannot-be-told-apart.md.
     """
     best = 0
@@ -163,13 +165,13 @@ def best_validation(validations: Sequence[Validation]) -> int:
 
 
 def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:
-    """Returns a sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near.
+    """Returns the sort key of a validation: whether its AUROC is near the highest one, then F1 and AUROC.
 
-    Near is a difference of at most one standard error.
+    Near is a difference of at most one standard error. Of validations that are not near, only the AUROC counts.
     """
     auroc = _auroc(validation)
     pairs = validation.pairs
-    # The error of the lower one: an AUROC of 1 has an error of 0.
+    # the error of the lower AUROC, because an AUROC of 1 has an error of 0
     if pairs and highest - auroc > auroc_error(auroc, pairs, pairs):
         return False, auroc, 0.0
     return True, validation.f1 or 0.0, auroc

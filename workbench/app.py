@@ -1,4 +1,7 @@
-"""The terminal app: modes, themes, keys, and the actions that work on every screen."""
+"""The terminal app: modes, themes, keys, and the actions that work on every screen.
+
+A *mode* is one of the main screens between which the keys 1 to 8 switch, with the screens opened from it.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,12 @@ from screens.widgets.jobs import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
 
 QUIT_SECONDS = 2.0
-"""Seconds that quitting waits for verdicts that are being written; it never waits for jobs."""
+"""Seconds that quitting waits for verdicts that are being written; it does not wait for jobs."""
 
 
 @dataclass(frozen=True)
 class ScreenOpener:
-    """Makes the screens of one project; one method for each mode, named like it, and for each of `Routes`."""
+    """Makes the screens of one project, with a method for each mode, which has its name, and for each of `Routes`."""
 
     services: OpenProject
     feed: EngineFeed
@@ -106,7 +109,7 @@ class ScreenOpener:
         return TreeScreen(self.services, self.feed, conversation_id, step, mode)
 
     def calibration(self, mode: str) -> Screen[Any]:
-        """Makes what the verdicts say about the scores."""
+        """Makes the screen with what the verdicts say of the scores."""
         from screens.triage.calibration_screen import CalibrationScreen
 
         return CalibrationScreen(self.services, self.feed, mode)
@@ -124,7 +127,7 @@ class ScreenOpener:
         return EgressDialog(self.services, address, allow)
 
     def why(self, split: Split | None, mode: str) -> Screen[Any]:
-        """Makes the list of what goes with one of two sides."""
+        """Makes the list of the features that go with one of two sides."""
         from screens.associations import AssociationScreen
 
         return AssociationScreen(self.services, self.feed, split, mode)
@@ -141,15 +144,16 @@ Subscribe = Callable[[Listener], Callable[[], None]]
 
 
 def _commands() -> type[Provider]:
-    """Returns the palette's commands, imported when it is opened first."""
+    """Returns the commands of the palette, which are imported when it is opened first."""
     from screens.shell.palette import WorkbenchCommands
 
     return WorkbenchCommands
 
 
 def _style_sheets() -> Sequence[Path]:
-    """Returns the style sheets of all screens, the common one first. One that comes with a screen, when that is visited
-    first, makes Textual parse those before it again.
+    """Returns the style sheets of all screens, the common one first.
+
+    If a screen brought its own style sheet when it is visited first, Textual would parse the earlier ones once more.
     """
     folder = Path(screens.__file__).parent
     common = folder / "shell" / "common.tcss"
@@ -160,7 +164,7 @@ def _style_sheets() -> Sequence[Path]:
 class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
-    The first sentence is what the table of keys says of the bindings.
+    The table of keys takes the first sentence for its description of the bindings.
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
@@ -248,18 +252,18 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self.add_mode(mode.name, getattr(opener, mode.name))
 
     async def on_mount(self) -> None:
-        """Subscribes to engine events and shows the first mode."""
+        """Subscribes to the events of the engine and shows the first mode."""
         self._unsubscribe = self._subscribe(self._feed.receive)
         await self.switch_mode("overview")
         self.begin_session()
 
     def on_unmount(self) -> None:
-        """Unsubscribes from engine events."""
+        """Unsubscribes from the events of the engine."""
         if self._unsubscribe is not None:
             self._unsubscribe()
 
     def on_engine_message(self, message: EngineMessage) -> None:
-        """Passes an event to the screens; notifies of the end of a job and of a restarted model process."""
+        """Passes an event to the screens, and tells the person of moved files, ended jobs and a restarted model."""
         event = message.event
         self._feed.publish(event)
         if isinstance(event, FileChanged):
@@ -278,7 +282,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self.notify(one_line(event.reason), title=title, severity="warning", markup=False)
 
     def tell_moved(self, moved: ProjectMoved) -> None:
-        """Says once that the project is no longer written, and offers to save what is open, or what to open instead."""
+        """Says, once, that the project is no longer written, and offers to save it elsewhere or to open another
+        file."""
         project = self._services
         if self._has_moved:
             return
@@ -298,7 +303,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         choices.append(("stay", "Stay here, read-only"))
 
         async def act_on_choice(choice: str | None) -> None:
-            """Asks where to save, or opens another file."""
+            """Asks where to save the project, or opens another file."""
             if choice == "save":
                 self.push_screen(TextDialog("Save as", placeholder="a new file"), save)
             elif choice in ("where", "again"):
@@ -307,12 +312,12 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 )
 
         async def save(path: str | None) -> None:
-            """Saves what is open as a new file, and opens that."""
+            """Saves the project as a new file, and opens that file."""
             if path is None or not path.strip():
                 return
             target = os.path.expanduser(path.strip())
             try:
-                await in_thread(lambda: self._services.file.save_copy(target))
+                await in_thread(lambda: self._services.project.save_copy(target))
             except WorkbenchError as error:
                 self.push_screen(ErrorDialog(error))
                 return
@@ -322,7 +327,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self.push_screen(ChoiceDialog(title, choices), act_on_choice)
 
     def _offer_to_write(self) -> None:
-        """Offers to open the project anew, for writing, when the one that wrote it has quit."""
+        """Offers to open the project anew for writing, after the process that wrote it has ended."""
         project = self._services
 
         async def take_over_if(yes: bool | None) -> None:
@@ -335,20 +340,20 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     @property
     def log_path(self) -> str:
-        """Path of the log file, which error dialogs show."""
+        """The path of the log file, which error dialogs show."""
         return self.shell.log
 
     # Actions
 
     async def action_switch_mode(self, mode: str) -> None:
-        """Goes to a mode; if it is the present one, back to its first screen."""
+        """Goes to a mode, or back to the first screen of the present mode."""
         if mode != self.current_mode:
             await self.switch_mode(mode)
             return
         while (depth := len(self.screen_stack)) > 1:
             if not await self.run_action("leave", self.screen):
                 await self.pop_screen()
-            # The screen asks first, or ended something of its own.
+            # the screen asks the person first, or only left a state of its own
             if len(self.screen_stack) >= depth:
                 return
 
@@ -361,11 +366,11 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             self.notify("No job is running.", markup=False)
 
     def action_annotator(self) -> None:
-        """Asks for the name that is stored with the verdicts of the person at the keys, and remembers it."""
+        """Asks for the name that is stored with the verdicts of the person, and remembers it."""
         triage = self._services.triage
 
         def take_name(text: str | None) -> None:
-            """Stores the name, and says so."""
+            """Stores the name, and tells the person."""
             if text is None:
                 return
             triage.annotator = one_line(text.strip(), 80)
@@ -382,8 +387,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     def action_next_theme(self) -> None:
         """Changes to the next theme."""
         names = list(THEMES)
-        now = theme_name(self.current_theme)
-        next_index = (names.index(now) + 1) % len(names) if now in names else 0
+        present = theme_name(self.current_theme)
+        next_index = (names.index(present) + 1) % len(names) if present in names else 0
         self.use_theme(names[next_index])
 
     def use_theme(self, name: str) -> None:
@@ -398,19 +403,19 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
 
     def action_why(self) -> None:
-        """Shows what goes with one of the sides that the screen in front parts conversations into."""
+        """Shows what goes with one of the two sides into which the present screen divides conversations."""
         if isinstance(self.screen, WorkbenchScreen):
             self.screen.open_why(self.screen.sides())
 
     def action_watch(self) -> None:
-        """Shows what comes in, and starts to watch logs."""
+        """Opens the screen of watches, unless it is open."""
         from screens.watch.screen import WatchScreen
 
         if not any(isinstance(screen, WatchScreen) for screen in self.screen_stack):
             self.push_screen(WatchScreen(self._services, self._feed, self.current_mode))
 
     def action_command_palette(self) -> None:
-        """Opens the palette unless it is open."""
+        """Opens the palette, unless it is open."""
         from screens.shell.palette import Palette
 
         if not isinstance(self.screen, Palette):
@@ -423,7 +428,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self.push_screen(HelpScreen(self.screen))
 
     async def open_project(self, path: str) -> None:
-        """Quits, and lets the caller open another project."""
+        """Quits, so that the caller opens another project; asks first if that stops a job."""
 
         async def leave() -> None:
             self.next_project = path
@@ -436,12 +441,12 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         await self._ask_to_stop_jobs_then(self.action_quit_at_once)
 
     async def action_quit_at_once(self) -> None:
-        """Quits without waiting for jobs; a verdict just given is written first."""
+        """Quits without waiting for jobs; verdicts that are being written are finished first."""
         await all_written(QUIT_SECONDS)
         self.exit()
 
     async def _ask_to_stop_jobs_then(self, leave: Callable[[], Awaitable[None]]) -> None:
-        """Calls `leave`, after a yes if jobs run or wait."""
+        """Calls `leave`; if jobs run or wait, only after the person agrees."""
         job = next(iter(self._services.jobs.active()), None)
         if job is None:
             await leave()

@@ -1,7 +1,7 @@
-"""What a command is given on the command line: its words and options, declared beside its function with `takes`.
+"""Declares the words and options of commands, beside the functions that run them, with `takes`.
 
-The options of a run come from its request, a dataclass whose fields declare them (`engine.base.request_options`):
-`request_arguments` makes options of the fields, and `read_request` makes the request of what was given.
+The options of a run come from its *request*, a dataclass whose fields declare them (`engine.base.request_options`):
+`request_arguments` makes options of the fields, and `read_request` makes the request of the parsed options.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Number = TypeVar("Number", int, float)
 Request = TypeVar("Request")
 """A dataclass that says what to run."""
 _OWN_READING = {"action", "choices", "nargs", "type"}
-"""Settings of an option that say how its text is read, or that it has none."""
+"""Settings of `add_argument` that say how the text of an option is read, or that it has no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +49,20 @@ class Argument:
     settings: dict[str, Any]
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Declares it on a parser."""
+        """Adds the argument to a parser."""
         parser.add_argument(*self.names, **self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentGroup:
-    """Options that belong together: under a title, or without one as alternatives of which one may be given."""
+    """Options that belong together: with a title in the help, or without one as alternatives that exclude each
+    other."""
 
     title: str
     arguments: tuple[Argument, ...]
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
-        """Declares them on a parser."""
+        """Adds the options to a parser."""
         if self.title:
             group: argparse._ActionsContainer = parser.add_argument_group(self.title)
         else:
@@ -71,7 +72,7 @@ class ArgumentGroup:
 
 
 def argument(*names: str, **settings: Any) -> Argument:
-    """Returns a word or an option, as `ArgumentParser.add_argument` takes it; its help says the default."""
+    """Returns a word or an option of `ArgumentParser.add_argument`, with the default in its help."""
     default = settings.get("default")
     if isinstance(default, int | float | str) and default not in ("", argparse.SUPPRESS):
         settings["help"] += f" (default: {default})"
@@ -86,7 +87,7 @@ def number(name: str, help: str, default: int | None = None, *, metavar: str = "
 
 
 def several(name: str, help: str, metavar: str) -> Argument:
-    """Returns an option that may be repeated; its value is the list of what is given, empty without it."""
+    """Returns an option that may be repeated; its value is the list of the given texts."""
     help += "; may be repeated"
     return Argument((name,), {"action": "append", "default": [], "metavar": metavar, "help": help})
 
@@ -110,7 +111,7 @@ def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
     """Declares the words and options of the command that a function runs."""
 
     def declare(run: Run) -> Run:
-        """Puts the declarations beside the function, where `workbench.cli.Parser` reads them."""
+        """Stores the declarations as an attribute of the function, which `workbench.cli.Parser` reads."""
         vars(run)["arguments"] = arguments
         return run
 
@@ -126,8 +127,8 @@ def request_arguments(
     """Returns the options of the fields of a request, in their order.
 
     Args:
-        only: Names of the fields in another order, or of some of them; empty for all that are declared.
-        without: Names of fields that the command does not have.
+        only: Names of some of the fields, in the order of the options; empty for all.
+        without: Names of fields for which the command has no option.
     """
     options = options_of(request)
     defaults = {field.name: field.default for field in fields(request)}
@@ -141,10 +142,10 @@ def request_arguments(
 def read_request(
     request: Callable[..., Request], arguments: argparse.Namespace, **values: Any
 ) -> Request:
-    """Returns the request of the options that were given; the others have the defaults of its fields.
+    """Returns the request of the given options; other fields have their defaults.
 
     Args:
-        values: Values of fields that no option has.
+        values: Values of fields without an option.
 
     Raises:
         UsageError: A value cannot be used.
@@ -159,7 +160,7 @@ def read_request(
 
 
 def _request_argument(name: str, option: Option, default: Any) -> Argument:
-    """Returns the option of a field of a request; where it is not given, the field has its own default."""
+    """Returns the option of a field of a request; without the option the field has its default."""
     flag = f"--{option.flag or name.replace('_', '-')}"
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.help}
     if option.constant is not None or isinstance(default, bool):
@@ -180,7 +181,7 @@ def _request_argument(name: str, option: Option, default: Any) -> Argument:
 
 
 def _reader(option: Option) -> Callable[[str], Any]:
-    """Returns what reads the text of an option for argparse."""
+    """Returns a function that reads the text of an option for argparse."""
 
     def read(text: str) -> Any:
         """Returns the value of a text; its errors are those that argparse prints."""
@@ -201,10 +202,10 @@ def _reader(option: Option) -> Callable[[str], Any]:
 
 
 def read_filter(text: str) -> Filter:
-    """Reads a filter, in the filter language of the screens.
+    """Returns the filter of a text in the filter language.
 
     Raises:
-        FilterError: It cannot be understood; the message shows the text with a caret under the place.
+        FilterError: The text cannot be understood; the message has the text with a caret under the place.
     """
     try:
         return parse_filter(text)
@@ -213,7 +214,7 @@ def read_filter(text: str) -> Filter:
 
 
 def _with_place(error: FilterError, text: str) -> FilterError:
-    """Returns the error with the text and a caret under the place."""
+    """Returns the error with the text, and a caret under the place of the error, in its message."""
     line = "".join(" " if char.isspace() else char for char in text)
     before = cell_len(display_safe(line[: error.at]))
     place = f"  {display_safe(line)}\n  {' ' * before}^"
@@ -223,7 +224,7 @@ def _with_place(error: FilterError, text: str) -> FilterError:
 
 
 def not_empty(text: str) -> str:
-    """Reads a text: an empty one is mostly a variable of a script that was never set."""
+    """Returns a text if it is not empty; an empty one is mostly an unset variable of a script."""
     if not text:
         raise argparse.ArgumentTypeError("it must not be empty")
     return text
@@ -232,10 +233,10 @@ def not_empty(text: str) -> str:
 def _number_reader(
     convert: Callable[[str], Number], allowed: Callable[[Number], bool], must: str
 ) -> Callable[[str], Number]:
-    """Returns what reads a number for argparse.
+    """Returns a function that reads a number for argparse.
 
     Args:
-        must: What the number must be; completes "it must be ...".
+        must: Completion of the sentence "it must be ...".
     """
 
     def read(text: str) -> Number:
@@ -260,7 +261,7 @@ whole_from_zero = _number_reader(
 )
 
 
-# Words and options of several commands
+# Words and options that several commands have
 
 PROJECT = argument("project", help="the project file")
 

@@ -1,7 +1,7 @@
-"""The command line: reads the arguments, runs the command, prints its result or its error.
+"""The command line: reads the arguments, runs the command, and prints its result or its error.
 
-The commands are in `workbench.command_table`, what each does in `workbench.commands`. The module of a command is
-imported when the command is named: `workbench --help` needs the standard library only.
+The commands are listed in `workbench.command_table`; their functions are in `workbench.commands`. The module of a
+command is imported only when the command is named: `workbench --help` needs only the standard library.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done with items not scored or quarantined, 130 cancelled.
 """
@@ -25,7 +25,7 @@ from engine.base.folders import version
 from engine.base.text import as_json, display_safe
 from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.surroundings import checked_streams, like_ctrl_c, on_terminal
+from workbench.surroundings import Output, checked_streams, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether
@@ -54,28 +54,29 @@ The same step by step:
 
 `workbench help` lists every command, `workbench help COMMAND` explains one;
 `workbench help topics` lists what else is explained: pages, words, error codes."""
-"""Printed where no command is named and no screen can be drawn."""
+"""The text that is printed where no command is named and no screen can be drawn."""
 
 FILTER_OPTIONS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
+
+_FIRST_WORDS = tuple(dict.fromkeys(command.words.split()[0] for command in COMMANDS))
+"""The words that can follow `workbench`: commands, and groups of commands."""
+
 _OFFLINE_HELP = "use no network, not even for endpoints and hubs that you named"
 """Help of `--offline`."""
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", network_guard.FLAG)
-"""Options that stand before a command, or without one."""
+"""Options that are allowed before a command, or without one."""
 
 _DATA_COMMANDS = (["export"], ["watch"], ["prompts"])
-"""Commands whose output is for programs also without `--json`."""
+"""Commands whose output is for programs even without `--json`."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that declares the options of its command when they are needed first.
-
-    Args:
-        command: The command that it parses; None for the parsers that only select a command.
-    """
+    """A parser that declares the options of its command only when they are needed."""
 
     def __init__(self, *args: Any, command: Command | None = None, **settings: Any) -> None:
+        """Declares no options; `command` is the command to parse, None for a parser that only selects a command."""
         super().__init__(*args, **settings)
         self._command_to_declare = command  # None once its options are declared
 
@@ -88,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         module = import_module(f"workbench.commands.{name}")
         self.set_defaults(run=getattr(module, function))
         self.add_argument("--json", action="store_true", help="print the result as JSON")
-        # No default here: it would override `--offline` given before the command.
+        # without a default, which would override `--offline` before the command
         self.add_argument(
             network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE_HELP
         )
@@ -99,7 +100,7 @@ class Parser(argparse.ArgumentParser):
                 action.help = "the project file"
 
     def with_commands(self) -> Iterator[Parser]:
-        """Yields this parser and those of all commands that follow it, with their options declared."""
+        """Yields this parser and the parsers of all commands below it, with their options declared."""
         self.declare()
         yield self
         for action in self._actions:
@@ -111,7 +112,8 @@ class Parser(argparse.ArgumentParser):
         """Declares the options, then parses as `argparse` does.
 
         Raises:
-            UsageError: An argument is not known, with the usage line of the command: argparse tells that of all.
+            UsageError: An argument is not known. The hint is the usage line of the command; that of argparse would be
+                the usage line of all commands.
         """
         self.declare()
         namespace, unknown = super().parse_known_args(args, namespace)
@@ -120,11 +122,7 @@ class Parser(argparse.ArgumentParser):
         return namespace, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Raises the message of argparse as an error of this program.
-
-        Raises:
-            UsageError: Always, with the usage line as its hint.
-        """
+        """Raises a message of argparse as UsageError, with the usage line as its hint."""
         raise UsageError(
             f"{self.prog.partition(' ')[2]}: {message}".removeprefix(": "),
             self.format_usage().strip(),
@@ -163,8 +161,9 @@ def build_parser() -> Parser:
 
 
 def _with_joined_filters(words: Sequence[str]) -> list[str]:
-    """Returns the arguments with each filter joined to its option by `=`: argparse takes a filter that begins with a
-    minus for an option.
+    """Returns the arguments with each filter joined to its option by `=`.
+
+    Without that, argparse takes a filter that begins with a minus for an option.
     """
     joined: list[str] = []
     for word in words:
@@ -176,50 +175,51 @@ def _with_joined_filters(words: Sequence[str]) -> list[str]:
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """Returns the arguments with the command that may be left out: `open` before a project or before options of `open`,
-    the default of a group before its project.
+    """Returns the arguments with the command that a person may leave out.
+
+    That is `open` before a project or before options of `open`, and the default of a group before its project.
 
     Raises:
         UsageError: The first word is neither a command nor a project, or the second is no command of its group.
     """
-    if not words and on_terminal():
-        return ["open"]
     if not words:
-        return words
+        return ["open"] if on_terminal() else []
     first, *rest = words
-    commands = list(dict.fromkeys(command.words.split()[0] for command in COMMANDS))
     if first.startswith("-"):
         if any(option.startswith(first) for option in _GLOBAL_OPTIONS):
             return words
-        # A first word of `rest` that is a command shows that the option belongs behind it.
+        # a command that follows shows that the option belongs behind it
         next_word = next((word for word in rest if not word.startswith("-")), "")
-        if next_word in commands and not os.path.exists(next_word):
+        if next_word in _FIRST_WORDS and not os.path.exists(next_word):
             raise UsageError(
                 f"The option {first} stands before the command.",
                 f"The options of a command follow it; `workbench help {next_word}` lists them.",
             )
         return ["open", *words]
-    if first not in commands:
+    if first not in _FIRST_WORDS:
         if not _may_be_project(first):
-            _refuse_unknown(first, "", commands, rest)
+            _refuse_unknown(first, "", _FIRST_WORDS, rest)
         return ["open", *words]
-    if first in GROUPS and rest:
-        second, *rest_of_group = rest
-        all_words = [command.words.split() for command in COMMANDS]
-        subcommands = [
-            word for group, *words_after in all_words for word in words_after if group == first
-        ]
-        if not second.startswith("-") and second not in subcommands:
-            default = GROUPS[first].default
-            if not default or not _may_be_project(second):
-                _refuse_unknown(second, f"{first} ", subcommands, rest_of_group)
-            return [first, default, *rest]
-    return words
+    return [first, *_with_subcommand(first, rest)] if first in GROUPS else words
 
 
-def _is_command(word: str) -> bool:
-    """Returns whether a word is a command, a group of commands or an option."""
-    return word.startswith("-") or any(word == command.words.split()[0] for command in COMMANDS)
+def _with_subcommand(group: str, words: list[str]) -> list[str]:
+    """Returns the words after a group of commands, with its default command before a project.
+
+    Raises:
+        UsageError: The first word is neither a command of the group nor a project.
+    """
+    if not words or words[0].startswith("-"):
+        return words
+    first, *rest = words
+    all_words = [command.words.split() for command in COMMANDS]
+    subcommands = [second for name, *seconds in all_words for second in seconds if name == group]
+    if first in subcommands:
+        return words
+    default = GROUPS[group].default
+    if not default or not _may_be_project(first):
+        _refuse_unknown(first, f"{group} ", subcommands, rest)
+    return [default, *words]
 
 
 def _may_be_project(word: str) -> bool:
@@ -230,15 +230,12 @@ def _may_be_project(word: str) -> bool:
 def _refuse_unknown(
     word: str, group: str, commands: Sequence[str], rest: Sequence[str]
 ) -> NoReturn:
-    """Refuses a word that is no command.
+    """Raises UsageError for a word that is no command; the hint names the most similar command if there is one.
 
     Args:
         group: The group of commands before the word, with a space; empty for none.
-        commands: The commands that could stand in its place.
+        commands: The commands that are possible in place of the word.
         rest: The words after it.
-
-    Raises:
-        UsageError: Always, with the command that is most like the word, if one is.
     """
     import difflib
 
@@ -255,37 +252,52 @@ def _refuse_unknown(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code. What it writes is for its user only."""
+    """Runs one command and returns its exit code. Files that it writes can be read by their owner only."""
     words = list(sys.argv[1:] if argv is None else argv)
     json = "--json" in words
     offline = words[:1] == [network_guard.FLAG]
     if offline:
         del words[0]
-    # `help COMMAND` prints what `COMMAND --help` does, then what else is known of the word.
     topic = words[1:] if words[:1] == ["help"] else []
-    if words[:1] == ["help"] and (not topic or _is_command(topic[0])):
-        words = [*topic, "--help"]
+    if words[:1] == ["help"] and (
+        not topic or topic[0].startswith("-") or topic[0] in _FIRST_WORDS
+    ):
+        words = [*topic, "--help"]  # `_run` then prints what else is known of the topic
     network_guard.install()
     previous_mask = os.umask(0o077)  # no rights for group and others
     try:
         with like_ctrl_c(), checked_streams() as output:
             _make_output_encodable(json or words[:1] in _DATA_COMMANDS, json)
-            try:
-                code = _run(words, topic, offline)
-                sys.stdout.flush()
-                return code
-            except (WorkbenchError, KeyboardInterrupt) as error:
-                if output is None or output.lost is None:
-                    return _print_error(error, json)
-                if output.unread:  # nobody waits for the rest
-                    return EXIT_DONE
-                return _print_error(output.lost, json)
+            return _run_and_report(words, topic, offline, json, output)
     finally:
         os.umask(previous_mask)
 
 
+def _run_and_report(
+    words: list[str], topic: list[str], offline: bool, json: bool, output: Output | None
+) -> int:
+    """Runs the command that the words name, prints its error if there is one, and returns the exit code.
+
+    Args:
+        topic: The words that `help` has to explain.
+        offline: Whether no network may be used.
+        json: Whether errors are printed as JSON.
+        output: Standard output, which knows whether output was lost; None in some tests.
+    """
+    try:
+        code = _run(words, topic, offline)
+        sys.stdout.flush()
+        return code
+    except (WorkbenchError, KeyboardInterrupt) as error:
+        if output is None or output.lost is None:
+            return _print_error(error, json)
+        if output.unread:  # nobody waits for the rest
+            return EXIT_DONE
+        return _print_error(output.lost, json)
+
+
 def version_line() -> str:
-    """Returns the version, and what it runs on: the questions of every report of a fault."""
+    """Returns the version of the program and of what it runs on, which every report of a fault needs."""
     import platform
     from importlib import metadata
 
@@ -296,10 +308,10 @@ def version_line() -> str:
 
 
 def _run(words: list[str], topic: list[str], offline: bool) -> int:
-    """Runs the command that the words name; returns the exit code. `topic` is what `help` is asked about.
+    """Runs the command that the words name, and returns the exit code; arguments as in `_run_and_report`.
 
     Raises:
-        UsageError: The words are no command, or nothing in this folder or of these names can be a file.
+        UsageError: The words are no command, the current folder is gone, or a word cannot be the name of a file.
     """
     try:
         os.getcwd()
@@ -311,9 +323,8 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
     except SystemExit as stop:  # after --help
         if topic:
-            name, *_ = topic
             explaining = import_module("workbench.commands.explaining")
-            for entry in explaining.topics_of(name):
+            for entry in explaining.topics_of(topic[0]):
                 reference = f"More: `workbench help {entry.name}.md`\n"
                 print(f"\n{reference if entry.kind == 'page' else entry.text}", end="")
         return int(stop.code or 0)
@@ -334,7 +345,7 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             return result.code
         return int(result)
     except UnicodeEncodeError:
-        # An argument whose bytes are no text in the encoding of the terminal has lone surrogates.
+        # an argument whose bytes are no text in the encoding of the terminal has lone surrogates
         undecodable = next((word for word in words if word != without_surrogates(word)), None)
         if undecodable is None:
             raise
@@ -352,11 +363,11 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
 
 
 def _make_output_encodable(is_output_data: bool, are_errors_data: bool) -> None:
-    """Lets a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that it does not have.
+    """Makes a terminal or a pipe that is not UTF-8 get \\u2013 instead of a character that its encoding lacks.
 
     Args:
-        is_output_data: Whether programs read standard output; it then is UTF-8 all the same, because \\xe9 is no JSON.
-        are_errors_data: The same of standard error.
+        is_output_data: Whether programs read standard output; it is UTF-8 then, because \\xe9 is no JSON.
+        are_errors_data: Whether programs read standard error.
     """
     for stream, for_programs in ((sys.stdout, is_output_data), (sys.stderr, are_errors_data)):
         if isinstance(stream, TextIOWrapper) and stream.encoding.lower() != "utf-8":
@@ -367,7 +378,7 @@ def _make_output_encodable(is_output_data: bool, are_errors_data: bool) -> None:
 
 
 def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
-    """Prints an error on standard error, as one line of JSON if `json`; returns the exit code."""
+    """Prints an error on standard error, as one line of JSON if `json`, and returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         error = Cancelled("cancelled")
     code = exit_code(type(error))

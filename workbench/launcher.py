@@ -171,7 +171,7 @@ def default_keys_page() -> str:
 
 def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
     """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
-    lines = [f"{place.title}: {place.what}"]
+    lines = [f"{place.title}: {place.description}"]
     for action in place.actions:
         keys = " ".join(shown_key(key) for key in action.keys)
         mark = "*" if action.id in changed else " "

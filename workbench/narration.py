@@ -1,4 +1,4 @@
-"""Output of the commands: results on standard output, narration and progress on standard error."""
+"""Prints the results of commands on standard output, and narration and progress on standard error."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
 
 BAR_WIDTH = 24
-"""Columns of the bar."""
+"""Width of the progress bar, in columns."""
 
-PLAN_TITLE = 22
-"""Columns for the title of a stage beside the bar and the time left of a plan."""
+PLAN_TITLE_WIDTH = 22
+"""Width of the title of a stage beside the bar and the time left of a plan, in columns."""
 
 
 def narrate(text: str) -> None:
@@ -47,7 +47,7 @@ def print_text(text: str) -> None:
 
 
 def print_result(result: CommandResult, json: bool) -> None:
-    """Prints a result, as text or as JSON, and what is to be said beside it on standard error."""
+    """Prints a result as text or as JSON, and its notes and hints on standard error."""
     if json:
         print_json(result.json)
     elif result.drawing is not None:
@@ -59,11 +59,11 @@ def print_result(result: CommandResult, json: bool) -> None:
 
 
 def ask_first(what: str, sure: bool) -> None:
-    """Asks on the terminal whether to remove something for good.
+    """Asks on the terminal whether to do something that cannot be undone.
 
     Args:
         what: What would be done, such as `remove the model NAME`.
-        sure: Skips the question.
+        sure: Whether the person has agreed already, so that nothing is asked.
 
     Raises:
         UsageError: There is no terminal.
@@ -79,13 +79,17 @@ def ask_first(what: str, sure: bool) -> None:
 
 
 class Narrator:
-    """Draws the progress of jobs on standard error: a bar on a terminal, a line now and then elsewhere."""
+    """Shows the progress of jobs on standard error: as a bar on a terminal, else as a line every `LINE_SECONDS`."""
 
     def __init__(self, time_left: TimeLeft | None = None) -> None:
-        """With the time left of a plan of stages, the bar and the time left are those of the plan, not of one stage."""
+        """Shows nothing yet.
+
+        Args:
+            time_left: Estimates the time left of a plan of stages; the bar is then that of the plan, not of one stage.
+        """
         self._time_left = time_left
         self._start = time.monotonic()  # seconds
-        self._share_shown = 0.0  # of the plan, by the bar
+        self._share_shown = 0.0  # share of the plan that the bar shows
         console = Console(stderr=True)
         self._bar: Progress | None = None
         if console.is_terminal:
@@ -97,7 +101,9 @@ class Narrator:
                 transient=True,
             )
         self._task: TaskID | None = None
-        self._last_line_at = 0.0  # seconds, when standard error is no terminal
+        self._last_line_at = (
+            0.0  # time of the last line, in seconds, where standard error is no terminal
+        )
 
     def __call__(self, event: Event) -> None:
         """Shows an event of the engine."""
@@ -117,7 +123,7 @@ class Narrator:
             self._time_left.begin(event.stage)
         if self._bar:
             self._bar.start()
-            title = one_line(event.title, PLAN_TITLE) if self._time_left else event.title
+            title = one_line(event.title, PLAN_TITLE_WIDTH) if self._time_left else event.title
             self._task = self._bar.add_task(display_safe(title), total=None, state="")
             if self._time_left:
                 self._draw(time_left_text(self._time_left.seconds_left()))
@@ -125,7 +131,7 @@ class Narrator:
             narrate(event.title)
 
     def _end(self, event: JobEnded) -> None:
-        """Removes the bar and says what was done; of a failure the command tells."""
+        """Removes the bar and prints the result; the command itself reports a failure."""
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
             self._bar.stop()
@@ -134,7 +140,7 @@ class Narrator:
             narrate(f"{event.title}: {event.message}")
 
     def _progress(self, event: JobProgress) -> None:
-        """Shows how far a job is: in the bar, elsewhere in a line if the last one was long enough ago."""
+        """Shows the progress of a job in the bar, or in a line if the last line is old enough."""
         if event.result:
             self._say(event.result)
         state = f"{event.done:,}"
@@ -142,7 +148,9 @@ class Narrator:
             state += f" of {event.total:,}"
         state += f" {event.unit}"
         if self._time_left:
-            self._note_share(self._time_left, event)
+            share = event.done / event.total if event.share is None and event.total else event.share
+            if share is not None:
+                self._time_left.mark(event.stage, share, time.monotonic())
             state = f"{time_left_text(self._time_left.seconds_left())} · {state}"
         elif event.eta_seconds is not None and event.done != event.total:
             state += f" · {duration(event.eta_seconds)} left"
@@ -159,28 +167,19 @@ class Narrator:
             narrate(f"  {state}")
 
     def _say(self, result: str) -> None:
-        """Prints what was reached on the way; a bar that is drawn goes below it."""
+        """Prints an intermediate result, above the bar if there is one."""
         if self._bar and self._task is not None:
             self._bar.console.print(display_safe(result), markup=False, highlight=False)
         else:
             narrate(result)
 
-    @staticmethod
-    def _note_share(time_left: TimeLeft, event: JobProgress) -> None:
-        """Tells the plan which share of its present stage is done, if that is known."""
-        share = event.share
-        if share is None and event.total:
-            share = event.done / event.total
-        if share is not None:
-            time_left.mark(event.stage, share, time.monotonic())
-
     def _draw(self, state: str) -> None:
-        """Draws the bar of the whole plan, which never goes back."""
+        """Draws the bar of the whole plan, which never becomes shorter."""
         seconds_left = self._time_left.seconds_left() if self._time_left else None
         if self._bar is None or self._task is None:
             return
         if seconds_left is not None:
-            # Where more time is left than was thought, the bar stands still.
+            # if more time is left than was estimated before, the bar stands still
             spent = time.monotonic() - self._start
             share = spent / (spent + seconds_left) if spent + seconds_left else 1.0
             self._share_shown = max(self._share_shown, share)
@@ -194,7 +193,7 @@ def run_stages(
     """Runs stages one after another with narration.
 
     Args:
-        narrator: Draws the progress, if it also draws that of other stages; None for one of its own.
+        narrator: Shows the progress, for stages that share one narrator with others; None for a new one.
 
     Raises:
         WorkbenchError: A stage failed.

@@ -1,6 +1,7 @@
-"""What surrounds the program: its standard streams, its terminal, and the signals that end it.
+"""Handles the surroundings of the program: its standard streams, its terminal, and the signals that end it.
 
-Standard streams may be closed or full: a result that is lost is an error, lost narration is none.
+Standard streams may be closed or full. A result that cannot be written is an error; narration that cannot be written is
+dropped.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ class Output(TextIOWrapper):
     """Standard output.
 
     Attributes:
-        lost: The error by which output was lost; None if all was written.
-        unread: Whether that is because the program that reads it has ended, as `head` does, which is no fault.
+        lost: The error for output that could not be written; None if all was written.
+        unread: Whether output was lost only because its reader has ended, as `head` does, which is no fault.
     """
 
     lost: OutputLost | None = None
     unread = False
 
     def write(self, text: str) -> int:
-        """Writes a text.
+        """Writes a text and returns its length.
 
         Raises:
-            OutputLost: It cannot be written.
+            OutputLost: The text cannot be written.
         """
         try:
             return super().write(text)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._note_loss(error) from error
 
     def flush(self) -> None:
-        """Writes what is waiting.
+        """Writes the buffered output.
 
         Raises:
             OutputLost: It cannot be written.
@@ -51,39 +52,41 @@ class Output(TextIOWrapper):
         try:
             super().flush()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._note_loss(error) from error
 
-    def _failed(self, error: OSError) -> OutputLost:
-        """Returns what to raise; nothing that waits is written any more, not even when the program ends."""
+    def _note_loss(self, error: OSError) -> OutputLost:
+        """Notes that output was lost and returns the error for it; buffered output is dropped from now on."""
         self.unread = self.unread or isinstance(error, BrokenPipeError)
         closed = error.errno == errno.EBADF
         reason = "is closed" if closed else f"cannot be written: {error.strerror}"
         self.lost = self.lost or OutputLost(f"Standard output {reason}.")
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), self.fileno())
+        with open(os.devnull, "wb") as null:
+            os.dup2(null.fileno(), self.fileno())
         return self.lost
 
 
 class Narration(TextIOWrapper):
-    """Standard error, which may be lost: what a command does is not stopped for it."""
+    """Standard error; text that cannot be written is dropped, and the command goes on."""
 
     def write(self, text: str) -> int:
-        """Writes a text if it can be written."""
+        """Writes a text if it can be written; returns its length."""
         with suppress(OSError):
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Writes what is waiting if it can be written."""
+        """Writes the buffered text if it can be written."""
         with suppress(OSError):
             super().flush()
 
 
 @contextmanager
 def checked_streams() -> Iterator[Output | None]:
-    """Makes standard output an `Output` and standard error a `Narration` in the block. Yields the former; None where
-    it is no text stream of the system, as in some tests."""
-    _open_closed()
+    """Makes standard output an `Output` and standard error a `Narration` in the block; yields the former.
+
+    Yields None where standard output is no text stream of the system, as in some tests.
+    """
+    _open_closed_streams()
     out, err = sys.stdout, sys.stderr
     output = None
     if isinstance(out, TextIOWrapper):
@@ -106,10 +109,12 @@ def checked_streams() -> Iterator[Output | None]:
         sys.stdout, sys.stderr = out, err
 
 
-def _open_closed() -> None:
-    """Opens the standard streams that were closed when the program began, so that no other file gets their numbers: a
-    library that prints would write into it. What is written to standard output then fails, and all that is read is
-    empty."""
+def _open_closed_streams() -> None:
+    """Opens the standard streams that were closed when the program began.
+
+    Otherwise another file would get the number of a stream, and a library that prints would write into the file.
+    Writing to an opened standard output fails, and reading from an opened standard input gives nothing.
+    """
     for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -124,7 +129,7 @@ def _open_closed() -> None:
 
 
 def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
-    """Opens a standard stream by its number."""
+    """Returns a text stream for a standard stream, given by its number."""
     return open(number, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
@@ -137,11 +142,7 @@ def on_terminal() -> bool:
 
 
 def require_terminal() -> None:
-    """Refuses to draw screens where nobody sees them or can press a key: they would never end.
-
-    Raises:
-        UsageError: Standard input or output is no terminal.
-    """
+    """Raises UsageError if standard input or output is no terminal: screens that nobody sees would never end."""
     if not on_terminal():
         raise UsageError(
             "The screens need a terminal, and standard input or output is none.",
@@ -151,22 +152,24 @@ def require_terminal() -> None:
 
 # Signals: SIGTERM and SIGHUP (a terminal that closes, a dropped ssh) end the program as ctrl+c does.
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
-"""The signals that end the program."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""The signals that end the program as ctrl+c does."""
 
 ECHO_SECONDS = 1.0
-"""A signal this soon after another belongs to it: the system and the shell both tell that a terminal closed. It must
-not cut short what the first one makes the program clean up."""
+"""Seconds within which a second signal is an echo of the first one and is ignored: the system and the shell both send
+one when a terminal closes. An echo must not interrupt what the program does to end in order."""
 
 
 @contextmanager
 def like_ctrl_c() -> Iterator[None]:
-    """Lets these signals raise KeyboardInterrupt in the block; one that the program was started to ignore, as by nohup,
-    stays ignored."""
+    """Makes `ENDING_SIGNALS` raise KeyboardInterrupt in the block.
+
+    A signal that the program was started to ignore, as by nohup, stays ignored.
+    """
     last = -ECHO_SECONDS
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        """Raises KeyboardInterrupt, unless the signal belongs to the last one."""
+        """Raises KeyboardInterrupt, unless the signal is an echo of the last one."""
         nonlocal last
         now = time.monotonic()
         if now - last >= ECHO_SECONDS:
@@ -176,7 +179,7 @@ def like_ctrl_c() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers
         return
-    before = {number: signal.getsignal(number) for number in ENDING}
+    before = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
     handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
     for number in handled:
         signal.signal(number, interrupt)

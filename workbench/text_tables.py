@@ -1,4 +1,4 @@
-"""Makes lines of text out of results: tables, the counts of a project, its sets of scores."""
+"""Makes lines of text and JSON of results: tables, the counts of a project, and its sets of scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engine.opener.conversations import Counts
 from workbench.narration import narrate
 
 UNKNOWN_FIGURE = "-"
-"""Printed for a figure that is unknown."""
+"""Stands for an unknown figure."""
 
 
 def table_lines(
@@ -67,14 +67,14 @@ def table_lines(
 
 
 def fact_lines(facts: Iterable[tuple[str, str]]) -> list[str]:
-    """Returns facts, as names and texts, a line each."""
+    """Returns a line for each fact, which is a name with a text."""
     return [f"{name:<17}  {text}" for name, text in facts]
 
 
 def cell_lines(
     columns: Sequence[tuple[str, CellKind]], rows: Iterable[Sequence[Cell]]
 ) -> list[str]:
-    """Returns the rows of cells as lines of text, for a table that the command line prints and no screen or file shows.
+    """Returns rows of cells as lines of text, for a table that only the command line prints.
 
     Args:
         columns: The title of each column, and the kind of its cells.
@@ -93,7 +93,7 @@ def _interval_text(cell: Cell) -> str:
 
 
 def _aligned(texts: Sequence[str], column: ReportColumn) -> list[str]:
-    """Returns the texts of a column padded to the same width: words to the left, figures to the right."""
+    """Returns the texts of a column padded to the same width; text is aligned left, figures right."""
     width = max(map(cell_len, texts))
     pads = [" " * (width - cell_len(text)) for text in texts]
     if column.kind == "text":
@@ -102,7 +102,7 @@ def _aligned(texts: Sequence[str], column: ReportColumn) -> list[str]:
 
 
 def headline(counts: Counts, rule: DecisionRule) -> str:
-    """Returns the counts, and on a second line where there are scores `rate_line`."""
+    """Returns a line with the counts and, where there are scores, `rate_line` below it."""
     text = (
         f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
         f" {counted(counts.duplicates, 'duplicate')}, {counts.quarantined:,} quarantined"
@@ -111,9 +111,7 @@ def headline(counts: Counts, rule: DecisionRule) -> str:
 
 
 def rate_line(counts: Counts, rule: DecisionRule) -> str:
-    """Returns the rate of ended conversations with its interval, what counts as one, how many are near it, and
-    coverage.
-    """
+    """Returns a line on the rate of ended conversations: its interval, the rule behind it, and the coverage."""
     rate = counts.rate
     if rate is None:
         return "nothing is scored"
@@ -126,9 +124,7 @@ def rate_line(counts: Counts, rule: DecisionRule) -> str:
 
 
 def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
-    """Returns the counts as JSON, with the coverage of the scores, the rate of ended conversations and the rule
-    behind it.
-    """
+    """Returns the counts as JSON values, with the coverage of the scores, the rate of ended ones and its rule."""
     coverage = counts.scored / counts.conversations if counts.conversations else None
     rate = counts.rate
     return {
@@ -141,13 +137,13 @@ def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
 
 
 def set_text(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> str:
-    """Returns one set: its name, how much it scores and how far it can be relied on."""
+    """Returns a set in words: its name, its number of scores, and how reliable they are."""
     scored = counted(score_set.scored, "conversation")
     return f"{name_of(score_set)}, {scored}; {reliability(score_set, sets).test}"
 
 
 def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
-    """Returns the set in force, what is doubtful about it and what would help, and how many others there are."""
+    """Returns lines on the set in force, on doubts about it and what would help, and on the number of other sets."""
     set_in_force = in_force(sets)
     if set_in_force is None:
         return []
@@ -163,14 +159,14 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
 
 
 def narrate_set(score_sets: ScoreSets) -> None:
-    """Says on standard error which set of scores states and probabilities come from; nothing without scores."""
+    """Prints on standard error from which set of scores states and probabilities come; nothing without scores."""
     set_in_force = in_force(score_sets.all())
     if set_in_force is not None:
         narrate(f"Scores of set {set_in_force.number}, {name_of(set_in_force)}.")
 
 
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
-    """Returns a set as JSON, with what is doubtful about it and what would help."""
+    """Returns a set as JSON values, with doubts about it and what would help."""
     judgment = reliability(score_set, sets)
     return {
         **asdict(score_set),
@@ -180,6 +176,6 @@ def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
 
 
 def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:
-    """Returns the set in force as JSON, and the number of sets."""
+    """Returns the set in force, and the number of sets, as JSON values."""
     set_in_force = in_force(sets)
     return {"in_force": set_in_force and set_json(set_in_force, sets), "score_sets": len(sets)}

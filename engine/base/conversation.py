@@ -144,6 +144,12 @@ class LogPiece(NamedTuple):
         return f"{self.header}\n{self.body}"
 
 
+def count_pinned(pieces: Sequence[LogPiece]) -> int:
+    """Returns the number of leading pieces that every part of a log keeps: 1 if the first instructs the model, else
+    0."""
+    return int(bool(pieces) and pieces[0].role in ("system", "developer"))
+
+
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
     """Returns the line that opens a step, `TURN 3, STEP 5, assistant (tool) chat:`.
 

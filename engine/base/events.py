@@ -74,7 +74,7 @@ class DataChanged:
 class FileChanged:
     """The project file was moved or replaced, or it can be written again because another program has let go of it.
 
-    `ProjectFileService.moved` tells which.
+    `ProjectFileWatch.moved` tells which.
     """
 
 

@@ -84,9 +84,9 @@ def shown_path(path: Path, project: Path) -> str:
 
 def _folder(variable: str, finder: str) -> Path:
     """Returns the folder that a variable of the environment names, else that of a function of `platformdirs`."""
-    named = os.environ.get(variable)
-    if named:
-        return Path(os.path.expanduser(named)).absolute()
+    path = os.environ.get(variable)
+    if path:
+        return Path(os.path.expanduser(path)).absolute()
     import platformdirs
 
     return Path(getattr(platformdirs, finder)(APP, appauthor=False))

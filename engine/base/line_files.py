@@ -102,7 +102,10 @@ class _RowsOut:
     usual one."""
 
     def __init__(self, out: TextIO) -> None:
-        """`out` takes the rows."""
+        """
+        Args:
+            out: Gets the rows.
+        """
         self._out = out
 
     def write(self, row: str) -> int:

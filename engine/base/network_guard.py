@@ -194,9 +194,9 @@ def _may_send(event: str, family: int, address: Any) -> bool:
     name, port, *_ = address  # of IPv6 there is more
     host = _text(name)
     return any(
-        port == named.port
-        and (_is_same_host(host, named.host) or host in _addresses.get(named.host, ()))
-        for named in _named.get()
+        port == endpoint.port
+        and (_is_same_host(host, endpoint.host) or host in _addresses.get(endpoint.host, ()))
+        for endpoint in _named.get()
     )
 
 
@@ -204,17 +204,17 @@ def _may_look_up(host: str) -> bool:
     """Returns whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
     if is_this_machine(host):
         return True
-    return switch() is None and any(_is_same_host(host, named.host) for named in _named.get())
+    return switch() is None and any(_is_same_host(host, endpoint.host) for endpoint in _named.get())
 
 
-def _is_same_host(host: str, named: str) -> bool:
+def _is_same_host(host: str, other: str) -> bool:
     """Returns whether two names or addresses are the same, also where an address is written in another way."""
     import ipaddress
 
-    if host.lower() == named:
+    if host.lower() == other:
         return True
     try:
-        return ipaddress.ip_address(host) == ipaddress.ip_address(named)
+        return ipaddress.ip_address(host) == ipaddress.ip_address(other)
     except ValueError:
         return False
 
@@ -248,7 +248,7 @@ def _record_addresses() -> None:
         """Looks a host up, and notes its addresses if it may be reached now."""
         answers = look_up(host, *args, **options)
         name = _text(host).lower() if host is not None else ""
-        if any(name == named.host for named in _named.get()):
+        if any(name == endpoint.host for endpoint in _named.get()):
             with _lock:
                 earlier = _addresses.get(name, set())
                 # each answer ends with an address, which begins with the host

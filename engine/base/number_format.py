@@ -44,9 +44,9 @@ def small_probability(p: float) -> str:
     return f"{digit}e−{power.lstrip('0')}"
 
 
-def difference(value: float, digits: int = 2) -> str:
+def difference(value: float) -> str:
     """Returns a difference of probabilities with its sign, `+.12`, `−.05`; `.00` when it rounds to nothing."""
-    text = probability(abs(value), digits)
+    text = probability(abs(value))
     return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 

@@ -125,13 +125,10 @@ def must_be_whole(least: int) -> str:
     return f"a whole number from {least} on, with at most 18 digits"
 
 
-def share(
-    default: float | None, help: str, *, words: str = "", flag: str = "", metavar: str = ""
-) -> Any:
+def share(default: float | None, help: str, *, flag: str = "", metavar: str = "") -> Any:
     """Returns a field of a dataclass for a number above 0 and at most 1; None is allowed where it is the default."""
     option = Option(
         help,
-        default=words,
         flag=flag,
         metavar=metavar,
         convert=float,
@@ -194,12 +191,8 @@ def read_values(
     Raises:
         UsageError: A text is no such value; the message names the field.
     """
-    values = {}
-    for name in names:
-        text = texts.get(name, "").strip()
-        if text:
-            values[name] = read_value(name, options[name], text)
-    return values
+    filled = {name: text for name in names if (text := texts.get(name, "").strip())}
+    return {name: read_value(name, options[name], text) for name, text in filled.items()}
 
 
 def read_value(name: str, option: Option, text: str) -> Any:

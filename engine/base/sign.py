@@ -57,8 +57,15 @@ _WORDS = {
 }
 
 
+_MAX_REASONS = 4
+"""Most signs that `in_words` names."""
+
 _AT_THE_END = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
 """Signs of any message -> the same signs of the last message."""
+
+
+ANY_SIGN = "any"
+"""Stands for any sign where each sign has its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +85,11 @@ class SignReading:
     reason: str
 
 
-def in_words(signs: Sequence[SignReading], most: int = 4) -> str:
+def in_words(signs: Sequence[SignReading]) -> str:
     """Returns the first signs of a conversation in words: `the same call of search 4 times · error in the last
     result`."""
     # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
     names = {reading.sign for reading in signs}
     repeated = {sign for sign, last in _AT_THE_END.items() if last in names}
     reasons = [reading.reason for reading in signs if reading.sign not in repeated]
-    return " · ".join(reasons[:most])
+    return " · ".join(reasons[:_MAX_REASONS])

@@ -1,1 +1,1 @@
-"""Whether conversations are complete: boundaries, windows, packing and scoring. Pure: given a model it computes."""
+"""Whether conversations are complete: the probability that a conversation ends at each place where it could end."""

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.completeness.probe import Probe, Regression
+from engine.completeness.probe import Probe
 from engine.completeness.probe_calibration import Calibration
+from engine.completeness.regression import Regression
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import LoadableModel
 from engine.model.gguf_file import read_gguf

@@ -25,11 +25,11 @@ OnMeasured = Callable[[LoadableModel, float, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """One conversation.
+    """The log of one conversation.
 
     Attributes:
-        id: Its id.
-        pieces: Its steps as text.
+        id: Id of the conversation.
+        pieces: The steps of the log as text.
         item: What a model reads of it.
     """
 
@@ -49,11 +49,10 @@ def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
 def noise_of(
     project: Project, work: ModelWork, ids: Sequence[int], on_measured: OnMeasured | None
 ) -> float | None:
-    """Returns the batch noise of a loaded model; it is measured with the speed on the first of these conversations if
-    it never was.
+    """Returns the batch noise of a loaded model: the largest change of a probability seen when the batch changes.
 
-    Returns:
-        The largest change of a probability seen when the batch changes; None without a conversation to measure it on.
+    If it never was measured, it is measured now, with the speed, on the first of these conversations; None without a
+    conversation to measure it on.
     """
     model = work.model
     if not ids or model.noise is not None:

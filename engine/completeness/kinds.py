@@ -136,7 +136,8 @@ def _group_parts(
 ) -> list[list[str]]:
     """Returns the parts in groups with the same roles and similar words, directly or through other parts.
 
-    The vector of a part has, for each column of the words, the square root of the share of boundaries that have it.
+    Two parts are similar if the cosine of their vectors is `MIN_COSINE` or more. The vector of a part has, for each
+    column of the words, the square root of the share of its boundaries that have it.
 
     Args:
         members: Indices of the conversations of each part.

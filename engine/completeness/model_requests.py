@@ -21,19 +21,15 @@ class ModelScorer:
     """Scores with the model of the process; between requests it keeps a shared prefix in the cache of the model."""
 
     def __init__(self) -> None:
+        """Loads nothing."""
         self._scorer: BoundaryScorer | None = None
 
     def score(self, session: ModelSession, request: Score) -> list[ItemScore]:
-        """Answers one request."""
-        scorer = self.scorer(session)
-        return score_block(scorer, request.items, request.question, session.progress())
-
-    def scorer(self, session: ModelSession) -> BoundaryScorer:
-        """Returns a scorer on the model of the session, which has what this one left in its cache."""
+        """Returns the scores of the conversations of a request, in their order."""
         if self._scorer is None or self._scorer.model is not session.model:
             self._scorer = BoundaryScorer(session.model)
-        session.take(self._scorer)
-        return self._scorer
+        session.claim_shared(self._scorer)
+        return score_block(self._scorer, request.items, request.question, session.progress())
 
 
 def handlers() -> Handlers:

@@ -27,8 +27,8 @@ from engine.model.interface import Logits, Span, TokenModel, log_probs
 PREFIX_SEQUENCE = 0
 """Number of the sequence that holds the prefix which a group shares."""
 
-Progress = Callable[[int], None]
-"""Takes the number of tokens of each decode when it is done."""
+OnTokens = Callable[[int], None]
+"""Is called after each decode with the number of its tokens."""
 
 SHARED_CHUNK = 256
 """Shared prefixes are whole multiples of this many tokens (of one batch, where that is less) and are decoded in
@@ -88,18 +88,18 @@ def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[
 
 
 def _shareable_tokens(segment: Segment, chunk: int) -> int:
-    """Returns the number of tokens before the first mark, in whole chunks.
-
-    At least one token per segment is left to decode.
-    """
+    """Returns the number of tokens before the first mark, in whole chunks; at least one token is left to decode."""
     return (segment.marks[0] - 1) // chunk * chunk
 
 
-def _common_tokens(a: Segment, b: Segment, limit: int, chunk: int) -> int:
+def _common_tokens(first: Segment, other: Segment, limit: int, chunk: int) -> int:
     """Returns the number of first tokens that two segments share, in whole chunks and at most `limit`."""
-    limit = min(limit, _shareable_tokens(b, chunk))
+    limit = min(limit, _shareable_tokens(other, chunk))
     shared = 0
-    while shared < limit and a.tokens[shared : shared + chunk] == b.tokens[shared : shared + chunk]:
+    while shared < limit:
+        next_chunk = slice(shared, shared + chunk)
+        if first.tokens[next_chunk] != other.tokens[next_chunk]:
+            break
         shared += chunk
     return shared
 
@@ -210,10 +210,11 @@ class Packer:
         model: TokenModel,
         question: QuestionTokens,
         shared: int,
-        progress: Progress | None,
+        on_tokens: OnTokens,
     ) -> None:
+        """Decodes nothing yet; arguments as the attributes."""
         self._model, self._question, self._shared = model, question, shared
-        self._progress = progress
+        self._on_tokens = on_tokens
         self._capacity = model.capacity
         # The lower half of the sequences, but for the shared prefix, holds members, the upper half their forks, so that
         # neither starves the other.
@@ -285,8 +286,7 @@ class Packer:
                 for pick in picks:
                     if pick.answer == "end":
                         pick.reading.state = state
-        if self._progress:
-            self._progress(sum(len(span.tokens) for span in spans))
+        self._on_tokens(sum(len(span.tokens) for span in spans))
 
     def _ask_on_forks(self) -> None:
         """Asks the question at every mark of the finished members, on two forks each: one for the suffix and the end,

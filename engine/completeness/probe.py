@@ -27,9 +27,8 @@ import warnings
 from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -39,21 +38,20 @@ from threadpoolctl import threadpool_limits
 from engine.base.arrays import Bools, Floats, Ints
 from engine.completeness.probe_calibration import (
     FOLDS,
+    MIN_STANDARD_DEVIATION,
     SEED,
     Calibration,
     assign_folds,
     even_weights,
 )
-from engine.completeness.words import DISTANCES, BoundaryWords
-
-States = NDArray[np.float32]
-"""Hidden states as regressions compute with them, shape (boundaries, dimensions)."""
-
-StoredStates = NDArray[np.float32] | NDArray[np.float16]
-"""Hidden states as they are stored, shape (boundaries, dimensions)."""
-
-Features = StoredStates | BoundaryWords
-"""What a regression reads at boundaries; both have a length, and give some of the boundaries by their index."""
+from engine.completeness.regression import (
+    Features,
+    Regression,
+    States,
+    StoredStates,
+    fit_regression,
+)
+from engine.completeness.words import BoundaryWords
 
 VERSION = 3
 """Version of the way to fit; part of the config hash of the scores."""
@@ -73,9 +71,6 @@ INVERSE_STRENGTHS = (1e-3, 1e-2)
 INVERSE_STRENGTHS_OF_WORDS = (0.05,)
 """The same on words; between .03 and .1 nothing changes (docs/lab/words.md)."""
 
-TOLERANCE_OF_WORDS = 0.1
-"""Where liblinear stops, on words: AUROC is the same as at its 1e-4, in half the time."""
-
 MAX_CONVERSATIONS = 20_000
 """Largest number of conversations that a probe learns from and is tested on. Of more, this many are drawn at random;
 docs/lab/scale.md says why these are enough."""
@@ -83,15 +78,8 @@ docs/lab/scale.md says why these are enough."""
 MAX_TRAINING_BOUNDARIES = 4_000
 """Largest number of boundaries that one regression is trained on; more change the scores little and take long."""
 
-MAX_BOUNDARIES_PER_BATCH = 20_000
-"""Largest number of boundaries that are scored at once, which bounds the memory."""
-
 MIN_END_WEIGHT = 0.02
 """Smallest weight of an end in training, so that a bad first fit cannot drop it for good."""
-
-_LIBLINEAR = Lock()
-"""Is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that fits side
-by side would not come out the same twice."""
 
 OnFold = Callable[[], None]
 """Is called after each fold of each repeat; may raise to cancel."""
@@ -120,9 +108,9 @@ class CrossFit:
 
     Attributes:
         log_odds: By the regression of each repeat, shape (`REPEATS`, boundaries).
-        calibration: Turns log-odds into probabilities; fitted to all boundaries that may be learned from.
+        calibration: Turns log-odds into probabilities; fitted to all boundaries.
         folds: The fold of each boundary in each repeat, shape (`REPEATS`, boundaries).
-        regressions: That which scored each fold of each repeat; none in a `Stack`.
+        regressions: The regression that scored each fold of each repeat, by repeat and fold; none in a `Stack`.
     """
 
     log_odds: Floats
@@ -142,25 +130,17 @@ class CrossFit:
         each = [self.calibration.true_end_probability(row) for row in self.log_odds]
         return np.asarray(np.std(each, axis=0))
 
-    @property
-    def broken(self) -> float:
-        """Estimated share of the conversations that broke off, so that their last boundary is no true end."""
-        return self.calibration.broken
-
     def at(self, rows: Ints) -> CrossFit:
-        """Returns the same of some of the boundaries, given by their index."""
+        """Returns the scores of some of the boundaries, given by their indices."""
         return replace(self, log_odds=self.log_odds[:, rows], folds=self.folds[:, rows])
 
     def unseen_log_odds(self, features: Features) -> Floats:
         """Returns the log-odds of an end at boundaries of conversations that were not learned from.
 
-        They are the mean of those by one regression of each repeat.
+        They are the mean of those by one regression of each repeat, shape (boundaries,).
 
         Args:
-            features: Of the boundaries; float16 is converted to float32.
-
-        Returns:
-            Shape (boundaries,).
+            features: What is read at these boundaries.
         """
         last = [regressions[-1] for regressions in self.regressions]
         mean = Regression(
@@ -171,7 +151,8 @@ class CrossFit:
         return mean.log_odds(features)
 
     def score_unseen(self, features: Features) -> Floats:
-        """Returns the probability of an end there, shape (boundaries,); see `unseen_log_odds`."""
+        """Returns the probability of an end at boundaries of conversations that were not learned from, shape
+        (boundaries,); see `unseen_log_odds`."""
         return self.calibration.true_end_probability(self.unseen_log_odds(features))
 
 
@@ -181,11 +162,11 @@ def cross_fit(
     group_ids: Ints,
     on_fold: OnFold = lambda: None,
     inverse_strengths: Sequence[float] = INVERSE_STRENGTHS,
-    may_learn: Bools | None = None,
 ) -> CrossFit:
     """Scores every boundary by regressions that never saw its group; the calibration is fitted to all.
 
-    On states the regressions are fitted side by side, one on each core; on words one after another (`_LIBLINEAR`).
+    On states the regressions are fitted side by side, one on each core; on words one after another, because liblinear
+    cannot do otherwise (`engine.completeness.regression`).
 
     Args:
         features: Words, or hidden states of shape (boundaries, dimensions); float16 is computed with as float32.
@@ -194,22 +175,19 @@ def cross_fit(
             nearly equal to it, share one.
         on_fold: Called after each fold of each repeat; may raise to cancel.
         inverse_strengths: Inverse strengths of the regularization to choose from.
-        may_learn: Whether each boundary may be learned from, shape (boundaries,), all of them by default; the labels of
-            the others are not looked at.
 
     Raises:
-        ValueError: There are fewer groups to learn from than folds, or only one label.
+        ValueError: There are fewer groups than folds, or only one label.
     """
-    may_learn = np.ones(len(is_end), dtype=bool) if may_learn is None else may_learn
     randoms = [np.random.default_rng(SEED + repeat) for repeat in range(REPEATS)]
-    folds = np.stack([_folds_of(group_ids, may_learn, random) for random in randoms])
+    folds = np.array([assign_folds(group_ids, FOLDS, random) for random in randoms], dtype=np.int8)
     log_odds = np.empty((REPEATS, len(is_end)))
     fitted: dict[tuple[int, int], Regression] = {}
 
     def fit_fold(repeat: int, fold: int) -> None:
-        """Fits the regression that scores a fold, and scores it."""
+        """Fits the regression of a fold to the other folds, and scores the fold with it."""
         random = np.random.default_rng([SEED, repeat, fold])
-        rows = _limit_rows(np.flatnonzero(may_learn & (folds[repeat] != fold)), is_end, random)
+        rows = _limit_rows(np.flatnonzero(folds[repeat] != fold), is_end, random)
         regression = _fit_twice(
             _as_float32(features[rows]), is_end[rows], group_ids[rows], random, inverse_strengths
         )
@@ -219,8 +197,7 @@ def cross_fit(
 
     with _quiet_fits():
         _on_all_cores(fit_fold, on_fold)
-        mean = log_odds.mean(axis=0)[may_learn]
-        calibration = Calibration.fit(mean, is_end[may_learn], group_ids[may_learn])
+        calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
     regressions = tuple(
         tuple(fitted[repeat, fold] for fold in range(FOLDS)) for repeat in range(REPEATS)
     )
@@ -251,14 +228,94 @@ def _on_all_cores(fit_fold: Callable[[int, int], None], on_fold: OnFold) -> None
             raise
 
 
+def _limit_rows(rows: Ints, is_end: Bools, random: np.random.Generator) -> Ints:
+    """Returns at most `MAX_TRAINING_BOUNDARIES` of the rows, rising, with as many ends as possible up to one half."""
+    if len(rows) <= MAX_TRAINING_BOUNDARIES:
+        return rows
+    ends, others = random.permutation(rows[is_end[rows]]), random.permutation(rows[~is_end[rows]])
+    half = MAX_TRAINING_BOUNDARIES // 2
+    end_count = min(len(ends), max(half, MAX_TRAINING_BOUNDARIES - len(others)))
+    chosen_others = others[: MAX_TRAINING_BOUNDARIES - end_count]
+    return np.sort(np.concatenate([ends[:end_count], chosen_others]))
+
+
+def _as_float32(features: Features) -> Features:
+    """Returns states as float32, in which regressions compute; words as they are."""
+    if isinstance(features, BoundaryWords) or features.dtype == np.float32:
+        return features
+    return features.astype(np.float32)
+
+
+def _fit_twice(
+    features: Features,
+    is_end: Bools,
+    group_ids: Ints,
+    random: np.random.Generator,
+    inverse_strengths: Sequence[float],
+) -> Regression:
+    """Returns a regression with each end weighed by the probability that it is a true one.
+
+    This probability is known from a first fit: from the log-odds of held-out parts of the same boundaries.
+
+    Args:
+        features, is_end, group_ids: As `cross_fit` takes them, of the boundaries to learn from.
+    """
+    weights = even_weights(is_end, group_ids)
+    choice = _choose_strength(features, is_end, group_ids, weights, random, inverse_strengths)
+    line = Calibration.fit_line(choice.held_out_log_odds, is_end, weights)
+    # The probability of each end, given its label, that it is a true one.
+    p_true = line.label_truth_probability(choice.held_out_log_odds)
+    end_weights = np.where(is_end, np.maximum(p_true, MIN_END_WEIGHT), 1)
+    return fit_regression(features, is_end, weights * end_weights, choice.inverse_strength)
+
+
+class _StrengthChoice(NamedTuple):
+    """An inverse strength of the regularization, and how well a regression with it predicts held-out groups.
+
+    Attributes:
+        loss: Weighted log loss on held-out groups.
+        held_out_log_odds: Log-odds of an end at each boundary by a regression that did not see its group.
+    """
+
+    loss: float
+    inverse_strength: float
+    held_out_log_odds: Floats
+
+
+def _choose_strength(
+    features: Features,
+    is_end: Bools,
+    group_ids: Ints,
+    weights: Floats,
+    random: np.random.Generator,
+    inverse_strengths: Sequence[float],
+) -> _StrengthChoice:
+    """Returns the strength with the least log loss on held-out groups of the training data."""
+    fold = assign_folds(group_ids, INNER_FOLDS, random)
+    choices: list[_StrengthChoice] = []
+    for inverse_strength in inverse_strengths:
+        log_odds = np.zeros(len(is_end))
+        for held_out_fold in range(INNER_FOLDS):
+            seen, held_out = fold != held_out_fold, fold == held_out_fold
+            # With one label nothing can be trained: log-odds of 0 say nothing for or against an end.
+            if len(np.unique(is_end[seen])) == 2:
+                regression = fit_regression(
+                    features[seen], is_end[seen], weights[seen], inverse_strength
+                )
+                log_odds[held_out] = regression.log_odds(features[held_out])
+        loss = float(weights @ np.logaddexp(0, np.where(is_end, -log_odds, log_odds)))
+        choices.append(_StrengthChoice(loss, inverse_strength, log_odds))
+    return min(choices, key=lambda choice: choice.loss)
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Scores from the weighted sum of the log-odds of two probes, the weights found by cross-fitting.
+    """Scores from the weighted sum of the log-odds of two probes; the weights are found by cross-fitting.
 
     Attributes:
         joined: The log-odds and the calibration of the sum; it has no regressions of its own.
-        weights: Of the two log-odds, for boundaries that were not learned from; shape (2,).
-        weights_of_rows: Those with which each boundary was scored, shape (boundaries, 2).
+        weights: Weights of the two log-odds for boundaries that were not learned from, shape (2,).
+        weights_of_rows: Weights with which each boundary was scored, shape (boundaries, 2).
     """
 
     joined: CrossFit
@@ -302,7 +359,7 @@ def _stack_weights(log_odds: Floats, is_end: Bools, group_ids: Ints) -> Floats:
     from scipy.optimize import minimize
 
     weights, sign = even_weights(is_end, group_ids), np.where(is_end, 1, -1)
-    scale = np.maximum(log_odds.std(axis=0), 1e-9)
+    scale = np.maximum(log_odds.std(axis=0), MIN_STANDARD_DEVIATION)
     scaled = log_odds / scale
 
     def loss(line: Floats) -> tuple[float, Floats]:
@@ -347,197 +404,6 @@ def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
     weights = even_weights(is_end, group_ids)
     with _quiet_fits():
         choice = _choose_strength(states, is_end, group_ids, weights, random, INVERSE_STRENGTHS)
-        regression = regress(states, is_end, weights, choice.inverse_strength)
+        regression = fit_regression(states, is_end, weights, choice.inverse_strength)
         calibration = Calibration.fit(choice.held_out_log_odds, is_end, group_ids)
     return Probe(regression, calibration)
-
-
-def _folds_of(group_ids: Ints, may_learn: Bools, random: np.random.Generator) -> NDArray[np.int8]:
-    """Returns the fold of each boundary, shape (boundaries,); the boundaries of a group share it."""
-    folds = np.empty(len(group_ids), dtype=np.int8)
-    folds[may_learn] = assign_folds(group_ids[may_learn], FOLDS, random)
-    # Boundaries that no fit uses stand in the fold of their group; without one, any regression may score them.
-    groups, first = np.unique(group_ids[may_learn], return_index=True)
-    fold_of_group = dict(zip(groups.tolist(), folds[may_learn][first].tolist(), strict=True))
-    folds[~may_learn] = [
-        fold_of_group.get(group, group % FOLDS) for group in group_ids[~may_learn].tolist()
-    ]
-    return folds
-
-
-def _fit_twice(
-    features: Features,
-    is_end: Bools,
-    group_ids: Ints,
-    random: np.random.Generator,
-    inverse_strengths: Sequence[float],
-) -> Regression:
-    """Returns a regression, fitted twice: first for the held-out log-odds of its training data, then with each end
-    weighed by the probability, which these give, that it is a true one.
-
-    Args:
-        features, is_end, group_ids: Of the boundaries to learn from.
-    """
-    weights = even_weights(is_end, group_ids)
-    choice = _choose_strength(features, is_end, group_ids, weights, random, inverse_strengths)
-    line = Calibration.fit_line(choice.held_out_log_odds, is_end, weights)
-    # The probability of each end, given its label, that it is a true one.
-    p_true = line.label_truth_probability(choice.held_out_log_odds)
-    end_weights = np.where(is_end, np.maximum(p_true, MIN_END_WEIGHT), 1)
-    return regress(features, is_end, weights * end_weights, choice.inverse_strength)
-
-
-def _limit_rows(rows: Ints, is_end: Bools, random: np.random.Generator) -> Ints:
-    """Returns at most `MAX_TRAINING_BOUNDARIES` of the rows, rising, with as many ends as possible up to one half."""
-    if len(rows) <= MAX_TRAINING_BOUNDARIES:
-        return rows
-    ends, others = random.permutation(rows[is_end[rows]]), random.permutation(rows[~is_end[rows]])
-    half = MAX_TRAINING_BOUNDARIES // 2
-    end_count = min(len(ends), max(half, MAX_TRAINING_BOUNDARIES - len(others)))
-    chosen_others = others[: MAX_TRAINING_BOUNDARIES - end_count]
-    return np.sort(np.concatenate([ends[:end_count], chosen_others]))
-
-
-class _StrengthChoice(NamedTuple):
-    """An inverse strength of the regularization, and how it does.
-
-    Attributes:
-        loss: Weighted log loss on held-out groups.
-        held_out_log_odds: Log-odds of an end at each boundary by a regression that did not see its group.
-    """
-
-    loss: float
-    inverse_strength: float
-    held_out_log_odds: Floats
-
-
-def _choose_strength(
-    features: Features,
-    is_end: Bools,
-    group_ids: Ints,
-    weights: Floats,
-    random: np.random.Generator,
-    inverse_strengths: Sequence[float],
-) -> _StrengthChoice:
-    """Returns the strength with the least log loss on held-out groups of the training data."""
-    fold = assign_folds(group_ids, INNER_FOLDS, random)
-    choices: list[_StrengthChoice] = []
-    for inverse_strength in inverse_strengths:
-        log_odds = np.zeros(len(is_end))
-        for held_out_fold in range(INNER_FOLDS):
-            train, held_out = fold != held_out_fold, fold == held_out_fold
-            # With one label nothing can be trained: log-odds of 0 say nothing for or against an end.
-            if len(np.unique(is_end[train])) == 2:
-                regression = regress(
-                    features[train], is_end[train], weights[train], inverse_strength
-                )
-                log_odds[held_out] = regression.log_odds(features[held_out])
-        loss = float(weights @ np.logaddexp(0, np.where(is_end, -log_odds, log_odds)))
-        choices.append(_StrengthChoice(loss, inverse_strength, log_odds))
-    return min(choices, key=lambda choice: choice.loss)
-
-
-def _as_float32(features: Features) -> Features:
-    """Returns states as float32, in which regressions compute; words as they are."""
-    if isinstance(features, BoundaryWords) or features.dtype == np.float32:
-        return features
-    return features.astype(np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class Regression:
-    """A logistic regression.
-
-    Attributes:
-        weights: Of each dimension of a state, shape (dimensions,), or of each column of words, shape
-            (`DISTANCES * COLUMNS`,).
-        intercept: Log-odds before any feature.
-        absent: On words, what a message adds that is not there, by its distance: the mean of those that are, so that it
-            speaks neither for nor against an end; shape (`DISTANCES`,).
-    """
-
-    weights: Floats
-    intercept: float
-    absent: Floats = field(default_factory=lambda: np.zeros(DISTANCES))
-
-    def log_odds(self, features: Features, rows: Ints | None = None) -> Floats:
-        """Returns the log-odds of an end, computed batch by batch.
-
-        Args:
-            rows: Indices of the boundaries; None for all.
-
-        Returns:
-            Shape (boundaries,) or that of `rows`.
-        """
-        rows = np.arange(len(features)) if rows is None else rows
-        log_odds = np.empty(len(rows))
-        for first in range(0, len(rows), MAX_BOUNDARIES_PER_BATCH):
-            batch = features[rows[first : first + MAX_BOUNDARIES_PER_BATCH]]
-            sums = (
-                batch.sums(self.weights, self.absent)
-                if isinstance(batch, BoundaryWords)
-                else batch.astype(np.float64) @ self.weights
-            )
-            log_odds[first : first + MAX_BOUNDARIES_PER_BATCH] = sums + self.intercept
-        return log_odds
-
-
-def regress(
-    features: Features, is_end: Bools, weights: Floats, inverse_strength: float
-) -> Regression:
-    """Returns a regression trained so that both classes have equal weight; states are scaled to unit variance for it.
-
-    Args:
-        features, is_end, weights: Of the boundaries to learn from; the last two have shape (boundaries,).
-        inverse_strength: C of scikit-learn.
-
-    Raises:
-        ValueError: There is only one label.
-    """
-    # Imported where it is used: it takes a second, and this module is imported at every start.
-    from sklearn.linear_model import LogisticRegression
-
-    if is_end.all() or not is_end.any():
-        raise ValueError("a probe needs ends and other boundaries")
-    weight_of_class = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
-    sample_weights = weights / weight_of_class * len(is_end) / 2
-    if isinstance(features, BoundaryWords):
-        # The dual problem has one variable for each boundary, not one for each of a hundred thousand columns.
-        model = LogisticRegression(
-            C=inverse_strength,
-            solver="liblinear",
-            dual=True,
-            tol=TOLERANCE_OF_WORDS,
-            max_iter=1_000,
-            random_state=SEED,
-        )
-        matrix = features.matrix()
-        with _LIBLINEAR:
-            model.fit(matrix, is_end, sample_weight=sample_weights)
-        absent = np.array(
-            [
-                _mean_of_present(features, is_end, model.coef_[0], distance)
-                for distance in range(DISTANCES)
-            ]
-        )
-        return Regression(model.coef_[0], float(model.intercept_[0]), absent)
-    mean, deviation = (
-        features.mean(axis=0, dtype=np.float64),
-        features.std(axis=0, dtype=np.float64),
-    )
-    deviation[deviation == 0] = 1
-    model = LogisticRegression(C=inverse_strength, max_iter=300)
-    scaled = ((features - mean) / deviation).astype(np.float32)
-    model.fit(scaled, is_end, sample_weight=sample_weights)
-    state_weights = model.coef_[0] / deviation
-    return Regression(state_weights, float(model.intercept_[0] - mean @ state_weights))
-
-
-def _mean_of_present(
-    features: BoundaryWords, is_end: Bools, weights: Floats, distance: int
-) -> float:
-    """Returns the mean sum of the words of the messages at a distance, at ends and at other boundaries alike."""
-    present = features.messages[:, distance] >= 0
-    sums = features[present].at_distance(distance).sums(weights, np.zeros(DISTANCES))
-    means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
-    return float(np.mean(means)) if means else 0.0

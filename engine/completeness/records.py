@@ -7,18 +7,18 @@ the normalized one at its last boundary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
-from engine.base.conversation import LogPiece, State
+from engine.base.conversation import State
 from engine.base.statistics.intervals import Interval, Share, wilson
 
 RuleSource = Literal["default", "calibrated"]
-"""Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
+"""Where the threshold of a rule is from: the default, or calibration by verdicts."""
 
 Mode = Literal["words", "probe", "base", "tuned"]
 """What scores are made by: a probe on the words of the log, a probe on these and on the hidden states of a model, a
-prompt around the log, the end tag of a tuned model, or a question to the model."""
+prompt around the log, or the end tag of a tuned model."""
 
 ProbeFeatures = Literal["words", "both", "states"]
 """What a probe reads at a boundary: the words of the last messages, both these and the hidden state of a model, or
@@ -95,13 +95,7 @@ class StateCounts:
 
     def __add__(self, other: StateCounts) -> StateCounts:
         """Returns the counts of the conversations of both."""
-        return StateCounts(
-            self.complete + other.complete,
-            self.incomplete + other.incomplete,
-            self.borderline + other.borderline,
-            self.unscored + other.unscored,
-            self.above + other.above,
-        )
+        return StateCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def scored(self) -> int:
@@ -222,13 +216,6 @@ class CurvePoint:
     p_end: float
     p_continue: float
     generated: bool | None = None
-
-    @classmethod
-    def at_piece(
-        cls, piece: LogPiece, p_end: float, p_continue: float, generated: bool | None = None
-    ) -> CurvePoint:
-        """Returns the point of the boundary after a piece of a log."""
-        return cls(piece.message, piece.step, piece.turn, p_end, p_continue, generated)
 
     @property
     def p_end_normalised(self) -> float:

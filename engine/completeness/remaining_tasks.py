@@ -1,4 +1,8 @@
-"""Remaining tasks: written in the same pass as the scores, and read from a generated reply."""
+"""Reads remaining tasks from the reply of a model: from its fields (`open_requests`), or from its lines
+(`remaining_tasks`).
+
+A model that follows instructions is asked for open requests in fields; another one goes on with a list after a prompt.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class OpenRequest(msgspec.Struct):
 
 
 class OpenRequests(msgspec.Struct):
-    """What a model that follows instructions says is left to do."""
+    """The reply of a model that follows instructions: what is left to do."""
 
     open: Annotated[
         list[OpenRequest],
@@ -77,4 +81,5 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
 
 
 def _has_words(text: str) -> bool:
+    """Returns whether a text has a letter or a digit."""
     return any(map(str.isalnum, text))

@@ -20,22 +20,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.base.conversation import LogPiece
+from engine.base.conversation import LogPiece, count_pinned
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.completeness.boundaries import BoundaryReading, QuestionTokens, boundaries
 from engine.completeness.packing import (
     PREFIX_SEQUENCE,
     SHARED_CHUNK,
     Group,
+    OnTokens,
     Packer,
-    Progress,
     Segment,
     begin_member,
     plan_groups,
 )
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, plan_windows, tokens_of_windows
-from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
+from engine.model.prompt_files import Prompt, TokensAround, opening_tokens, tokens_around
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
 """Reason why a conversation is unscored whose probabilities are NaN, or whose states are beyond 16 bits."""
@@ -51,6 +51,7 @@ class BoundaryScorer:
     """
 
     def __init__(self, model: TokenModel) -> None:
+        """Decodes nothing yet."""
         self.model = model
         self._chunk_tokens = min(SHARED_CHUNK, model.capacity.batch)
         self._cached_prefix: list[int] = []
@@ -63,6 +64,7 @@ class BoundaryScorer:
         self._clear()
 
     def _clear(self) -> None:
+        """Empties the cache of the model."""
         self.model.clear()
         self._cached_prefix = []
 
@@ -70,12 +72,12 @@ class BoundaryScorer:
         self,
         segments: Sequence[Segment],
         question: QuestionTokens,
-        progress: Progress | None = None,
+        on_tokens: OnTokens = lambda count: None,
     ) -> list[list[BoundaryReading]]:
         """Asks the question at every mark of every segment.
 
         Args:
-            progress: Called after each decode with the number of its tokens.
+            on_tokens: Called after each decode with the number of its tokens.
 
         Returns:
             For each segment, one `BoundaryReading` per mark.
@@ -101,8 +103,8 @@ class BoundaryScorer:
         readings: list[list[BoundaryReading]] = [[] for _ in segments]
         try:
             for group in plan_groups(segments, self._chunk_tokens, question.head):
-                self._cache_shared_prefix(segments, group, progress)
-                packer = Packer(self.model, question, shared=group.shared, progress=progress)
+                self._cache_shared_prefix(segments, group, on_tokens)
+                packer = Packer(self.model, question, group.shared, on_tokens)
                 for index in group.members:
                     member = begin_member(index, segments[index], question)
                     readings[index] = member.readings
@@ -127,7 +129,7 @@ class BoundaryScorer:
             self._clear()
 
     def _cache_shared_prefix(
-        self, segments: Sequence[Segment], group: Group, progress: Progress | None
+        self, segments: Sequence[Segment], group: Group, on_tokens: OnTokens
     ) -> None:
         """Brings exactly the group's shared prefix into the cache."""
         prefix = segments[group.members[0]].tokens[: group.shared]
@@ -137,8 +139,7 @@ class BoundaryScorer:
         for position in range(0, len(prefix), self._chunk_tokens):
             chunk = prefix[position : position + self._chunk_tokens]
             self.model.decode([Span(chunk, position, (PREFIX_SEQUENCE,))])
-            if progress:
-                progress(len(chunk))
+            on_tokens(len(chunk))
         self._cached_prefix = prefix
 
 
@@ -149,7 +150,7 @@ class LogItem:
     Attributes:
         texts: The pieces of its log.
         boundaries: Piece indices after which it could end, rising; at least one of what is scored.
-        pinned_pieces: Number of leading pieces that every window keeps (1 if the first is a system message, else 0).
+        pinned_pieces: Number of leading pieces that every window keeps, see `count_pinned`.
     """
 
     texts: tuple[str, ...]
@@ -159,12 +160,8 @@ class LogItem:
 
 def log_item(pieces: Sequence[LogPiece]) -> LogItem:
     """Returns a rendered log with its boundaries, of which there may be none."""
-    leading_pieces = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return LogItem(
-        tuple(piece.text for piece in pieces),
-        tuple(boundaries(pieces)),
-        pinned_pieces=leading_pieces,
-    )
+    texts = tuple(piece.text for piece in pieces)
+    return LogItem(texts, tuple(boundaries(pieces)), count_pinned(pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +197,9 @@ class Question:
     states: bool = False
 
 
-def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, QuestionTokens]:
-    """Returns the frame around each log and the question at each boundary, in tokens of this model."""
-    around = frame(question.prompt, model)
+def question_tokens(question: Question, model: Tokenizer) -> tuple[TokensAround, QuestionTokens]:
+    """Returns the prompt around each log and the question at each boundary, in tokens of this model."""
+    around = tokens_around(question.prompt, model)
     if question.prompt is None:
         return around, QuestionTokens(
             suffix=(),
@@ -223,7 +220,7 @@ def score_block(
     scorer: BoundaryScorer,
     items: Sequence[LogItem],
     question: Question,
-    progress: Progress | None = None,
+    on_tokens: OnTokens = lambda count: None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
@@ -241,7 +238,7 @@ def score_block(
     limit = context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     prepared = [prepare_log(model, item, around.head, limit, context) for item in items]
     segments = [segment for log in prepared for segment in log.segments]
-    readings = iter(scorer.score(segments, tokens, progress))
+    readings = iter(scorer.score(segments, tokens, on_tokens))
     return [log.score([next(readings) for _ in log.segments]) for log in prepared]
 
 

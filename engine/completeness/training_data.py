@@ -47,12 +47,13 @@ class TrainableConversation:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The three parts of a split, each in the order given.
+    """Conversations in three parts, each in the order in which they were given.
 
     Attributes:
-        train: To train on, each text once.
-        selection: To validate on while training, which selects the checkpoint; each text once.
-        test: To test the adapter on at the end: all other held-out conversations with a text of their own.
+        train: The conversations to train on, each text once.
+        selection: The held-out conversations that select the checkpoint while training; each text once.
+        test: The conversations to test the adapter on at the end: the other held-out ones, but for copies of those in
+            `selection`.
         held_out: All conversations that are not trained on, `selection` and `test` included.
         twins: Number of conversations left out of training because another one has the same text.
         beyond: Number of conversations left out of training because of the limit.

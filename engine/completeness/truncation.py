@@ -1,7 +1,7 @@
-"""The truncation test: whole conversations against the same ones cut off, so that no labels are needed; and what scores
-are held against in it, keywords and position alone.
+"""The truncation test: whole conversations against the same ones cut off, so that no labels are needed.
 
-A boundary is a place where a conversation could end; a cut conversation ends at one before its last.
+A boundary is a place where a conversation could end; a cut conversation ends at one before its last. The test says how
+well scores tell the two apart, beside two simple rules that scores have to surpass: keywords, and position alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ from engine.completeness.records import EndingTest
 MIN_WHOLE_SCORE = 0.5
 """Score from which the test calls a conversation whole."""
 
+SEARCHED_CHARACTERS = 400
+"""Number of characters at the end of a step in which the keyword rule searches."""
+
+INVERSE_STRENGTHS = (1.0,)
+"""Inverse strength of the regularization of position alone: three numbers need hardly any."""
+
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """Returns the boundary after which a conversation is cut, drawn by a seed.
@@ -34,7 +40,7 @@ def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     so this draws a turn. The result depends on the arguments alone, so all scorings of a conversation cut it alike.
 
     Args:
-        conversation: Its id in the source.
+        conversation: Id of the conversation in its source.
         boundaries: Number of boundaries of the conversation.
 
     Returns:
@@ -55,18 +61,19 @@ def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[flo
         curves: For each conversation, by its id in the source, the normalized score at every boundary, in order.
         seed: Seed of the cuts.
     """
-    whole_scores, cut_scores = [], []
-    for conversation, curve in curves.items():
-        place = cut_at(seed, conversation, len(curve))
-        if place is not None:
-            whole_scores.append(curve[-1])
-            cut_scores.append(curve[place])
-    return whole_scores, cut_scores
+    cuts = draw_cuts(list(curves), [len(curve) for curve in curves.values()], seed)
+    scores = [score for curve in curves.values() for score in curve]
+    return [scores[index] for index in cuts.whole], [scores[index] for index in cuts.cut]
 
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The pairs of the truncation test, as indices of boundaries; one pair for each conversation that can be cut."""
+    """The pairs of the truncation test, one for each conversation that can be cut.
+
+    Attributes:
+        whole: Index of the last boundary of each conversation, shape (pairs,).
+        cut: Index of the boundary after which it is cut, shape (pairs,).
+    """
 
     whole: Ints
     cut: Ints
@@ -108,14 +115,14 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
         The share over all pairs, None without any, and the number of pairs.
     """
     wins, pairs = _count_wins(curves)
-    total = pairs.sum() / 2
+    total = pairs.sum() / 2  # each pair is counted by both of its conversations
     if not total:
         return None, 0
     share = float(wins.sum() / 2 / total)
-    highs = int((pairs > 0).sum())
+    paired_count = int((pairs > 0).sum())
     variance = float(np.square(wins - share * pairs).sum()) / total**2
-    few = highs < MIN_GROUPS
-    return area_interval(share, None if few else variance, highs, highs), int(total)
+    known_variance = None if paired_count < MIN_GROUPS else variance
+    return area_interval(share, known_variance, paired_count, paired_count), int(total)
 
 
 def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> Interval | None:
@@ -220,11 +227,7 @@ def _curves_of(numbers: list[list[int]], p: Floats) -> list[Floats]:
     return curves
 
 
-SEARCHED_CHARACTERS = 400
-"""Number of characters at the end of a step that are searched."""
-
-INVERSE_STRENGTHS = (1.0,)
-"""Inverse strength of the regularization: three numbers need hardly any."""
+# Keywords
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -262,20 +265,6 @@ _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 """The question whether there is anything else, which does not keep a conversation open."""
 
 
-class Position(NamedTuple):
-    """Where a boundary lies.
-
-    Attributes:
-        number: Number of the boundary in its conversation, from 0.
-        log_characters: Number of characters of the log up to it.
-        step_characters: Number of characters of its last step.
-    """
-
-    number: int
-    log_characters: int
-    step_characters: int
-
-
 def sounds_complete(steps: Sequence[LogPiece]) -> bool:
     """Returns whether the end of a log looks like the end of a conversation.
 
@@ -296,6 +285,23 @@ def sounds_complete(steps: Sequence[LogPiece]) -> bool:
         return True
     asks_more = answer.rstrip().endswith("?") and not _ANYTHING_ELSE.search(answer)
     return bool(_USER_FAREWELL.search(user)) and not asks_more
+
+
+# Position alone
+
+
+class Position(NamedTuple):
+    """Where a boundary lies.
+
+    Attributes:
+        number: Number of the boundary in its conversation, from 0.
+        log_characters: Number of characters of the log up to it.
+        step_characters: Number of characters of its last step.
+    """
+
+    number: int
+    log_characters: int
+    step_characters: int
 
 
 def cross_fit_by_position(

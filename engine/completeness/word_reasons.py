@@ -136,7 +136,9 @@ class BoundaryWeights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WordWeights:
-    """What made the scores of a set by words. Projects store the arrays under these names.
+    """The regressions that made the scores of a set by words, and which of them scored which conversation.
+
+    Projects store the arrays under these names.
 
     Attributes:
         weights: Of words, by the regression that scored each fold of each repeat of each fit, shape
@@ -171,14 +173,17 @@ class WordWeights:
         if index is None:
             raise KeyError(conversation_id)
         repeats = np.arange(self.weights.shape[1])
-        chosen = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
-        place = _index_of(boundary_id(conversation_id, message), self.read)
-        factor, addend = (1.0, None) if place is None else self.state_parts[place].tolist()
+        # The regressions that scored the conversation, one of each repeat, as an index of the arrays.
+        regressions = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
+        state_index = _index_of(boundary_id(conversation_id, message), self.read)
+        factor, states = (
+            (1.0, None) if state_index is None else self.state_parts[state_index].tolist()
+        )
         return BoundaryWeights(
-            factor * self.weights[chosen].mean(axis=0, dtype=np.float64),
-            factor * float(self.intercepts[chosen].mean()),
-            addend,
-            factor * self.absent[chosen].mean(axis=0),
+            factor * self.weights[regressions].mean(axis=0, dtype=np.float64),
+            factor * float(self.intercepts[regressions].mean()),
+            states,
+            factor * self.absent[regressions].mean(axis=0),
         )
 
     @property
@@ -188,12 +193,12 @@ class WordWeights:
 
 
 def boundary_id(conversation_id: int, message: int) -> int:
-    """Returns one number for a conversation and the index of a message."""
+    """Returns one number that identifies the boundary after a message, given by its index, of a conversation."""
     return conversation_id * MAX_MESSAGES + message
 
 
 def _index_of(value: int, rising: Ints) -> int | None:
-    """Returns the index of a value among rising ones, shape (values,); None where it is not there."""
+    """Returns the index of a value among rising ones, shape (values,); None where it is not among them."""
     index = int(np.searchsorted(rising, value))
     return index if index < len(rising) and rising[index] == value else None
 
@@ -215,12 +220,12 @@ def _phrase(kind: ReasonKind, text: str) -> str:
 
 
 def explain(pieces: Sequence[LogPiece], boundary: int, weights: BoundaryWeights) -> ScoreReasons:
-    """Returns the parts of the log-odds of an end at a boundary.
+    """Returns the parts of the log-odds of an end at a boundary; `p` of the result is left at 0.
 
     Args:
         pieces: The log of the conversation.
         boundary: Index of the piece after which the conversation could end.
-        weights: What made the score of this boundary.
+        weights: The weights that made the score of this boundary.
     """
     last_pieces = pieces[max(0, boundary + 1 - DISTANCES) : boundary + 1]
     parts: list[Reason] = []

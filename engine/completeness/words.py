@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Hashes = NDArray[np.uint64]
+"""Hashes of words, from which their columns are computed."""
 
 BITS = 16
 """Base-2 logarithm of `COLUMNS`."""
@@ -80,6 +81,7 @@ def _byte_classes() -> NDArray[np.uint8]:
 
 
 _CLASSES = _byte_classes()
+"""The class of each byte."""
 
 
 class Words(NamedTuple):
@@ -127,7 +129,7 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 def text_to_read(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
     text = piece.body
-    # The text of other messages is the body as it is, and `_read_parts` need not be called.
+    # A short message without a call is read as it is; this saves the call of `_read_parts` for most messages.
     if len(text) > 2 * END_LENGTH or piece.kind == "action":
         text = " ".join(text for text, _ in _read_parts(piece))
     text = text.lower()
@@ -145,8 +147,8 @@ def source_indices(piece: LogPiece) -> Ints:
         index += [-1] if index else []
         for character, place in zip(text, places, strict=True):
             for small in character.lower():
-                read = f" {small} " if _LONE_CHARACTER.match(small) else small
-                index += [place] * len(read.encode("utf-8", "replace"))
+                text_of_character = f" {small} " if _LONE_CHARACTER.match(small) else small
+                index += [place] * len(text_of_character.encode("utf-8", "replace"))
     return np.array(index, dtype=np.int64)
 
 

@@ -118,30 +118,50 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
     term = term_at_cursor(text, cursor)
     if term is None:
         return []
-    start, typed = term.start, term.typed.lower()
     if term.field is None:
-        names = [
-            Completion(start, _completion_text(field), field.help, is_partial=True)
-            for field in FIELDS.values()
-        ]
-        before = typed[
-            : typed.find("@") + 1
-        ]  # `refused@`, after which those who answered are completed
-        help = FIELDS[QUESTION_FIELD].help
-        names += [
-            Completion(start, f"{before}{name}:", help, is_partial=True, count=count)
-            for name, count in known.get(term.field_to_count, ())
-        ]
-        return [c for c in names if c.text.startswith(typed) and c.text != typed]
-    name = term.field
+        return _name_completions(term, known)
+    if term.field in FIELDS_WITH_KEYS:
+        return _key_completions(term.field, term, known)
+    return _value_completions(term.field, term, known)
+
+
+def _name_completions(term: TermAtCursor, known: KnownValues) -> list[Completion]:
+    """Returns the names of fields, and those of questions, that begin with what was typed."""
+    typed = term.typed.lower()
+    names = [
+        Completion(term.start, _completion_text(field), field.help, is_partial=True)
+        for field in FIELDS.values()
+    ]
+    question = typed[: typed.find("@") + 1]  # `refused@`, after which those who answered come
+    names += [
+        Completion(
+            term.start,
+            f"{question}{name}:",
+            FIELDS[QUESTION_FIELD].help,
+            is_partial=True,
+            count=count,
+        )
+        for name, count in known.get(term.field_to_count, ())
+    ]
+    return [name for name in names if name.text.startswith(typed) and name.text != typed]
+
+
+def _key_completions(name: str, term: TermAtCursor, known: KnownValues) -> list[Completion]:
+    """Returns the keys of a field with keys, such as `meta.channel`, that begin with what was typed."""
+    keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
+    return [
+        Completion(
+            term.start, f"{quote_key(key)}:", FIELDS[name].help, is_partial=True, count=count
+        )
+        for key, count in keys
+        if key.lower().startswith(term.typed.lower())
+    ]
+
+
+def _value_completions(name: str, term: TermAtCursor, known: KnownValues) -> list[Completion]:
+    """Returns the values of a field, of which a word begins with what was typed."""
+    typed = term.typed.lower()
     field = FIELDS[name.partition(".")[0]]
-    if name in FIELDS_WITH_KEYS:
-        keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
-        return [
-            Completion(start, f"{quote_key(key)}:", field.help, is_partial=True, count=count)
-            for key, count in keys
-            if key.lower().startswith(typed)
-        ]
     counts = dict(known.get(name, ()))
     values = [*field.choices, *(value for value in counts if value not in field.choices)]
     if name == "goal":  # those that came after the clustering and belong to no group
@@ -149,7 +169,7 @@ def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
     if field.optional and not field.choices:
         values += [ANY_VALUE, NO_VALUE]
     return [
-        Completion(start, quote_value(written), field.help, count=counts.get(value))
+        Completion(term.start, quote_value(written), field.help, count=counts.get(value))
         for value in dict.fromkeys(values)
         if (written := field.written(value)).lower() != typed
         and _has_word_beginning(written.lower(), typed)

@@ -1,4 +1,7 @@
-"""Imports: the stages of one, and what was read from its sources, as text."""
+"""Says what was read from the sources of imports, as lines of text; and stores what the list of conversations shows.
+
+The *account* of a source says where its text went: into messages, into metadata, or nowhere.
+"""
 
 from __future__ import annotations
 
@@ -40,67 +43,76 @@ def account_lines(
     """Returns what was read from each source, those with losses first: format and why, counts, where the text went.
 
     Args:
-        remedy: What to do about a file that was badly read, in words; gets its path.
+        remedy: Returns what to do about a file that was badly read, in words, from its path.
     """
-    first = sorted(
+    shown = sorted(
         sources, key=lambda source: (-source.account.share("nowhere"), not source.badly_read)
     )[:MOST_SOURCES]
     lines: list[str] = []
-    for source in first:
-        account = source.account
+    for source in shown:
         if source.detection.format == SKIPPED:
             lines.append(f"{source.label}: {source.detection.why}")
             continue
-        lines.append(f"{source.label}: {source.detection.format}, because {source.detection.why}")
-        counts = [
-            counted(source.conversations, "conversation"),
-            counted(source.messages, "message"),
-        ]
-        if source.rejected:
-            counts.append(f"{source.rejected:,} quarantined")
-        lines.append(f"  {', '.join(counts)}")
-        lines += _reason_lines(source)
-        if account.total:
-            what = "text of the other records" if source.rejected else "text"
-            lines.append(shares_line(account, what))
-        lines += _unread_lines("not read", account.lost)
-        lines += _unread_lines("not understood, kept as it is", account.unknown)
-        lines += _unread_lines("kept from models", account.hidden)
-        if account.undated:
-            times = sum(texts.times for texts in account.undated.values())
-            examples = ", ".join(one_line(texts.example, 30) for texts in account.undated.values())
-            lines.append(
-                f"  time of the conversation: not understood {counted(times, 'time')}, such as {one_line(examples, 60)}"
-            )
-            if any(is_ambiguous(texts.example) for texts in account.undated.values()):
-                lines.append(
-                    "  Day or month first? Say `day_first` in a mapping file (`workbench import PROJECT FILE --map`)."
-                )
-        if account.lies_aside:
-            lines.append(
-                "  Warning: metadata have far more sentences than messages; the conversation may be there."
-            )
-        if account.share("nowhere") > MOST_LOST:
-            lines.append(
-                f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
-                " please check a conversation before you rely on scores."
-            )
+        lines += _source_lines(source)
         if remedy is not None and source.badly_read and (path := file_of(source.label)):
             lines.append(f"  {remedy(path)}")
-    if len(sources) > len(first):
-        lines.append(f"... and {len(sources) - len(first):,} more sources (all with --json)")
+    if len(sources) > len(shown):
+        lines.append(f"... and {len(sources) - len(shown):,} more sources (all with --json)")
+    return lines
+
+
+def _source_lines(source: SourceReport) -> list[str]:
+    """Returns what was read from one source, and warnings where much was not read."""
+    account = source.account
+    counts = [counted(source.conversations, "conversation"), counted(source.messages, "message")]
+    if source.rejected:
+        counts.append(f"{source.rejected:,} quarantined")
+    lines = [
+        f"{source.label}: {source.detection.format}, because {source.detection.why}",
+        f"  {', '.join(counts)}",
+        *_reason_lines(source),
+    ]
+    if account.total:
+        what = "text of the other records" if source.rejected else "text"
+        lines.append(shares_line(account, what))
+    lines += _unread_lines("not read", account.lost)
+    lines += _unread_lines("not understood, kept as it is", account.unknown)
+    lines += _unread_lines("kept from models", account.hidden)
+    if account.undated:
+        times = sum(texts.times for texts in account.undated.values())
+        examples = ", ".join(one_line(texts.example, 30) for texts in account.undated.values())
+        lines.append(
+            f"  time of the conversation: not understood {counted(times, 'time')}, such as {one_line(examples, 60)}"
+        )
+        if any(is_ambiguous(texts.example) for texts in account.undated.values()):
+            lines.append(
+                "  Day or month first? Say `day_first` in a mapping file (`workbench import PROJECT FILE --map`)."
+            )
+    if account.lies_aside:
+        lines.append(
+            "  Warning: metadata have far more sentences than messages; the conversation may be there."
+        )
+    if account.share("nowhere") > MOST_LOST:
+        lines.append(
+            f"  Warning: more than {MOST_LOST:.0%} of the text was not read. Every record is kept as it came;"
+            " please check a conversation before you rely on scores."
+        )
     return lines
 
 
 def file_of(label: str) -> str | None:
-    """Returns the path of the file that a source was read from, with its archive for one within; None if it is not
-    there."""
+    """Returns the path of the file from which a source with a label was read, for a file in an archive that of the
+    archive; None if there is no such file any more."""
     return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
 def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
-    """Returns what the checks found in all conversations, and the accounts of the sources that were read to their end,
-    from the reports that the project has of them."""
+    """Returns what the checks found in all conversations, and the accounts of sources.
+
+    Args:
+        reports: The reports of the sources that were read to their end, as JSON.
+        checks: What the checks found; None before any.
+    """
     lines: list[str] = [] if checks is None else [checks.in_words(), ""]
     if not reports:
         lines.append(
@@ -115,7 +127,7 @@ def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -
 
 
 def badly_read(reports: Sequence[str]) -> int:
-    """Returns the number of sources that were badly read."""
+    """Returns how many of the sources with these reports, as JSON, were badly read."""
     return sum(SourceReport.from_json(report).badly_read for report in reports)
 
 
@@ -132,7 +144,8 @@ def _reason_lines(source: SourceReport) -> list[str]:
 
 
 def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
-    """Returns lines on what was not read, the most text first."""
+    """Returns a line for each kind of text that was not read, the one with the most text first; `what` says what became
+    of it."""
     by_length = sorted(unread.items(), key=lambda name_and_texts: -name_and_texts[1].chars)
     lines = [
         f"  {what}: `{name}`, {counted(texts.times, 'time')}, {texts.chars:,} characters,"
@@ -145,7 +158,7 @@ def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
 
 
 def shares_line(account: Account, what: str = "text") -> str:
-    """Returns where the text that `what` names went, as shares."""
+    """Returns the line on where the text of an account went, as shares; `what` names that text."""
     places = [
         f"{place} {account.share(place):.1%}"
         for place in PLACES
@@ -155,12 +168,14 @@ def shares_line(account: Account, what: str = "text") -> str:
 
 
 class SavedViews:
-    """Saved filters and view settings of one project. Reading is quick; writing raises ProjectReadOnly.
+    """Remembers in a project what its list of conversations shows. Methods that store raise ProjectReadOnly where the
+    project cannot be written.
 
     Another version of the program may have written other values; a value that is not understood counts as absent.
     """
 
     def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
         self._project = project
 
     def columns(self) -> list[str] | None:

@@ -242,6 +242,7 @@ class _Words:
     """
 
     def __init__(self, text: str) -> None:
+        """Splits a text into words."""
         self.texts: list[str] = []
         self.starts: list[int] = []
         self.lines: list[int] = []
@@ -293,6 +294,7 @@ class _SharedWindows:
     """
 
     def __init__(self, common: Collection[str], long: Collection[str]) -> None:
+        """Takes the keys of the windows of common and of long text."""
         self.common, self.long = frozenset(common), frozenset(long)
         self.starts = {_first_word(key) for key in self.common}
         self.long_starts = {_first_word(key) for key in self.long}

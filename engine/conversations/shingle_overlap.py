@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Shingles = NDArray[np.uint32]
+"""The shingles of a conversation, as checksums in ascending order; see `shingles`."""
 
 WORDS_PER_SHINGLE = 3
 """Number of words in a shingle."""
@@ -30,11 +31,14 @@ WORDS_PER_SHINGLE = 3
 MIN_SHARED = 0.4
 """Two conversations are nearly equal if both have at least this share of the shingles of either (Jaccard index)."""
 
-MANY = 10
+MANY_CONVERSATIONS = 10
 """Number of conversations up to which a shingle is never left out."""
 
 MANY_SHARE = 0.1
-"""A shingle is left out if more than this share of all conversations, and more than `MANY`, have it."""
+"""A shingle is left out if more than this share of all conversations, and more than `MANY_CONVERSATIONS`, have it."""
+
+_ROUNDING = 1e-9
+"""Error that a product with `MIN_SHARED` may have, whose exact value can be a whole number."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
 """Number of common shingles of two conversations that are counted at once; they take up to a hundred megabytes."""
@@ -83,37 +87,46 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
     rare_table = csr_array(
         (table.data[rare], table.indices[rare], _part_starts(rare_size)), table.shape
     )
-    frequent = size - rare_count
+    first, second = _near_pairs(table, rare_table, size, size - rare_count)
+    links = csr_array((np.ones(len(first), dtype=np.int32), (first, second)), (count, count))
+    _, component = connected_components(links, directed=False)
+    _, first_member, component = np.unique(component, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first_member))[component], dtype=np.int64)
+
+
+def _near_pairs(
+    table: csr_array, rare_table: csr_array, size: Ints, frequent: Ints
+) -> tuple[Ints, Ints]:
+    """Returns the first and the second conversation of each pair that is nearly equal, both of shape (pairs,).
+
+    Args:
+        table: Which conversation has which shared shingle.
+        rare_table: The rare ones of these.
+        size: Number of shingles of each conversation.
+        frequent: Number of shingles of each conversation that are not rare.
+    """
     who_has = rare_table.T.tocsr()
-    links = []
+    firsts, seconds = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for begin, end in _row_ranges(rare_table):
         pairs = (rare_table[begin:end] @ who_has).tocoo()
-        earlier, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
+        first, second = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
         # beyond their rare shingles, they can share only the frequent ones of one of the two
-        most_in_common = pairs.data + np.maximum(frequent[earlier], frequent[other])
-        possible = (other > earlier) & (
-            most_in_common >= _min_in_common(size[earlier] + size[other])
-        )
-        earlier, other = earlier[possible], other[possible]
-        for start in range(0, len(earlier), MAX_COMPARED_PAIRS):
-            left, right = (
-                earlier[start : start + MAX_COMPARED_PAIRS],
-                other[start : start + MAX_COMPARED_PAIRS],
-            )
+        most_in_common = pairs.data + np.maximum(frequent[first], frequent[second])
+        possible = (second > first) & (most_in_common >= _min_in_common(size[first] + size[second]))
+        first, second = first[possible], second[possible]
+        for start in range(0, len(first), MAX_COMPARED_PAIRS):
+            part = slice(start, start + MAX_COMPARED_PAIRS)
+            left, right = first[part], second[part]
             in_common = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()
             near = in_common >= MIN_SHARED * (size[left] + size[right] - in_common)
-            links.append((left[near], right[near]))
-    ends = [
-        np.concatenate([*side, np.empty(0, dtype=np.int64)]) for side in zip(*links, strict=True)
-    ]
-    left, right = ends or (np.empty(0, dtype=np.int64),) * 2
-    _, number = connected_components(_link_matrix(left, right, (count, count)), directed=False)
-    _, first_member, number = np.unique(number, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first_member))[number], dtype=np.int64)
+            firsts.append(left[near])
+            seconds.append(right[near])
+    return np.concatenate(firsts), np.concatenate(seconds)
 
 
 def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
-    """Returns which conversation has which shingle, of those that at least two and not very many (`MANY`) have.
+    """Returns which conversation has which shingle, of those that at least two and not very many (`MANY_CONVERSATIONS`)
+    have.
 
     Most shingles are in one conversation only; these are counted, but not in the table.
 
@@ -132,45 +145,29 @@ def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, I
         all_shingles, shared_shingles
     )
     del all_shingles
-    frequent = document_frequency > max(MANY, MANY_SHARE * count)
-    column, row_size, size = [np.empty(0, dtype=np.int32)], [], []
+    frequent = document_frequency > max(MANY_CONVERSATIONS, MANY_SHARE * count)
+    columns, row_size, size = [np.empty(0, dtype=np.int32)], [], []
     for shingle_set in shingle_sets:
-        columns_of_set = np.searchsorted(shared_shingles, shingle_set)
-        columns_of_set[columns_of_set == len(shared_shingles)] = 0
-        columns_of_set = (
-            columns_of_set[shared_shingles[columns_of_set] == shingle_set]
-            if len(shared_shingles)
-            else columns_of_set[:0]
-        )
-        shared = columns_of_set[~frequent[columns_of_set]]
-        column.append(shared.astype(np.int32))
-        row_size.append(len(shared))
-        size.append(len(shingle_set) - len(columns_of_set) + len(shared))
-    columns = np.concatenate(column)
-    return (
-        csr_array(
-            (
-                np.ones(len(columns), np.int32),
-                columns,
-                _part_starts(np.array(row_size, dtype=np.int64)),
-            ),
-            (count, len(shared_shingles)),
-        ),
-        np.array(size, dtype=np.int64),
-        document_frequency,
+        shared = shared_shingles[:0].astype(np.int64)  # columns of its shared shingles
+        if len(shared_shingles):
+            shared = np.searchsorted(shared_shingles, shingle_set)
+            shared[shared == len(shared_shingles)] = 0
+            shared = shared[shared_shingles[shared] == shingle_set]
+        counted = shared[~frequent[shared]]
+        columns.append(counted.astype(np.int32))
+        row_size.append(len(counted))
+        size.append(len(shingle_set) - len(shared) + len(counted))
+    indices = np.concatenate(columns)
+    row_starts = _part_starts(np.array(row_size, dtype=np.int64))
+    table = csr_array(
+        (np.ones(len(indices), np.int32), indices, row_starts), (count, len(shared_shingles))
     )
+    return table, np.array(size, dtype=np.int64), document_frequency
 
 
 def _part_starts(sizes: Ints) -> Ints:
     """Returns where each part starts if parts of these sizes follow one another, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _link_matrix(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
-    """Returns a sparse matrix with a one at each pair of a row and a column."""
-    from scipy.sparse import csr_array
-
-    return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=shape)
 
 
 def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
@@ -181,9 +178,8 @@ def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
     pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
     begin = pairs_before = 0
     while begin < len(pairs):
-        end = max(
-            begin + 1, int(np.searchsorted(pairs, pairs_before + MAX_PAIRS_PER_BATCH, side="right"))
-        )
+        end = int(np.searchsorted(pairs, pairs_before + MAX_PAIRS_PER_BATCH, side="right"))
+        end = max(begin + 1, end)
         yield begin, end
         begin, pairs_before = end, pairs[end - 1]
 
@@ -219,10 +215,10 @@ def _find_rare(
 def _count_rare(size: Ints) -> Ints:
     """Returns how many shingles of a conversation are rare, given how many it has; never more than those."""
     return np.asarray(
-        np.minimum(size, size - np.ceil(MIN_SHARED * size - 1e-9).astype(np.int64) + 1)
+        np.minimum(size, size - np.ceil(MIN_SHARED * size - _ROUNDING).astype(np.int64) + 1)
     )
 
 
-def _min_in_common(both: Ints) -> NDArray[np.floating[Any]]:
+def _min_in_common(total_size: Ints) -> NDArray[np.floating[Any]]:
     """Returns how many common shingles make two conversations nearly equal, given how many they have together."""
-    return MIN_SHARED / (1 + MIN_SHARED) * both - 1e-9
+    return MIN_SHARED / (1 + MIN_SHARED) * total_size - _ROUNDING

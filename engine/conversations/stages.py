@@ -1,4 +1,4 @@
-"""The stages that import conversations from files, and that look for their languages and for personal data.
+"""The stages that import conversations from files, and that check them for their languages and for personal data.
 
 An import is resumed by importing again: stored conversations are recognized by a hash of their messages, so a second
 import of the same files changes nothing. A file that was read to its end and did not change since is not parsed again.
@@ -6,7 +6,6 @@ import of the same files changes nothing. A file that was read to its end and di
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sqlite3
@@ -14,32 +13,34 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache, partial
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 from typing import Any, BinaryIO
 
-from engine import formats
-from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
-from engine.conversations.records import CheckCounts
+from engine.conversations.records import DEFAULT_IMPORT, CheckCounts, ImportRequest
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
-from engine.conversations.tables import facets, imports, shared_text
-from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
+from engine.conversations.source_digest import digest_of
+from engine.conversations.tables import facets, imports, shared_text, sources
+from engine.conversations.tables.facets import CheckResult
+from engine.conversations.tables.imports import ImportCounts, ImportRules
+from engine.conversations.text_checks import (
+    LANGUAGE_SAMPLE_CHARACTERS,
+    Kind,
+    detect_language,
+    find_kinds,
+)
 from engine.formats.file_names import folder_in_words, logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.source import Bounds
 from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
-from engine.formats.registry import mapping_folder
 from engine.jobs.contract import CpuStage, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
-
-_WAL_SUFFIX = "-wal"
-"""Ending of the file in which SQLite has what is not in the database file yet."""
 
 STDIN = "-"
 """Path that stands for the standard input."""
@@ -57,70 +58,14 @@ CHECK_BATCH_CONVERSATIONS = 200
 """Conversations of one transaction of `CheckStage`."""
 
 
-def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
-    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
-    file on disk.
-
-    Args:
-        label: Of the source: the path, and what is in an archive or a database after `: `.
-        settings: The settings of the import.
-        companion_files: Labels of other files from which its conversations have a part.
-    """
-    path = label
-    while not os.path.exists(path) and ": " in path:
-        path = path.rpartition(": ")[0]
-    if not os.path.isfile(path):
-        return None
-    digest = hashlib.sha256(
-        f"{settings}\n{_reader_fingerprint()}\n".encode("utf-8", "surrogateescape")
-    )
-    for part in (path, path + _WAL_SUFFIX, *companion_files):
-        if os.path.isfile(part):
-            with open(part, "rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.digest()
-
-
-def _reader_fingerprint() -> str:
-    """Returns a text that changes when records are read otherwise: by another program, or by other mappings."""
-    own_mappings = [
-        (file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))
-    ]
-    return repr((own_mappings, _program_fingerprint()))
-
-
-@cache
-def _program_fingerprint() -> tuple[object, ...]:
-    """Returns the version of the program, and the files of its own formats."""
-    return folders.version(), tuple(_program_files())
-
-
-def _program_files() -> Iterator[tuple[str, int]]:
-    """Yields name and time of change, in nanoseconds, of each file of the formats."""
-    for folder in formats.__path__:
-        for file in sorted(Path(folder).rglob("*")):
-            if file.suffix in (".py", ".toml"):
-                yield file.name, file.stat().st_mtime_ns
-
-
 class ImportStage(Stage):
     """Imports paths in the order given; `-` is `stdin`.
 
     A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
     the run fails only if no input could be opened.
 
-    The attributes below are counted while it runs.
-
     Attributes:
-        read: Number of records read so far: new + grew + changed + duplicate + unchanged + quarantined.
-        new: Number of conversations that were not stored before.
-        duplicate: Number of records with the messages of another one.
-        unchanged: Number of records that were stored before: "already here".
-        grew: Number of conversations that came with further messages; the text before is an earlier state of them.
-        changed: Number of conversations of an id that its source had before, with other messages.
-        judged: Number of conversations that had a verdict on the text that was replaced.
-        quarantined: Number of records that could not be read, including those that were in the quarantine already.
-        leaks: Number of marks of the end that are hidden from the model.
+        counts: What became of the records so far.
         sources: What was read from each input so far, in order.
         refused: Why inputs were not opened.
     """
@@ -131,55 +76,42 @@ class ImportStage(Stage):
         self,
         project: Project,
         paths: Sequence[str],
+        request: ImportRequest = DEFAULT_IMPORT,
         *,
-        format: str | None = None,
         stdin: BinaryIO | None = None,
-        replace: bool = False,
         tails: Sequence[Tail] = (),
         without: Collection[str] = (),
         only_forward: bool = False,
-        most_unpacked: int | None = None,
     ) -> None:
         """Reads nothing yet.
 
         Args:
             project: The project to import into.
             paths: Files and folders to read; `-` for the standard input.
-            format: Name of the format; None to detect it for each input.
+            request: How they are read.
             stdin: The standard input; needed where `paths` names it.
-            replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
             tails: Lines at the end of what was read before, which are read after the paths.
             without: Files of folders that are not read.
             only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
-            most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
         """
         self._project = project
-        self._most_unpacked = most_unpacked
         self._paths = tuple(paths)
+        self._request = request
+        self._stdin = stdin
         self._tails = tuple(tails)
         self._without = without
-        self._format = format
-        self._stdin = stdin
-        self._replace = replace
         self._only_forward = only_forward
         self._interrupted = threading.Event()
-        self._bounds = _unpacking_bounds(most_unpacked, self._interrupted)
+        self._bounds = Bounds(is_cancelled=self._interrupted.is_set)
+        if request.most_unpacked is not None:
+            self._bounds = replace(self._bounds, unpacked=request.most_unpacked)
         self._total = _total_bytes(self._paths, self._tails)
         self._first_contents = folder_in_words(self._paths[0]) if self._paths else ""
         self._bytes_before = 0  # of the inputs that were read to their end
-        self._opened_count = 0
-        self.refused: list[FormatError] = []
         self._shared = NOTHING_SHARED
         self._source_ids: set[int] = set()
-        self.read = 0
-        self.new = 0
-        self.grew = 0
-        self.changed = 0
-        self.judged = 0
-        self.duplicate = 0
-        self.unchanged = 0
-        self.quarantined = 0
-        self.leaks = 0
+        self.counts = ImportCounts()
+        self.refused: list[FormatError] = []
         self.sources: list[SourceReport] = []
 
     @property
@@ -207,11 +139,11 @@ class ImportStage(Stage):
         is another than the usual one."""
         parameters: dict[str, Any] = {
             "paths": self._labels,
-            "format": self._format,
-            "replace": self._replace,
+            "format": self._request.format,
+            "replace": self._request.replace,
         }
-        if self._most_unpacked is not None:
-            parameters["most_unpacked"] = self._most_unpacked
+        if self._request.most_unpacked is not None:
+            parameters["most_unpacked"] = self._request.most_unpacked
         return parameters
 
     @property
@@ -234,7 +166,7 @@ class ImportStage(Stage):
             try:
                 opened = open_inputs(
                     [path],
-                    format=self._format,
+                    format=self._request.format,
                     stdin=self._stdin,
                     together=[other for other in self._paths if other != STDIN],
                     without=self._without,
@@ -246,7 +178,7 @@ class ImportStage(Stage):
                 self.refused.append(error)
         for tail in self._tails:
             yield from self._import(open_tail(tail, self._bounds), run_id, whole=False)
-        if self.refused and not self._opened_count:
+        if self.refused and not self.sources:
             raise self.refused[0]
         yield from self._find_shared_text()
 
@@ -256,115 +188,120 @@ class ImportStage(Stage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
+        counts = self.counts
         text = (
-            f"Read {self.read:,}: {self.new:,} new, {self.grew:,} grew, {self.changed:,} changed,"
-            f" {self.unchanged:,} already here, {self.duplicate:,} duplicate,"
-            f" {self.quarantined:,} quarantined"
+            f"Read {counts.read:,}: {counts.new:,} new, {counts.grew:,} grew,"
+            f" {counts.changed:,} changed, {counts.unchanged:,} already here,"
+            f" {counts.duplicate:,} duplicate, {counts.quarantined:,} quarantined"
         )
-        if self.changed and self._replace:
+        if counts.changed and self._request.replace:
             text += "; changed ones replaced the stored ones, whose texts are kept"
-        elif self.changed:
+        elif counts.changed:
             text += "; changed ones are kept beside the stored ones (--replace replaces them)"
-        if self.judged:
-            text += f"; {self.judged:,} had a verdict on the earlier text"
+        if counts.judged:
+            text += f"; {counts.judged:,} had a verdict on the earlier text"
         if self.sources:
-            formats = sorted({source.detection.format for source in self.sources} - {SKIPPED})
-            text += f"; format {', '.join(formats)}"
+            formats = {source.detection.format for source in self.sources} - {SKIPPED}
+            text += f"; format {', '.join(sorted(formats))}"
         if self._shared:
             texts = counted(len(self._shared.shown), "text")
             text += f"; {texts} that many share left out of lists and goals"
-        if self.leaks:
-            text += f"; {counted(self.leaks, 'mark')} of the end hidden from the model"
+        if counts.leaks:
+            text += f"; {counted(counts.leaks, 'mark')} of the end hidden from the model"
         for source in self.sources:
             if source.account.lies_aside:
                 text += f"; most sentences of {source.label} are in no message"
-            if source.account.share("nowhere") > MOST_LOST:
-                lost = source.account.share("nowhere")
+            if (lost := source.account.share("nowhere")) > MOST_LOST:
                 text += f"; {lost:.1%} of the text of {source.label} was not read"
         for error in self.refused:
             text += f"; not read: {error.message.rstrip('.')}"
         return text + "."
 
     def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
-        """Imports one input batch by batch; one that did not change since it was read is passed over."""
+        """Imports one input batch by batch; one that did not change since it was read to its end is passed over.
+
+        Args:
+            whole: Whether it is read from its beginning, so that it can be passed over later.
+        """
         detection = source.detection
-        self._opened_count += 1
         label = without_surrogates(source.label)
         report = SourceReport(label, detection)
         self.sources.append(report)
+        place = _absolute_path_or_label(source.label)
         source_id = self._project.write(
-            lambda conn: imports.put_source(
-                conn, _absolute_path_or_label(source.label), label, detection.format, detection.why
-            )
+            lambda conn: sources.put_source(conn, place, label, detection.format, detection.why)
         )
         self._source_ids.add(source_id)
-        with self._project.reading() as conn:
-            companions = [_absolute_path_or_label(path) for path in source.companion_files]
-            companion_ids = imports.source_ids(conn, companions)
-        settings = repr(self._settings)
+        settings = repr((self._request.format, self._request.replace, self._bounds.unpacked))
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
-        if digest is not None:
-            with self._project.reading() as conn:
-                before = imports.report_if_unchanged(conn, source_id, digest)
-            if before is not None:
-                yield self._pass_over(source, run_id, SourceReport.from_json(before))
-                return
+        companions = [_absolute_path_or_label(path) for path in source.companion_files]
+        with self._project.reading() as conn:
+            companion_ids = sources.ids_at(conn, companions)
+            earlier = None if digest is None else sources.report_of(conn, source_id, digest)
+        if earlier is not None:
+            yield self._pass_over(source, run_id, SourceReport.from_json(earlier))
+            return
+        rules = ImportRules(
+            self._request.replace,
+            read_sources=self._source_ids,
+            part_sources=companion_ids,
+            only_forward=self._only_forward,
+        )
         broke_off = False
         for batch in self._batches(source):
             for record in batch:
                 report.count(record)
                 # Formats end with such a record where the input breaks off: it stands for no line.
                 broke_off |= record.line is None and not record.raw
-            yield self._commit(source, source_id, companion_ids, run_id, batch)
+            yield self._commit(source, source_id, rules, run_id, batch)
         self._bytes_before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
-            self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
-
-    @property
-    def _settings(self) -> tuple[str | None, bool, int]:
-        """The settings on which it depends what is read of a file."""
-        return self._format, self._replace, self._bounds.unpacked
+            self._project.write(lambda conn: sources.put_report(conn, source_id, digest, text))
 
     def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
-        """Counts a source that did not change since it was read to its end."""
+        """Counts the records of a source that did not change since it was read to its end, by its report of then."""
         report.label = self.sources[-1].label
         self.sources[-1] = report
         self._bytes_before += source.size or 0
-        self.read += report.conversations + report.rejected
-        self.unchanged += report.conversations
-        self.quarantined += report.rejected
+        self.counts.unchanged += report.conversations
+        self.counts.quarantined += report.rejected
         done = self._done
         self._project.write(lambda conn: runs.count(conn, run_id, done, self._total))
-        return Progress(done, self._total, f"{self.read:,} records")
+        return Progress(done, self._total, f"{self.counts.read:,} records")
 
     def _find_shared_text(self) -> Iterator[Progress]:
         """Looks for text that many conversations share, which depends on all of them; if another is found than before,
-        takes the openings of all of them anew."""
+        takes the openings of all of them anew.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
         with self._project.reading() as conn:
             before = shared_text.stored(conn)
             if shared_text.is_current(conn):
                 return
-        yield self._progress_of_search()
+        progress = Progress(self._done, self._total, "looking for text that many share")
+        yield progress
         with self._project.reading() as conn:
             shared = shared_text.find(conn)
             pages = [] if shared.digest == before.digest else list(id_pages(conn))
         for page in pages:
-            if self._interrupted.is_set():
-                raise Cancelled("The import was cancelled.")
+            self._raise_if_cancelled()
             self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
-            yield self._progress_of_search()
+            yield progress
         self._project.write(lambda conn: shared_text.put(conn, shared))
         self._shared = shared
+
+    def _raise_if_cancelled(self) -> None:
+        """Raises Cancelled after `interrupt`."""
+        if self._interrupted.is_set():
+            raise Cancelled("The import was cancelled.")
 
     @property
     def _done(self) -> int:
         """Bytes of the inputs that were read to their end, or records read where the size is unknown; see `unit`."""
-        return self.read if self._total is None else self._bytes_before
-
-    def _progress_of_search(self) -> Progress:
-        """Returns the progress while shared text is looked for."""
-        return Progress(self._done, self._total, "looking for text that many share")
+        return self.counts.read if self._total is None else self._bytes_before
 
     def _batches(self, source: Input) -> Iterator[list[Parsed | Rejected]]:
         """Yields the records of an input in batches; two records of one id are never in the same batch."""
@@ -373,14 +310,12 @@ class ImportStage(Stage):
         size = 0
         began = time.monotonic()
         for record in source.records():
-            if self._interrupted.is_set():
-                raise Cancelled("The import was cancelled.")
+            self._raise_if_cancelled()
             if isinstance(record, Parsed):
                 if record.conversation.external_id in ids:  # it goes on with one of this batch
                     # `began` stays: the time that passed counts for the next batch too, so that it ends no later.
                     yield batch
-                    batch, size = [], 0
-                    ids.clear()
+                    batch, ids, size = [], set(), 0
                 ids.add(record.conversation.external_id)
             batch.append(record)
             size += len(record.raw)
@@ -390,64 +325,33 @@ class ImportStage(Stage):
                 or time.monotonic() - began >= BATCH_SECONDS
             ):
                 yield batch
-                batch = []
-                ids.clear()
-                size = 0
-                began = time.monotonic()
+                batch, ids, size, began = [], set(), 0, time.monotonic()
         yield batch  # also an empty one: the bytes of a source without records count as read
 
     def _commit(
         self,
         source: Input,
         source_id: int,
-        companion_ids: Collection[int],
+        rules: ImportRules,
         run_id: int,
         batch: list[Parsed | Rejected],
     ) -> Progress:
         """Stores a batch with its counter in one transaction, and returns the progress."""
         parsed = [record for record in batch if isinstance(record, Parsed)]
         rejected = [record for record in batch if isinstance(record, Rejected)]
-        read = self.read + len(batch)
+        read = self.counts.read + len(batch)
         done = read if self._total is None else self._bytes_before + source.position()
 
-        def store(conn: sqlite3.Connection) -> imports.BatchCounts:
-            """Stores the batch; returns its counts."""
-            added = imports.add_records(
-                conn,
-                source_id,
-                parsed,
-                replace=self._replace,
-                beside=self._source_ids,
-                parts=companion_ids,
-                only_forward=self._only_forward,
-            )
-            imports.put_rejected(conn, source_id, rejected)
+        def store(conn: sqlite3.Connection) -> ImportCounts:
+            """Stores the batch; returns what became of its conversations."""
+            counts = imports.add_records(conn, source_id, parsed, rules)
+            sources.put_rejected(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
-            return added
+            return counts
 
-        added = self._project.write(store)
-        self.read = read
-        self.new += added.new
-        self.duplicate += added.duplicate
-        self.unchanged += added.unchanged
-        self.grew += added.grew
-        self.changed += added.changed
-        self.judged += added.judged
-        self.leaks += added.leaks
-        self.quarantined += len(rejected)
-        return Progress(done, self._total, f"{self.read:,} records")
-
-
-def _unpacking_bounds(most_unpacked: int | None, interrupted: threading.Event) -> Bounds:
-    """Returns the bounds of what files may unpack to.
-
-    Args:
-        most_unpacked: Number of bytes; None for the usual limit, which `Bounds` has.
-        interrupted: Set when the import is cancelled.
-    """
-    if most_unpacked is None:
-        return Bounds(is_cancelled=interrupted.is_set)
-    return Bounds(most_unpacked, interrupted.is_set)
+        self.counts.add(self._project.write(store))
+        self.counts.quarantined += len(rejected)
+        return Progress(done, self._total, f"{read:,} records")
 
 
 def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
@@ -479,7 +383,7 @@ def _absolute_path_or_label(label: str) -> str:
 
 
 class CheckStage(CpuStage):
-    """Looks at every conversation that was not looked at in its present text.
+    """Checks every conversation that was not checked in its present text.
 
     Attributes:
         languages: Number of conversations by language; None for those where it is not clear.
@@ -490,7 +394,7 @@ class CheckStage(CpuStage):
     title = "Looking for languages and personal data"
 
     def __init__(self, project: Project) -> None:
-        """Looks at nothing yet."""
+        """Reads nothing yet."""
         super().__init__(project)
         self.languages: Counter[str | None] = Counter()
         self.personal: Counter[Kind] = Counter()
@@ -509,9 +413,9 @@ class CheckStage(CpuStage):
         with self._project.reading() as conn:
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
-        look_at = partial(self._look_at_batch, shared=shared)
-        yield from self._each_batch(
-            run_id, ids, CHECK_BATCH_CONVERSATIONS, look_at, facets.put_checks
+        check = partial(self._check_batch, shared=shared)
+        yield from self._run_batches(
+            run_id, ids, CHECK_BATCH_CONVERSATIONS, check, facets.put_checks
         )
 
     def summary(self) -> str:
@@ -527,22 +431,24 @@ class CheckStage(CpuStage):
             "personal": dict(self.personal),
         }
 
-    def _look_at_batch(
+    def _check_batch(
         self, conn: sqlite3.Connection, batch: Sequence[int], shared: SharedText
-    ) -> list[facets.Found]:
+    ) -> list[CheckResult]:
         """Returns what is found in the texts of conversations."""
-        return [self._look_at(conn, key, shared) for key in batch]
+        return [self._check_conversation(conn, key, shared) for key in batch]
 
-    def _look_at(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.Found:
+    def _check_conversation(
+        self, conn: sqlite3.Connection, conversation_id: int, shared: SharedText
+    ) -> CheckResult:
         """Returns what is found in the text of a conversation, and counts it.
 
         Raises:
             Cancelled: `interrupt` was called.
         """
-        self._check()  # whether the run was cancelled
-        rows = facets.checked_texts(conn, key)
+        self._raise_if_cancelled()  # whether the run was cancelled
+        rows = facets.checked_texts(conn, conversation_id)
         personal = frozenset(
-            kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
+            kind for _, content, calls in rows for kind in find_kinds(content) | find_kinds(calls)
         )
         spoken_texts = [
             (role, shared.without(role, content)) for role, content, _ in rows if role in ROLES
@@ -553,13 +459,14 @@ class CheckStage(CpuStage):
         )
         self.languages[code] += 1
         self.personal.update(personal)
-        return key, code, personal
+        return CheckResult(conversation_id, code, personal)
 
 
 def _language(texts: list[str]) -> str | None:
     """Returns the language of texts, by the beginning of them; None where it is not clear."""
-    joined, index = "", 0
-    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and index < len(texts):
-        joined += texts[index][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
-        index += 1
-    return language(joined)
+    joined = ""
+    for text in texts:
+        if len(joined) >= LANGUAGE_SAMPLE_CHARACTERS:
+            break
+        joined += text[:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
+    return detect_language(joined)

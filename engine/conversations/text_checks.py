@@ -26,6 +26,11 @@ _CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _SAME_LANGUAGE = {"yue": "zh"}
 """Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
+Kind = Literal["email", "phone", "card", "iban", "ip"]
+"""A kind of personal data."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds of personal data that are found."""
+
 KIND_NAMES: Mapping[Kind, str] = {
     "email": "e-mail address",
     "phone": "phone number",
@@ -76,13 +81,13 @@ _SPOKEN_PHONE = re.compile(
     r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
     re.IGNORECASE,
 )
-"""A phone number after a word that says what it is, such as `phone` or `call me at`, however it is written."""
+"""Matches a phone number, however it is written, after words that say what it is, such as `phone` or `call me at`."""
 
 _VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
-"""The end of a text after which four numbers with dots are a version and no IP address."""
+"""Matches the end of a text after which four numbers with dots are a version and no IP address."""
 
 _VERSION_CHARACTERS = 12
-"""Number of characters before an address in which such a word is looked for."""
+"""Number of characters before an address in which `_VERSION` is looked for."""
 
 _CARD_DIGITS = range(13, 19 + 1)
 """Numbers of digits that a payment card may have (ISO/IEC 7812-1)."""
@@ -119,7 +124,7 @@ PSEUDONYM_DIGITS = 6
 """Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
 
 
-def language(text: str) -> str | None:
+def detect_language(text: str) -> str | None:
     """Returns the code of the language of a text (ISO 639), such as `en`; None where it is not clear.
 
     The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages apart by runs of bytes.
@@ -147,12 +152,6 @@ def _model() -> Any:
     return langid.LanguageIdentifier.from_modelpath(path, norm_probs=True)
 
 
-Kind = Literal["email", "phone", "card", "iban", "ip"]
-"""A kind of personal data."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The kinds of personal data that are found."""
-
-
 @dataclass(frozen=True, slots=True)
 class PersonalData:
     """A piece of personal data in a text.
@@ -168,7 +167,7 @@ class PersonalData:
     end: int
 
 
-def find(text: str) -> list[PersonalData]:
+def find_personal_data(text: str) -> list[PersonalData]:
     """Returns the personal data in a text, in order; pieces do not overlap."""
     pieces: list[PersonalData] = []
     if "@" in text:
@@ -190,9 +189,9 @@ def find(text: str) -> list[PersonalData]:
     return disjoint
 
 
-def kinds(text: str) -> set[Kind]:
+def find_kinds(text: str) -> set[Kind]:
     """Returns the kinds of personal data that a text contains."""
-    return {piece.kind for piece in find(text)}
+    return {piece.kind for piece in find_personal_data(text)}
 
 
 class Redactor:
@@ -204,7 +203,12 @@ class Redactor:
     """
 
     def __init__(self, secret: str = "") -> None:
-        """Replaced nothing yet; pseudonyms are numbers in the order of the texts without a secret."""
+        """Replaces nothing yet.
+
+        Args:
+            secret: Makes pseudonyms that are the same in other runs; without it they are numbers in the order of the
+                texts.
+        """
         self._secret = secret.encode()
         self._names: dict[tuple[Kind, str], str] = {}
         self.counts: dict[Kind, int] = {}
@@ -212,7 +216,7 @@ class Redactor:
     def text(self, text: str) -> str:
         """Returns the text with its personal data replaced."""
         parts, position = [], 0
-        for piece in find(text):
+        for piece in find_personal_data(text):
             pseudonym = self._pseudonym(piece.kind, text[piece.start : piece.end])
             parts += [text[position : piece.start], pseudonym]
             position = piece.end
@@ -310,7 +314,7 @@ def _find_phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 def replaced_text(counts: Mapping[Kind, int]) -> str:
-    """Returns sentences on how many pieces of each kind were replaced, and on what cannot be found."""
+    """Returns sentences on how many different pieces of each kind were replaced, and on what cannot be found."""
     parts = [f"{KIND_NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
     return (
         f"Replaced {', '.join(parts) or 'nothing'}. Names of people and postal addresses are not found: look before you"

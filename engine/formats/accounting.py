@@ -1,4 +1,8 @@
-"""Accounts for the text of a record: how many characters of it went where, and what was not read."""
+"""Accounts for the text of a record: how many characters of it went where, and what was not read.
+
+A *place* is where a text went: into a message, a call, the truth, the metadata and so on, or nowhere
+(`engine.formats.records.Place`). Texts of the record are compared with those of the conversation, whole or in pieces.
+"""
 
 from __future__ import annotations
 
@@ -16,30 +20,30 @@ from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
 from engine.formats.records import Account, ParsedRecord, Place
 
-_STRUCTURE = frozenset(("role", "speaker", "type", "object"))
+_STRUCTURE_KEYS = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""
 
-_UNREADABLE = (
+_UNREADABLE_PATHS = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
     "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state", "output[].result",
 )  # fmt: skip
 """Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
 SDK."""
 
-_WITH_TEXT = (str, dict, list)
+_TYPES_WITH_TEXT = (str, dict, list)
 """Types of JSON values that can hold text."""
 
 _PART_LISTS = frozenset(("content", "parts"))
 """Keys of the lists of parts of which a message is made."""
 
-_SHORT_CHARACTERS = 20
+_MAX_SHORT = 20
 """Number of characters below which words are looked for as a whole line or value only: `angry` stands within many texts
 that have nothing to do with a label `angry`."""
 
-_WORDS_OF_SENTENCE = 6
+_BLANKS_OF_SENTENCE = 6
 """Number of blanks from which a text reads like a sentence."""
 
-_CODE = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
+_CODE_START = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
 """Matches the beginning of code, JSON or markup."""
 
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
@@ -48,11 +52,11 @@ _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 _LABEL_KEYS = ("role", "type", "object", "speaker")
 """Keys whose short texts say what a value is; they are kept beside what remains of it."""
 
-_LEAST_PIECE = 20
+_MIN_PIECE = 20
 """Characters from which a text that is within a message is taken for a copy of a piece of it."""
 
 
-def account(
+def account_for(
     record: Any,
     conversation: Conversation,
     draft: ParsedRecord,
@@ -60,7 +64,7 @@ def account(
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
-    Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE`).
+    Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE_KEYS`).
 
     Args:
         record: The record.
@@ -70,7 +74,7 @@ def account(
             conversation does not have of them is left out.
     """
     conversation_texts = _ConversationTexts(conversation)
-    conversation_texts.exact.update(dict.fromkeys(draft.pieces, "messages"))
+    conversation_texts.places.update(dict.fromkeys(draft.pieces, "messages"))
     result = Account(
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
@@ -82,7 +86,7 @@ def account(
         result.see(_kind(item), json_text(item))
     if outer is not None and outer.first:
         for text in strings(outer.value):
-            result.add(conversation_texts.exact.get(text, "left out"), len(text))
+            result.add(conversation_texts.places.get(text, "left out"), len(text))
     return result
 
 
@@ -91,7 +95,7 @@ def _sentence_characters(texts: Iterable[str]) -> int:
     return sum(
         len(text)
         for text in texts
-        if text.count(" ") >= _WORDS_OF_SENTENCE and not _CODE.match(text)
+        if text.count(" ") >= _BLANKS_OF_SENTENCE and not _CODE_START.match(text)
     )
 
 
@@ -106,26 +110,25 @@ def _count_texts(
     Most are whole texts of the conversation, each in a field of an object; these are counted when the object is read,
     for speed. All other values are read in turn.
     """
-    exact, chars = conversation_texts.exact, result.chars
-    looked_at = _STRUCTURE | {"from"}  # fields that are not just counted
-    todo: list[tuple[Any, str, str]] = [
-        (record, "", "")
-    ]  # values, paths to what they lie in, their keys
-    for value, path, key in todo:  # grows while it is read
+    places, chars = conversation_texts.places, result.chars
+    uncounted_keys = _STRUCTURE_KEYS | {"from"}  # of texts that say what a value is
+    # values that are not read yet, each with the path to what it lies in, and its key
+    pending: list[tuple[Any, str, str]] = [(record, "", "")]
+    for value, path, key in pending:  # grows while it is read
         if isinstance(value, dict):
             inner = f"{path}.{key}" if path and key else path or key
             for name, entry in value.items():
                 place = None
-                if entry.__class__ is str and not (left_out or name in looked_at):
-                    place = exact.get(entry)
+                if entry.__class__ is str and not (left_out or name in uncounted_keys):
+                    place = places.get(entry)
                 if place is not None:
                     chars[place] = chars.get(place, 0) + len(entry)
                 elif left_out and (id(value), name) in left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
-                elif isinstance(entry, _WITH_TEXT):
-                    todo.append((entry, inner, name))
+                elif isinstance(entry, _TYPES_WITH_TEXT):
+                    pending.append((entry, inner, name))
         elif isinstance(value, list):
             entry_key = f"{key}[]"
             for position, entry in enumerate(value):
@@ -134,19 +137,20 @@ def _count_texts(
                     continue
                 if key in _PART_LISTS and _is_unknown(entry, conversation_texts):
                     result.see(_kind(entry), json_text(entry))
-                if isinstance(entry, _WITH_TEXT):
-                    todo.append((entry, path, entry_key))
-        elif isinstance(value, str) and key not in _STRUCTURE:
+                if isinstance(entry, _TYPES_WITH_TEXT):
+                    pending.append((entry, path, entry_key))
+        elif isinstance(value, str) and key not in _STRUCTURE_KEYS:
             within = _count_text(value, f"{path}.{key}", conversation_texts, result)
             if within is not None:
-                todo.append((within, path, key))
+                pending.append((within, path, key))
 
 
 def _count_text(
     text: str, path: str, conversation_texts: _ConversationTexts, result: Account
 ) -> Any:
-    """Counts a text as a whole or in pieces; or returns the JSON value that it holds, to be read instead."""
-    place = conversation_texts.exact.get(text)
+    """Counts a text as a whole or in pieces, and returns None; or returns the JSON value that it holds, to be read
+    instead."""
+    place = conversation_texts.places.get(text)
     if place is not None:
         result.chars[place] = result.chars.get(place, 0) + len(text)
     elif text:
@@ -158,22 +162,22 @@ def _count_text(
 
 
 def _kind(item: Any) -> str:
-    """Returns what an item of an unknown kind calls itself; else its keys."""
+    """Returns the type that an item of an unknown kind names, else its first keys, in words."""
     if not isinstance(item, dict):
         return kind_of(item)
-    named = item.get("type")
-    return named if isinstance(named, str) else f"with {', '.join(list(item)[:3])}"
+    type_name = item.get("type")
+    return type_name if isinstance(type_name, str) else f"with {', '.join(list(item)[:3])}"
 
 
 def _count_divided(
     text: str, path: str, conversation_texts: _ConversationTexts, result: Account
 ) -> None:
     """Counts a text that the conversation does not have as a whole: its pieces may have gone to several places."""
-    if text.startswith("data:") or path.endswith(_UNREADABLE):
+    if text.startswith("data:") or path.endswith(_UNREADABLE_PATHS):
         result.add("left out", len(text))
         return
     cut = text.rfind(RENDERED_CALLS)
-    if cut >= 0 and text[:cut].removesuffix("\n") in conversation_texts.exact:
+    if cut >= 0 and text[:cut].removesuffix("\n") in conversation_texts.places:
         result.add("calls", len(text) - cut)
         text = text[:cut]
     for place, count in conversation_texts.shares(text):
@@ -187,15 +191,15 @@ class _ConversationTexts:
     """The texts of a conversation, by where they are.
 
     Attributes:
-        exact: The place of each text.
+        places: The place of each whole text.
         unknown_roles: Words for roles that are unknown, each with the content of its message.
     """
 
     def __init__(self, conversation: Conversation) -> None:
-        self.exact: dict[str, Place] = {}
+        self.places: dict[str, Place] = {}
         self.unknown_roles: list[tuple[str, str]] = []
         for message in conversation.messages:
-            self.exact[message.content] = "messages"
+            self.places[message.content] = "messages"
             for call in message.tool_calls:
                 self._put(call.arguments, "calls")
                 self._put(call.name, "calls")
@@ -224,12 +228,12 @@ class _ConversationTexts:
     def _put(self, text: str | None, place: Place) -> None:
         """Notes a text and its place; a text that has a place already keeps it."""
         if text is not None:
-            self.exact.setdefault(text, place)
+            self.places.setdefault(text, place)
 
     def is_said(self, text: str) -> bool:
         """Returns whether a message has a text in its content."""
         return any(
-            text in exact_text for exact_text, place in self.exact.items() if place == "messages"
+            text in whole_text for whole_text, place in self.places.items() if place == "messages"
         )
 
     def shares(self, text: str) -> Iterator[tuple[Place, int]]:
@@ -239,10 +243,10 @@ class _ConversationTexts:
             return
         if self._joined is None:
             texts_by_place: dict[Place, list[str]] = {}
-            for exact_text, place in self.exact.items():
-                texts_by_place.setdefault(place, []).append(exact_text)
+            for whole_text, place in self.places.items():
+                texts_by_place.setdefault(place, []).append(whole_text)
             self._joined = {place: "\n".join(texts) for place, texts in texts_by_place.items()}
-            long = (text for text in self.exact if len(text) > 1)
+            long = (text for text in self.places if len(text) > 1)
             self._pieces = sorted(long, key=len, reverse=True)
         escaped = json_text(stripped)[1:-1]
         short = _is_short(stripped)
@@ -259,14 +263,14 @@ class _ConversationTexts:
             if piece in rest and not (_is_short(piece) and not _is_whole_value(piece, rest)):
                 before = len(rest)
                 rest = rest.replace(piece, "")
-                yield self.exact[piece], before - len(rest)
+                yield self.places[piece], before - len(rest)
         if rest.strip():
             yield "nowhere", len(rest)
 
 
 def _is_short(text: str) -> bool:
     """Returns whether a text is so few words that it counts only as a whole line or value."""
-    return len(text) < _SHORT_CHARACTERS and _ONLY_WORDS.fullmatch(text) is not None
+    return len(text) < _MAX_SHORT and _ONLY_WORDS.fullmatch(text) is not None
 
 
 def _is_whole_value(words: str, text: str) -> bool:
@@ -291,20 +295,20 @@ def _is_unknown(part: Any, conversation_texts: _ConversationTexts) -> bool:
 def strings(value: Any) -> list[str]:
     """Returns the texts within a JSON value, those of an object or a list after those beside it."""
     texts: list[str] = []
-    todo = [value]
-    for item in todo:  # grows while it is read
+    pending = [value]
+    for item in pending:  # grows while it is read
         kind = item.__class__
         if kind is str:
             texts.append(item)
         elif kind is dict:
-            todo += item.values()
+            pending += item.values()
         elif kind is list:
-            todo += item
+            pending += item
     return texts
 
 
 class MessageTexts:
-    """The texts of messages.
+    """The texts of messages, which other values may repeat.
 
     Args:
         left_out: Keys whose values are kept elsewhere.
@@ -330,7 +334,7 @@ class MessageTexts:
             inner = json_within(value)
             if inner is not value:
                 return self.without(inner)
-            if len(value) < _LEAST_PIECE:
+            if len(value) < _MIN_PIECE:
                 return value
             return (
                 None if value in self._joined or json_text(value)[1:-1] in self._joined else value

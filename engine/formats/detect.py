@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text, kind_of
-from engine.formats.mappings.arranging import split
+from engine.formats.mappings.arranging import split_records
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
 from engine.formats.opening.containers import Content
@@ -26,7 +26,7 @@ from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import LEAST_OF_RECORD, RAISED, Source
 from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
-from engine.formats.registry import all_readers, is_recognized, parse_record, reader_named
+from engine.formats.registry import all_readers, is_whole_record, parse_record, reader_named
 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
@@ -41,6 +41,9 @@ _ENTRIES_LOOKED_AT = 3
 
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
+
+_READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
+"""Names of readers for which the entries of a list within a record look like records."""
 
 RECORDS_LOOKED_AT = 20
 """Number of records by which a format is detected."""
@@ -58,8 +61,15 @@ _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 
 
-def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | None:
-    """Returns the reader that reads the values best, and the reason in words; None if none recognizes any.
+class Choice(NamedTuple):
+    """A reader of some records, and in words why it was chosen."""
+
+    reader: Reader
+    why: str
+
+
+def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
+    """Returns the reader that reads the values best; None if no reader recognizes any.
 
     The reader that recognizes most values is taken, of equals the first in the order of preference. If messages get
     little of the text with it, the others that recognize a value are tried too. If no reader recognizes a value,
@@ -76,11 +86,8 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
     if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
         # of several objects with a list of messages or questions each is a conversation, not each entry
-        of_entries = wrapped is not None and wrapped[0].name in (
-            "conversation_rows",
-            "message_lines",
-        )
-        return None if of_entries and len(values) > 1 else wrapped
+        reads_entries = wrapped is not None and wrapped.reader.name in _READERS_OF_ENTRIES
+        return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
     if len(candidates) > 1:
@@ -91,7 +98,7 @@ def choose_reader(values: list[Any], looked_at: int) -> tuple[Reader, str] | Non
                 count, reader, why, share = other_count, other, other_why, other_share
     if count < looked_at:
         why += f" (seen in {count} of the first {looked_at})"
-    return reader, why
+    return Choice(reader, why)
 
 
 def _spoken_share(reader: Reader, values: list[Any]) -> float:
@@ -112,28 +119,22 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
     return sum(map(len, spoken)) / (sum(map(len, strings(values))) or 1)
 
 
-def reader_of_one(value: Any, own: Reader) -> Reader | None:
+def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
     """Returns a reader for a record of another shape than its file's; None if the file's reader recognizes it, or if no
     reader does that takes one record as one conversation."""
-    if not isinstance(value, dict | list) or own.recognize(value) is not None:
+    if not isinstance(value, dict | list) or file_reader.recognize(value) is not None:
         return None
-    return next(
-        (
-            reader
-            for reader in all_readers()
-            if reader.arrange is None and reader.recognize(value) is not None
-        ),
-        None,
-    )
+    readers = (reader for reader in all_readers() if reader.arrange is None)
+    return next((reader for reader in readers if reader.recognize(value) is not None), None)
 
 
-def _wrapped_reader(value: Any) -> tuple[Reader, str] | None:
-    """Returns a reader of the records that are most of a value, and the reason."""
+def _wrapped_reader(value: Any) -> Choice | None:
+    """Returns a reader of the records that are most of a value; None if no records are."""
     wrapped = _wrapped_records(value)
     if wrapped is None:
         return None
     path, reader, why = wrapped
-    return _unwrapping_reader(reader, read_path(path)), f"in `{path}` {why}"
+    return Choice(_unwrapping_reader(reader, read_path(path)), f"in `{path}` {why}")
 
 
 def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
@@ -146,9 +147,10 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
         if inner and len(json_text(inner)) >= least
     ]
     for path, inner in large:
+        entries = inner[:_ENTRIES_LOOKED_AT]
         for reader in all_readers():
-            reasons = list(filter(None, map(reader.recognize, inner[:_ENTRIES_LOOKED_AT])))
-            are_fields = path.endswith("{}") and 2 * len(reasons) < len(inner[:_ENTRIES_LOOKED_AT])
+            reasons = list(filter(None, map(reader.recognize, entries)))
+            are_fields = path.endswith("{}") and 2 * len(reasons) < len(entries)
             if reasons and not are_fields:
                 return path, reader, reasons[0]
     for path, inner in large:
@@ -164,7 +166,7 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        records = split((path,), frames)
+        records = split_records((path,), frames)
         return records if inner is None else inner(records)
 
     def recognize(value: Any) -> str | None:
@@ -219,23 +221,23 @@ class Records:
         content: Content,
         suffix: str,
         format_name: str | None,
-        lines: bool = False,
+        are_lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             format_name: The format that the user chose; None to detect it.
-            lines: Whether each line is a record, without a look at how they are framed.
+            are_lines: Whether each line is a record, without a look at how they are framed.
         """
         self._content = content
-        self._lines = lines
+        self._are_lines = are_lines
         self._source = content.source()
         self._framing: Framing = "lines"
         self.first: Any = None
         try:
             self.reader, self.detection = self._examine(suffix, format_name)
         finally:
-            if not content.once:
+            if not content.read_once:
                 self.close()
 
     @property
@@ -253,7 +255,7 @@ class Records:
             OSError: The content cannot be opened again.
         """
         reader = self.reader
-        if not self._content.once:
+        if not self._content.read_once:
             self._source = self._content.source()
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
@@ -267,7 +269,7 @@ class Records:
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
         """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
-        if self._source is not None and not self._lines:
+        if self._source is not None and not self._are_lines:
             self._framing = _framing_of(self._source, suffix)
         sample = self._first_records()
         if self._framing == "slices" and not _holds_several_records(sample, format_name):
@@ -278,13 +280,12 @@ class Records:
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
         if format_name is not None:
-            return reader_named(format_name), Detection(
-                format_name, "it was chosen for this import"
-            )
+            detection = Detection(format_name, "it was chosen for this import")
+            return reader_named(format_name), detection
         if not values and (limit := _limit_reason(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
-        chosen = choose_reader(values, len(sample))
-        if chosen is None:
+        choice = choose_reader(values, len(sample))
+        if choice is None:
             what = _describe_content(values, sample)
             if not any(values):  # no fields that could be mapped
                 raise FormatError(
@@ -295,19 +296,19 @@ class Records:
                 f"{self._content.label} holds no conversations in a known format: {what}.",
                 self._content.label,
             )
-        reader, why = chosen
-        if self._source is not None and self._source.guessed:
-            why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
+        reader, why = choice
+        if self._source is not None and self._source.guessed_encoding:
+            why += f"; the text is not UTF-8 and was read as {self._source.guessed_encoding}"
         return reader, Detection(reader.name, why)
 
     def _first_records(self) -> list[Frame]:
         """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
-            self._source.keep()
+            self._source.mark_beginning()
         frames = _read_frames(self._content, self._source, self._framing, None)
         sample = _first_frames(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
-            while self._source.held_back and sample and sample[-1].reason:
+            while self._source.is_look_cut_off and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
             self._source.rewind()
         return sample
@@ -319,10 +320,10 @@ def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool
     if format_name is not None:
         reader = reader_named(format_name)
     else:
-        chosen = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
-        if chosen is None:
+        choice = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
+        if choice is None:
             return False
-        reader, _ = chosen
+        reader = choice.reader
     return reader.arrange is not None and len([*islice(reader.arrange(sample[:1]), 2)]) > 1
 
 
@@ -355,13 +356,13 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 
 def _framing_of(source: Source, suffix: str) -> Framing:
     """Returns how the records are framed; the source is rewound."""
-    source.keep()
+    source.mark_beginning()
     head = _read_head(source)
     source.rewind()
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
-        source.keep()
-        framing = "slices" if Slices(source).needed() else framing
+        source.mark_beginning()
+        framing = "slices" if Slices(source).is_needed() else framing
         source.rewind()
     return framing
 
@@ -399,7 +400,7 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
         the broken one."""
         if reader is None:
-            return is_recognized(value, "message_lines")
+            return is_whole_record(value)
         return reader.recognize(value) is not None
 
     return iter(Values(source, framing == "list", is_record))
@@ -428,7 +429,7 @@ def _read_head(source: Source) -> bytes:
 
 
 def _detect_framing(head: bytes, suffix: str) -> Framing:
-    """Detects how the records are framed.
+    """Returns how the records are framed.
 
     Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
     JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
@@ -445,15 +446,15 @@ def _detect_framing(head: bytes, suffix: str) -> Framing:
     first_is_json = first[:1] in _OPENING and _is_json(first)
     if first_is_json and len(rows) > 1 and (first[:1] == b"{" or rows[1][:1] in _OPENING):
         return "lines"
-    closed = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
-    if len(rows) > 1 and 2 * closed > len(rows):
+    closed_count = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
+    if len(rows) > 1 and 2 * closed_count > len(rows):
         return "lines"
     if first[:1] not in _OPENING:
         if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
             return "text"
         return "table" if tables.delimiter_of(head) else "lines"
-    spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
-    if suffix in (".jsonl", ".ndjson") and not spread_out and any(map(_is_json, rows)):
+    is_spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
+    if suffix in (".jsonl", ".ndjson") and not is_spread_out and any(map(_is_json, rows)):
         return "list" if len(rows) == 1 and first[:1] == b"[" else "lines"
     return "list" if first[:1] == b"[" else "values"
 
@@ -491,7 +492,7 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
     if format_name is not None:
         return format_name == "messages" and isinstance(values[0], dict)
     message = next(filter(looks_like_message, values[:2]), None)
-    return looks_like_messages(values) and not is_recognized(message, "message_lines")
+    return looks_like_messages(values) and not is_whole_record(message)
 
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:

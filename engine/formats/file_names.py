@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from engine.base.files import UNFINISHED_PREFIX, is_in_use
 from engine.base.number_format import counted
-from engine.formats.opening.containers import is_other
+from engine.formats.opening.containers import is_no_log
 
 LOG_SUFFIXES = frozenset((
     ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt", ".xlsx",
@@ -44,8 +44,8 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
         others += filter(os.path.islink, paths)  # they are not followed: they may lead back here
         for name in names:
             path = os.path.join(parent, name)
-            no_log = is_other(os.path.relpath(path, folder)) or is_special(path)
-            (others if no_log else logs).append(path)
+            is_other = is_no_log(os.path.relpath(path, folder)) or is_special(path)
+            (others if is_other else logs).append(path)
     return sorted(logs), sorted(others)
 
 

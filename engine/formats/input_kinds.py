@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import FormatError
-from engine.formats.detect import Join, Records, reader_of_one
+from engine.formats.detect import Join, Records, reader_of_odd_record
 from engine.formats.file_names import suffix
-from engine.formats.json_values import BadRecord
+from engine.formats.json_values import BadRecord, object_or_empty
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame, load
 from engine.formats.records import Detection, Input, Parsed, Rejected
@@ -51,22 +51,22 @@ class ConversationFile(Input):
         join: Join | None = None,
         companion_files: Sequence[str] = (),
         note: str = "",
-        before: int = 0,
-        again: bool = False,
+        line_offset: int = 0,
+        keeps_ids: bool = False,
     ) -> None:
         """
         Args:
             chosen: Whether the person chose the format.
             join: Adds to its records what lies in other files.
             note: What is added to the reason of the detection.
-            before: Number of records before the first.
-            again: Whether a record with the id of an earlier one is the same conversation.
+            line_offset: Number of lines before the first record, as of the end of a file that grows.
+            keeps_ids: Whether a record with the id of an earlier one keeps it, as it is the same conversation.
         """
         detection = replace(records.detection, why=records.detection.why + note)
         others = tuple(path for path in companion_files if path != content.label)
         super().__init__(content.label, content.size, detection, others)
         self._content = content
-        self._before, self._again = before, again
+        self._line_offset, self._keeps_ids = line_offset, keeps_ids
         self._join = join
         self._chosen = chosen
         self._records = records
@@ -75,26 +75,26 @@ class ConversationFile(Input):
     def position(self) -> int:
         """Returns the number of bytes of `size` that were read so far; of an archive's member in proportion."""
         content, position = self._content, self._records.position
-        if content.read is None or content.size is None:
+        if content.length is None or content.size is None:
             return position
-        return min(content.size, position * content.size // max(1, content.read))
+        return min(content.size, position * content.size // max(1, content.length))
 
     def records(self) -> Iterator[Parsed | Rejected]:
         """Yields the records with ids that are free; a failure of the disk as a `Rejected`."""
-        ids = _Ids()
+        ids = _UniqueIds()
         try:
             for frame in self._records.frames(self._join):
                 yield self._record(frame, ids)
         except OSError as error:
             yield Rejected(None, b"", cannot_open(self.label, error).message)
         finally:
-            if not self._content.once:
+            if not self._content.read_once:
                 self._records.close()
 
-    def _record(self, frame: Frame, ids: _Ids) -> Parsed | Rejected:
+    def _record(self, frame: Frame, ids: _UniqueIds) -> Parsed | Rejected:
         """Returns what a frame is read as, with a free id."""
-        if self._before and frame.number is not None:
-            frame = frame._replace(number=frame.number + self._before)
+        if self._line_offset and frame.number is not None:
+            frame = frame._replace(number=frame.number + self._line_offset)
         fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
         parsed: Parsed | Rejected
         if frame.reason is not None:
@@ -102,29 +102,26 @@ class ConversationFile(Input):
         else:
             parsed = parse_record(self._records.reader, frame, fallback)
         if isinstance(parsed, Rejected) and not self._chosen:
-            other = reader_of_one(frame.value, self._records.reader)
-            read = (
-                parsed
-                if other is None
-                else parse_record(other, frame._replace(reason=None), fallback)
-            )
-            parsed = read if isinstance(read, Parsed) else parsed
-        if isinstance(parsed, Rejected) or self._again:
+            reader = reader_of_odd_record(frame.value, self._records.reader)
+            if reader is not None:
+                second_try = parse_record(reader, frame._replace(reason=None), fallback)
+                parsed = second_try if isinstance(second_try, Parsed) else parsed
+        if isinstance(parsed, Rejected) or self._keeps_ids:
             return parsed
-        free = ids.free(parsed.conversation.external_id)
-        if free == parsed.conversation.external_id:
+        unique_id = ids.make_unique(parsed.conversation.external_id)
+        if unique_id == parsed.conversation.external_id:
             return parsed
-        return replace(parsed, conversation=replace(parsed.conversation, external_id=free))
+        return replace(parsed, conversation=replace(parsed.conversation, external_id=unique_id))
 
 
-class _Ids:
+class _UniqueIds:
     """The ids of an input so far. Stores hashes, because there may be millions."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._last: dict[int, int] = {}  # the last number of an id that was used again
 
-    def free(self, external_id: str) -> str:
+    def make_unique(self, external_id: str) -> str:
         """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
         name = external_id
         if hash(external_id) in self._taken:
@@ -138,7 +135,7 @@ class _Ids:
 
 
 class UnreadableFile(Input):
-    """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
+    """An input for a file in a folder or an archive that fits no format: one rejected record with the reason."""
 
     def __init__(self, content: Content, reason: str) -> None:
         super().__init__(content.label, content.size, Detection(UNKNOWN, reason))
@@ -169,15 +166,13 @@ class SkippedFiles(Input):
             size: Size of those files that were looked into, in bytes.
         """
         shown_names = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
-        endings = Counter(suffix(name) or "no ending" for name in names)
-        more = len(names) - _MAX_NAMES_SHOWN
         files = "1 file holds" if len(names) == 1 else f"{len(names):,} files hold"
-        about = f"{files} no conversations: {shown_names}"
-        if more > 0:
-            about += (
-                f" and {more:,} more ({', '.join(ending for ending, _ in endings.most_common(5))})"
-            )
-        super().__init__(label, size, Detection(SKIPPED, about))
+        why = f"{files} no conversations: {shown_names}"
+        if len(names) > _MAX_NAMES_SHOWN:
+            counts = Counter(suffix(name) or "no ending" for name in names)
+            endings = ", ".join(ending for ending, _ in counts.most_common(5))
+            why += f" and {len(names) - _MAX_NAMES_SHOWN:,} more ({endings})"
+        super().__init__(label, size, Detection(SKIPPED, why))
         self.names = names
 
 
@@ -212,9 +207,8 @@ def _is_part(record: Any, names: tuple[str, ...]) -> bool:
 
 def _is_error(answer: dict[str, Any]) -> bool:
     """Returns whether OpenAI answered a request of a batch with an error only."""
-    response = answer.get("response")
-    body = response.get("body") if isinstance(response, dict) else None
-    return isinstance(body, dict) and bool(body.get("error")) and not body.get("output")
+    body = object_or_empty(object_or_empty(answer.get("response")).get("body"))
+    return bool(body.get("error")) and not body.get("output")
 
 
 class _StoredRequest(NamedTuple):
@@ -245,9 +239,9 @@ class Batches:
 
     def note(self, record: dict[str, Any]) -> str:
         """Returns what the reason of a detection adds on the join of a file with this record; may be empty."""
-        self._read_requests()
+        requests = self._read_requests()
         if is_answer(record):
-            request = self._read_requests().get(record["custom_id"])
+            request = requests.get(record["custom_id"])
             if request is not None:
                 return f"; joined with the requests in {request.label} by `custom_id`"
             return "; the requests are missing, so that only answers are read: import both files at once"
@@ -258,30 +252,36 @@ class Batches:
 
         The requests stay in memory, since the answers come in another order.
         """
-        if self._requests is not None:
-            return self._requests
-        self._requests = {}
-        for file in self._files:
-            answered: set[str] = set()
-            has_text = False
-            for number, frame in enumerate(_readable_records(file)):
-                if number == 0 and (is_request(frame.value) or is_answer(frame.value)):
-                    self._batch_files.append(file.label)
-                if is_request(frame.value):
-                    self._requests.setdefault(
-                        frame.value["custom_id"], _StoredRequest(file.label, frame.raw)
-                    )
-                elif is_answer(frame.value):
-                    answered.add(frame.value["custom_id"])
-                    has_text = has_text or not _is_error(frame.value)
-                elif number == 0:
-                    break  # it is no file of a batch
-            if has_text:  # a file of errors is no log, so its requests are read alone
-                self._answered_ids |= answered
-        self._answered_ids &= self._requests.keys()
+        if self._requests is None:
+            self._requests = {}
+            for file in self._files:
+                self._read_file(file, self._requests)
+            self._answered_ids &= self._requests.keys()
         return self._requests
 
-    def joined(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+    def _read_file(self, file: JoinCandidate, requests: dict[str, _StoredRequest]) -> None:
+        """Adds the requests of a file to those before, and notes the ids that the file answers.
+
+        It is read no further if its first record is no part of a batch. A file of errors alone is no log, so the ids
+        in it are not noted, and their requests are read without answers.
+        """
+        answered_ids: set[str] = set()
+        has_text = False
+        for number, frame in enumerate(_readable_records(file)):
+            record = frame.value
+            if is_request(record):
+                requests.setdefault(record["custom_id"], _StoredRequest(file.label, frame.raw))
+            elif is_answer(record):
+                answered_ids.add(record["custom_id"])
+                has_text = has_text or not _is_error(record)
+            elif number == 0:
+                return
+            if number == 0:
+                self._batch_files.append(file.label)
+        if has_text:
+            self._answered_ids |= answered_ids
+
+    def join(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yields each answer with its request, each request without an answer, and all other records as they are.
 
         A request that has an answer is not yielded where it lies itself.

@@ -27,7 +27,7 @@ from engine.formats.input_kinds import (
 from engine.formats.opening.agent_stores import SessionFolder
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
-from engine.formats.opening.source import Bounds, Expansion
+from engine.formats.opening.source import Bounds, Expansion, Reading
 from engine.formats.records import Input
 from engine.formats.registry import reader_named
 
@@ -70,11 +70,11 @@ def open_inputs(
     for given_path in paths:
         path = os.fspath(given_path)
         if path == "-":
-            plan.append([opener.stream(STANDARD_INPUT, "stdin", stdin or sys.stdin.buffer)])
+            plan.append([opener.open_stream(STANDARD_INPUT, "stdin", stdin or sys.stdin.buffer)])
         elif os.path.isdir(path):
-            plan.append(opener.folder(path))
+            plan.append(opener.open_folder(path))
         else:
-            plan.append(opener.named(path))
+            plan.append(opener.open_named(path))
     return (opened for inputs in plan for opened in inputs)
 
 
@@ -86,24 +86,18 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
     """
     try:
         file_contents = contents(os.fspath(path), stem(Path(path).name))
-        first = next(
-            (
-                content
-                for content in file_contents
-                if content.kind != "other" and content.error is None
-            ),
-            None,
-        )
+        readable = [content for content in file_contents if content.error is None]
+        first = next((content for content in readable if content.kind != "other"), None)
         if first is None:
             raise next(content.error for content in file_contents if content.error is not None)
         records = sample_of(first, suffix(first.label))
     except OSError as error:
         raise cannot_open(os.fspath(path), error) from None
-    readable = [frame for frame in records if frame.reason is None]
-    if not readable:
+    sample = [frame for frame in records if frame.reason is None]
+    if not sample:
         reason = records[0].reason if records else "it is empty"
         raise FormatError(f"Nothing in {path} can be read: {reason}.", "Check the file.")
-    return readable
+    return sample
 
 
 class _Opener:
@@ -112,34 +106,34 @@ class _Opener:
     def __init__(
         self,
         format: str | None,
-        given: Sequence[str],
+        all_paths: Sequence[str],
         without: Collection[str],
         bounds: Bounds,
     ) -> None:
         """
         Args:
-            given: All paths that are imported, whose files may belong together.
+            all_paths: All paths that are imported, whose files may belong together.
             without: Files of folders that are not opened.
         """
         self._without = without
         self._bounds = bounds
         self._format = format
-        self._given = given
+        self._all_paths = all_paths
         self._batches: dict[str, Batches] = {}
 
-    def named(self, path: str) -> list[Input]:
+    def open_named(self, path: str) -> list[Input]:
         """Opens a file that the person named; of an archive or a database all that is in it."""
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
-                return [self.stream(path, stem(Path(path).name), open(path, "rb"))]
+                return [self.open_stream(path, stem(Path(path).name), open(path, "rb"))]
             file_contents = contents(path, stem(Path(path).name), self._bounds)
             if len(file_contents) == 1:
-                return [self._opened(file_contents[0])]
+                return [self._open_content(file_contents[0])]
         except FileNotFoundError:
             raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
         except OSError as error:
             raise cannot_open(path, error) from None
-        opened = self._all_opened(path, file_contents)
+        opened = self._open_contents(path, file_contents)
         if not any(isinstance(source, ConversationFile) for source in opened):
             raise UnknownFormat(
                 f"Nothing in {path} holds conversations in a known format."
@@ -148,14 +142,14 @@ class _Opener:
             )
         return opened
 
-    def stream(self, label: str, name: str, stream: BinaryIO) -> Input:
+    def open_stream(self, label: str, name: str, stream: BinaryIO) -> Input:
         """Opens a stream, which can be read once."""
         expansion = Expansion(None, self._bounds)
-        return self._opened(
-            Content(label, name, None, stream=lambda: stream, once=True, expansion=expansion)
+        return self._open_content(
+            Content(label, name, None, stream=lambda: stream, read_once=True, expansion=expansion)
         )
 
-    def folder(self, folder: str) -> Iterator[Input]:
+    def open_folder(self, folder: str) -> Iterator[Input]:
         """Opens the files of a folder one after the other; at last, those that were passed over are named.
 
         Raises:
@@ -168,9 +162,9 @@ class _Opener:
                 f"The folder {folder} holds no conversations.",
                 f"Logs end in {', '.join(sorted(LOG_SUFFIXES))} or are text, also compressed or in archives.",
             )
-        return self._files(folder, logs, others)
+        return self._open_files(folder, logs, others)
 
-    def _files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
+    def _open_files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
         """Yields the inputs of a folder, and at last one that names the skipped files."""
         size = 0
         looked_into: list[str] = []
@@ -182,9 +176,9 @@ class _Opener:
         for path in [path for path in logs if path not in pieces]:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
-                inputs = self._all_opened(path, contents(path, name, self._bounds))
+                inputs = self._open_contents(path, contents(path, name, self._bounds))
             except (FormatError, OSError) as error:
-                inputs = [self._refused(Content(path, name, None), error)]
+                inputs = [self._refused_input(Content(path, name, None), error)]
             for opened in inputs:
                 if isinstance(opened, SkippedFiles):
                     looked_into += opened.names
@@ -202,17 +196,17 @@ class _Opener:
 
         def rows() -> Iterator[Frame]:
             """Yields the sessions, and counts them anew."""
-            return store.rows(expansion.reading(label, size))
+            return store.rows(Reading(expansion, label, size))
 
         content = Content(label, stem(Path(label).name), size, rows=rows, expansion=expansion)
         try:
             records = Records(content, "", self._format)
         except FormatError as error:
-            return self._refused(content, error)
+            return self._refused_input(content, error)
         chosen = self._format is not None
         return ConversationFile(content, records, chosen=chosen, companion_files=companion_files)
 
-    def _all_opened(self, path: str, file_contents: list[Content]) -> list[Input]:
+    def _open_contents(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
         be logs, and of the other tables of a database, only the names are told."""
         opened: list[Input] = []
@@ -232,9 +226,9 @@ class _Opener:
                 size += content.size or 0
                 continue
             try:
-                opened.append(self._opened(content, file_contents))
+                opened.append(self._open_content(content, file_contents))
             except (FormatError, OSError) as error:
-                refused = self._refused(content, error)
+                refused = self._refused_input(content, error)
                 if isinstance(refused, SkippedFiles):
                     skipped += refused.names
                     size += refused.size or 0
@@ -242,7 +236,7 @@ class _Opener:
                     opened.append(refused)
         return [*opened, SkippedFiles(path, skipped, size)] if skipped else opened
 
-    def _refused(
+    def _refused_input(
         self, content: Content, error: FormatError | OSError
     ) -> UnreadableFile | SkippedFiles:
         """Returns the input for a content that fits no format: skipped if it need not be a log, else unreadable."""
@@ -253,7 +247,7 @@ class _Opener:
             return SkippedFiles(content.label, [content.label], content.size or 0)
         return UnreadableFile(content, _reason(content.label, error))
 
-    def _opened(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
+    def _open_content(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
         """Returns the input of a content, with what joins it with other files."""
         if content.error is not None:
             raise content.error
@@ -263,17 +257,17 @@ class _Opener:
         note = ""
         if is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, file_contents)
-            join, files, note = batches.joined, batches.files, batches.note(records.first)
+            join, files, note = batches.join, batches.files, batches.note(records.first)
         chosen = self._format is not None
         return ConversationFile(
             content, records, chosen=chosen, join=join, companion_files=files, note=note
         )
 
     @cached_property
-    def _imported(self) -> list[str]:
-        """The files that are imported."""
+    def _imported_files(self) -> list[str]:
+        """The paths of all files that are imported, those of folders included, each once."""
         files: list[str] = []
-        for path in self._given:
+        for path in self._all_paths:
             files += logs_in(path)[0] if os.path.isdir(path) else [path]
         return list(dict.fromkeys(files))
 
@@ -284,7 +278,9 @@ class _Opener:
             if len(file_contents) > 1:
                 files = _join_candidates(file_contents)
             else:
-                paths = [path for path in self._imported if suffix(path) in (".jsonl", ".ndjson")]
+                paths = [
+                    path for path in self._imported_files if suffix(path) in (".jsonl", ".ndjson")
+                ]
                 files = [self._join_candidate(path) for path in paths]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
@@ -293,6 +289,7 @@ class _Opener:
         """Returns a file that may have requests or answers of a batch; of an archive nothing is read."""
 
         def frames() -> Iterator[Frame]:
+            """Yields the records of the file; none if it is no file."""
             if not os.path.isfile(path):
                 return
             for content in contents(path, stem(Path(path).name), self._bounds):
@@ -352,7 +349,7 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
     if format is not None:
         reader_named(format)
     try:
-        records = Records(content, suffix(label), format, lines=True)
+        records = Records(content, suffix(label), format, are_lines=True)
     except FormatError:
         return None
     reader, first = records.reader, records.first
@@ -364,8 +361,10 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
 def open_tail(tail: Tail, bounds: Bounds) -> Input:
     """Opens lines at the end of something that grows."""
     content = _content_of_lines(tail.label, tail.name, tail.lines, bounds)
-    records = Records(content, suffix(tail.label), tail.format, lines=True)
-    return ConversationFile(content, records, chosen=tail.chosen, before=tail.before, again=True)
+    records = Records(content, suffix(tail.label), tail.format, are_lines=True)
+    return ConversationFile(
+        content, records, chosen=tail.chosen, line_offset=tail.before, keeps_ids=True
+    )
 
 
 def _content_of_lines(label: str, name: str, lines: bytes, bounds: Bounds) -> Content:

@@ -1,8 +1,10 @@
-"""What the readers need to know of a JSON value: its kind in words, its depth, whether it can be stored."""
+"""What the readers need to know of a JSON value: its kind in words, its depth, whether it can be stored, and what is
+under its keys. An *object* is a `dict` here, as in JSON."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from engine.base.conversation import without_surrogates
@@ -57,6 +59,27 @@ def objects_in(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in list_or_empty(value) if isinstance(entry, dict)]
 
 
+def without_keys(value: Mapping[str, Any], *keys: str | None) -> dict[str, Any]:
+    """Returns the entries of an object that are under other keys than these; None stands for no key."""
+    return {key: entry for key, entry in value.items() if key not in keys}
+
+
+def first_value(value: Any, *keys: str) -> Any:
+    """Returns the first entry of an object under one of the keys that is not null; None if there is none, and for a
+    value that is no object."""
+    if not isinstance(value, dict):
+        return None
+    return next((value[key] for key in keys if value.get(key) is not None), None)
+
+
+def first_filled(value: Any, *keys: str) -> Any:
+    """Returns the first entry of an object under one of the keys that is neither null nor empty; None if there is none,
+    and for a value that is no object."""
+    if not isinstance(value, dict):
+        return None
+    return next((value[key] for key in keys if value.get(key) not in (None, "", {}, [])), None)
+
+
 def storable(value: Any) -> Any:
     """Returns a JSON value without lone surrogates in texts and keys, which UTF-8 cannot encode."""
     if isinstance(value, str):
@@ -68,11 +91,11 @@ def storable(value: Any) -> Any:
     return value
 
 
-def nested_deeper(value: Any, limit: int) -> bool:
-    """Returns whether a JSON value is nested deeper than `limit` levels; works without recursion."""
+def is_nested_too_deep(value: Any) -> bool:
+    """Returns whether a JSON value is nested deeper than `MAX_DEPTH` levels; works without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     depth = 0
-    while level and depth <= limit:
+    while level and depth <= MAX_DEPTH:
         depth += 1
         level = [
             entry
@@ -80,4 +103,4 @@ def nested_deeper(value: Any, limit: int) -> bool:
             for entry in (parent.values() if isinstance(parent, dict) else parent)
             if isinstance(entry, dict | list)
         ]
-    return depth > limit
+    return depth > MAX_DEPTH

@@ -1,4 +1,4 @@
-"""The leak guard: finds text that reveals the outcome of a conversation, and hides it from models.
+"""The leak guard: finds text that reveals the outcome of a conversation (a *leak*), and hides it from models.
 
 The content stays as imported; only `Message.model_view` and `Message.hidden` are set, and fields of the record that
 state an outcome move to the truth. Rules: `stop-token`, `score-observation`, `finish-marker`, `truth-field`, and
@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from engine.base.conversation import Conversation, Message, ToolCall, with_calls
-from engine.formats.json_values import MAX_DEPTH, nested_deeper, storable
+from engine.base.conversation import Conversation, Message, Role, ToolCall, with_calls
+from engine.formats.json_values import is_nested_too_deep, storable, without_keys
 from engine.formats.records import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
@@ -44,7 +44,7 @@ FINISH_CALLS = frozenset((
 ))  # fmt: skip
 """Names of tools whose call does nothing but end the episode, in lower case with underscores."""
 
-_OUTCOMES = frozenset((
+_OUTCOME_NAMES = frozenset((
     "reward", "rewards", "score", "success", "successful", "succeeded", "solved", "resolved", "passed",
     "won", "correct", "is_correct", "complete", "completed", "is_complete", "completion_level",
     "task_completed", "task_success", "goal_achieved", "finished", "done", "outcome", "status",
@@ -53,13 +53,7 @@ _OUTCOMES = frozenset((
 ))  # fmt: skip
 """Names whose values say how a conversation ended, in lower case with underscores."""
 
-_ENDS = (
-    "exit_status",
-    "exit_reason",
-    "termination_reason",
-    "terminate_reason",
-    "end_reason",
-)
+_END_NAMES = ("exit_status", "exit_reason", "termination_reason", "terminate_reason", "end_reason")
 """Outcomes that some programs write as the last message, as a word."""
 
 _SUBMISSION = re.compile(
@@ -69,15 +63,15 @@ _SUBMISSION = re.compile(
 """Matches a patch that an agent submitted, between its marks."""
 _SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
 """Matches the command with which mini-SWE-agent submits."""
-_SUBMITS = re.compile(_SUBMIT_WORD)
+_SUBMIT_CALL = re.compile(_SUBMIT_WORD)
 """Finds that command in the arguments of a call."""
-_STATED = re.compile(
+_STATEMENT = re.compile(
     r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
     r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
     re.MULTILINE,
 )
 """Matches a line that gives an outcome a value, as `Reward: 1`."""
-_LONGEST_WORD = 40
+_MAX_WORD = 40
 """Most characters of a value that is looked for in messages."""
 
 _OUTCOME_WORD = re.compile(
@@ -86,13 +80,13 @@ _OUTCOME_WORD = re.compile(
 )
 """Finds what makes the word of a status an outcome; a message is `sent`, `delivered` or `read`."""
 
-_NESTED = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+_NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
 """Arguments of a finishing call that state the outcome."""
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
 """Arguments of a finishing call with the text for the user, the surest first."""
-_LONGEST_FOUND = 200
+_MAX_LEAK = 200
 """Most characters that are kept of a leak."""
 
 _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
@@ -103,14 +97,14 @@ _END_MARK = re.compile(
     r"|<(?:end_of_turn|eos|/s)>|\[(?:DONE|EOS)\]|(?<!\w)TERMINATE[.!]?))+\s*\Z"
 )
 """Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
-_LAST_OF_MARKS = frozenset(">]E.!")
+_LAST_MARK_CHARACTERS = frozenset(">]E.!")
 """Characters that such marks end in."""
 _END_MARK_CHARACTERS = 200
 """Most characters of a text in which such marks are looked for."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 """Matches the last page of WebShop, which shows the score."""
-_NAMES_OUTCOME = (
+_OUTCOME_WORDS = (
     "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
 )  # fmt: skip
 """Words without which a message states no score; they spare the slow expressions."""
@@ -131,7 +125,7 @@ _SCORE_LINE = re.compile(
 )
 """Matches a last line that states a score or the end of the episode."""
 
-_HAS_FINISH = re.compile(
+_FINISH_WORD = re.compile(
     r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
     re.IGNORECASE,
 )
@@ -173,19 +167,19 @@ def guard(
     """
     leaks: list[Leak] = []
     messages = list(conversation.messages)
-    _cut_stop_tokens(messages, leaks)
-    _cut_score(messages, leaks)
-    _cut_finish(messages, leaks)
+    _hide_stop_tokens(messages, leaks)
+    _hide_score(messages, leaks)
+    _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
-    _cut_stated(messages, {**truth, **(conversation.truth or {})}, leaks)
-    changed = any(leak.message is not None for leak in leaks)
+    _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
+    is_changed = any(leak.message is not None for leak in leaks)
     if not fields:
-        if not changed:
+        if not is_changed:
             return conversation, ()
         return replace(conversation, messages=tuple(messages)), tuple(leaks)
     guarded = Conversation(
         conversation.external_id,
-        tuple(messages) if changed else conversation.messages,
+        tuple(messages) if is_changed else conversation.messages,
         {**conversation.meta, **meta},
         {**truth, **(conversation.truth or {})} if truth else conversation.truth,
         conversation.created_at,
@@ -204,8 +198,8 @@ def _divide_fields(
             truth[name] = value
             if value is not None:
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                leaks.append(Leak(None, "truth-field", f"{name} = {text}"[:_LONGEST_FOUND]))
-        elif name in _NESTED and isinstance(value, dict):
+                leaks.append(Leak(None, "truth-field", f"{name} = {text}"[:_MAX_LEAK]))
+        elif name in _NESTED_FIELDS and isinstance(value, dict):
             inner_meta, inner_truth = _divide_fields(value, frozenset(), leaks)
             if inner_meta:
                 meta[name] = inner_meta
@@ -225,18 +219,18 @@ def states_outcome(name: str, value: Any = None) -> bool:
 
 @lru_cache(maxsize=1_000)
 def _normalized_name(name: str) -> str:
-    """Returns a name of a field as the lists here have it. Kept, for the records of a log have the same fields."""
+    """Returns a name of a field as the lists here have it; cached, as all records of a log have the same fields."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
-def _cut_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
+def _hide_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides the tokens with which simulated users end a conversation, and marks at the ends of messages.
 
     The marks go from all messages: one that is missing at the last alone would tell as much.
     """
     for index, message in enumerate(messages):
         text = message.content
-        if text[-1:] in _LAST_OF_MARKS or text[-1:].isspace():
+        if text[-1:] in _LAST_MARK_CHARACTERS or text[-1:].isspace():
             first = max(0, len(text) - _END_MARK_CHARACTERS)
             if not message.tool_calls and (mark := _END_MARK.search(text, first)):
                 leaks.append(Leak(index, "stop-token", mark.group().strip()))
@@ -256,33 +250,38 @@ def _with_view(message: Message, view: str) -> Message:
     return replace(message, model_view=view, hidden=not view)
 
 
-def _cut_score(messages: list[Message], leaks: list[Leak]) -> None:
+def _index_near_end(messages: list[Message], *roles: Role) -> int | None:
+    """Returns the index of the last message of some roles if at most one message follows it; else None."""
+    near_end = range(len(messages) - 1, max(-1, len(messages) - 3), -1)
+    return next((index for index in near_end if messages[index].role in roles), None)
+
+
+def _hide_score(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides a score in the last message of a tool or user, if at most one message follows it."""
-    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
-        message = messages[index]
-        if message.role not in ("tool", "user"):
-            continue
-        body = message.seen
-        if submitted := _SUBMISSION.search(body):
-            leaks.append(Leak(index, "finish-marker", submitted.group()[:_LONGEST_FOUND]))
-            messages[index] = _with_view(message, _SUBMISSION.sub("", body))
-            return
-        lower = body.lower()
-        if not any(name in lower for name in _NAMES_OUTCOME):
-            return
-        if page := _SCORE_PAGE.search(body):
-            leaks.append(Leak(index, "score-observation", body[page.start() :][:_LONGEST_FOUND]))
-            messages[index] = _with_view(message, "")
-        elif line := _SCORE_LINE.search(body):
-            leaks.append(Leak(index, "score-observation", line.group().strip()))
-            messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
-        elif _only_outcomes(body):
-            leaks.append(Leak(index, "score-observation", body[:_LONGEST_FOUND]))
-            messages[index] = _with_view(message, "")
+    index = _index_near_end(messages, "tool", "user")
+    if index is None:
         return
+    message = messages[index]
+    body = message.seen
+    if submission := _SUBMISSION.search(body):
+        leaks.append(Leak(index, "finish-marker", submission.group()[:_MAX_LEAK]))
+        messages[index] = _with_view(message, _SUBMISSION.sub("", body))
+        return
+    lower = body.lower()
+    if not any(word in lower for word in _OUTCOME_WORDS):
+        return
+    if page := _SCORE_PAGE.search(body):
+        leaks.append(Leak(index, "score-observation", body[page.start() :][:_MAX_LEAK]))
+        messages[index] = _with_view(message, "")
+    elif line := _SCORE_LINE.search(body):
+        leaks.append(Leak(index, "score-observation", line.group().strip()))
+        messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
+    elif _has_only_outcomes(body):
+        leaks.append(Leak(index, "score-observation", body[:_MAX_LEAK]))
+        messages[index] = _with_view(message, "")
 
 
-def _only_outcomes(body: str) -> bool:
+def _has_only_outcomes(body: str) -> bool:
     """Returns whether a text is a JSON object of outcomes, at least two: one alone may be a tool's answer."""
     try:
         value = json.loads(body) if body.lstrip()[:1] == "{" else None
@@ -291,32 +290,33 @@ def _only_outcomes(body: str) -> bool:
     if not isinstance(value, dict) or len(value) < 2:
         return False
     return all(
-        _normalized_name(name) in _OUTCOMES and not isinstance(entry, dict | list)
+        _normalized_name(name) in _OUTCOME_NAMES and not isinstance(entry, dict | list)
         for name, entry in value.items()
     )
 
 
-def _cut_stated(messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]) -> None:
-    """Hides what the last two messages say of the outcome as the truth says it."""
+def _hide_stated_outcomes(
+    messages: list[Message], truth: Mapping[str, Any], leaks: list[Leak]
+) -> None:
+    """Hides what the last two messages that are not hidden say of the outcome, if the truth says the same."""
     outcomes = dict(_stated_outcomes(truth))
     if not outcomes:
         return
-    ends = {outcomes[name] for name in _ENDS if name in outcomes}
+    end_words = {outcomes[name] for name in _END_NAMES if name in outcomes}
     backwards = range(len(messages) - 1, -1, -1)
     last_shown = [*islice((index for index in backwards if not messages[index].hidden), 2)]
     for index in reversed(last_shown):
         body = messages[index].seen
-        said_word = body.strip().lower()
-        if said_word in ends:
+        if body.strip().lower() in end_words:
             leaks.append(Leak(index, "truth-value", body.strip()))
             messages[index] = _with_view(messages[index], "")
             continue
-        spelled = body.lower().replace("-", "_").replace(" ", "_")
-        if not any(name in spelled for name in outcomes):  # the expression below is slow
+        plain_body = body.lower().replace("-", "_").replace(" ", "_")
+        if not any(name in plain_body for name in outcomes):  # the expression below is slow
             continue
         statements = [
             statement
-            for statement in _STATED.finditer(body)
+            for statement in _STATEMENT.finditer(body)
             if outcomes.get(_normalized_name(statement["name"].strip()))
             == _value_as_word(statement["value"])
         ]
@@ -332,9 +332,9 @@ def _stated_outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in truth.items():
         if isinstance(value, dict):
             yield from _stated_outcomes(value)
-        elif _normalized_name(str(name)) in _OUTCOMES and isinstance(value, str | int | float):
+        elif _normalized_name(str(name)) in _OUTCOME_NAMES and isinstance(value, str | int | float):
             word = _value_as_word(value)
-            if word and len(word) <= _LONGEST_WORD:
+            if word and len(word) <= _MAX_WORD:
                 yield _normalized_name(str(name)), word
 
 
@@ -349,20 +349,18 @@ def _value_as_word(value: Any) -> str:
         return word
 
 
-def _cut_finish(messages: list[Message], leaks: list[Leak]) -> None:
+def _hide_finish(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides a finish marker in the last message of the assistant, if at most one message follows it."""
-    for index in range(len(messages) - 1, max(-1, len(messages) - 3), -1):
-        message = messages[index]
-        if message.role != "assistant":
-            continue
-        if message.tool_calls:
-            _cut_finish_calls(messages, index, leaks)
-        elif _HAS_FINISH.search(message.content):
-            _cut_finish_text(messages, index, leaks)
+    index = _index_near_end(messages, "assistant")
+    if index is None:
         return
+    if messages[index].tool_calls:
+        _hide_finish_calls(messages, index, leaks)
+    elif _FINISH_WORD.search(messages[index].content):
+        _hide_finish_text(messages, index, leaks)
 
 
-def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+def _hide_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     """Hides a finish marker in the text of a message; the answer for the user stays."""
     body = messages[index].seen.rstrip()
     markers: list[str] = []
@@ -377,38 +375,39 @@ def _cut_finish_text(messages: list[Message], index: int, leaks: list[Leak]) -> 
         markers = [match.group().strip() for match in _ANSWER_ACTION.finditer(body)]
         body = _ANSWER_ACTION.sub("", body)
     if markers:
-        leaks.extend(Leak(index, "finish-marker", text[:_LONGEST_FOUND]) for text in markers)
+        leaks.extend(Leak(index, "finish-marker", text[:_MAX_LEAK]) for text in markers)
         messages[index] = _with_view(messages[index], body)
 
 
-def _cut_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
+def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
     """Hides the calls of a message that finish, and the answer of the tool to them."""
     message = messages[index]
-    finishing = [call for call in message.tool_calls if _finishes(call)]
+    finishing = [call for call in message.tool_calls if _is_finishing(call)]
     if not finishing:
         return
     others = [call for call in message.tool_calls if call not in finishing]
     text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
-    named = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named)]
+    named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
+    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
     view = "\n".join(part for part in parts if part)
     leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
-        leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_LONGEST_FOUND]))
+        leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_MAX_LEAK]))
         messages[index + 1] = _with_view(messages[index + 1], "")
 
 
-def _finishes(call: ToolCall) -> bool:
+def _is_finishing(call: ToolCall) -> bool:
     """Returns whether a call ends the episode."""
     return (
-        _normalized_name(call.name) in FINISH_CALLS or _SUBMITS.search(call.arguments) is not None
+        _normalized_name(call.name) in FINISH_CALLS
+        or _SUBMIT_CALL.search(call.arguments) is not None
     )
 
 
 def _call_as_text(call: ToolCall) -> str:
     """Returns a call as it is listed among the leaks."""
-    return f"{call.name}({call.arguments})"[:_LONGEST_FOUND]
+    return f"{call.name}({call.arguments})"[:_MAX_LEAK]
 
 
 def _answer_in(arguments: str) -> str:
@@ -417,18 +416,13 @@ def _answer_in(arguments: str) -> str:
         value = storable(json.loads(arguments))
     except (ValueError, RecursionError):
         return arguments.strip()
-    if nested_deeper(value, MAX_DEPTH):
+    if is_nested_too_deep(value):
         return arguments.strip()
     if isinstance(value, dict):
-        named = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)
-        others = {key: entry for key, entry in value.items() if key not in _OUTCOME_ARGUMENTS}
-        value = (
-            named
-            if named is not None
-            else next(iter(others.values()))
-            if len(others) == 1
-            else others
-        )
+        answer = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)
+        others = without_keys(value, *_OUTCOME_ARGUMENTS)
+        only_other = next(iter(others.values())) if len(others) == 1 else others
+        value = only_other if answer is None else answer
     if isinstance(value, str):
         return value.strip()
     return json.dumps(value, ensure_ascii=False) if value or value == 0 else ""

@@ -1,4 +1,8 @@
-"""A mapping that a person makes: guessed from records of a file, edited as text, tried out on them, and saved."""
+"""A mapping that a person makes: guessed from records of a file, edited as text, tried out on them, and saved.
+
+A *mapping* says where the records of a format have their messages (`engine.formats.mappings.mapping`), a *guess* is
+one that the program proposes, and a *trial* what a mapping reads from the records.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,9 @@ from engine.base.number_format import counted
 from engine.base.text import display_safe, one_line
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
 from engine.formats.inputs import open_inputs, sample_records
-from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import arrange_records
-from engine.formats.mappings.guessing import Guess, guesses
+from engine.formats.mappings.fields import Field, call_keys, fields_of
+from engine.formats.mappings.guessing import Guess, guess_mappings
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
@@ -30,23 +34,29 @@ from engine.formats.registry import built_in_readers, mapping_folder, parse_reco
 
 MOST_GUESSES = 12
 """Most guesses that are offered."""
-_FIELDS_LISTED = 16
+_MAX_FIELDS_LISTED = 16
 """Most fields that a guess lists in its comments."""
-_EXAMPLE = 60
+_MAX_EXAMPLE = 60
 """Most characters of an example."""
-_SHOWN = 2
+_MAX_CONVERSATIONS_SHOWN = 2
 """Number of conversations that a trial shows."""
-_MESSAGES_TRIED = 5_000
+_MAX_MESSAGES_TRIED = 5_000
 """Number of messages at which a trial ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a mapping reads from the records: where their text went, two conversations, and why a record was rejected.
+    """What a mapping reads from the records of a file.
 
     Attributes:
+        conversations: Number of conversations.
+        messages: Number of messages.
+        rejected: Number of records that were not read.
+        reason: Why the first of these was not read; empty if all were.
+        account: Where the text of the records went.
+        shown: The first conversations, at most two.
         whole: Whether all of the file was read, and not its beginning only.
-        roles: Messages by role.
+        roles: Number of messages by role.
     """
 
     conversations: int
@@ -64,9 +74,8 @@ class Trial:
         start = "Read so" if self.whole else "Read so, of the beginning of the file"
         spoken = ", ".join(f"{count:,} {role}" for role, count in self.roles.items())
         conversations_text = counted(self.conversations, "conversation")
-        return f"{start}: {conversations_text}, {counted(self.messages, 'message')}" + (
-            f" ({spoken})" if spoken else ""
-        )
+        text = f"{start}: {conversations_text}, {counted(self.messages, 'message')}"
+        return f"{text} ({spoken})" if spoken else text
 
     @property
     def doubts(self) -> list[str]:
@@ -107,14 +116,14 @@ class MappingDraft:
     def __init__(self, frames: Sequence[Frame], label: str) -> None:
         self._frames = [frame for frame in frames if frame.reason is None]
         values = [frame.value for frame in self._frames]
-        best_guesses = guesses(values)[:MOST_GUESSES]
+        best_guesses = guess_mappings(values)[:MOST_GUESSES]
         if not best_guesses:
             raise FormatError(
                 f"Nothing in {label} looks like messages.",
                 "A list of messages, or rows with a text each, is needed.",
             )
-        chosen_reader = choose_reader(values, len(values))
-        self.known_as = chosen_reader[0].name if chosen_reader is not None else None
+        choice = choose_reader(values, len(values))
+        self.known_as = None if choice is None else choice.reader.name
         self._label = label
         self._name = _free_name(label)
         self.texts = tuple(
@@ -149,7 +158,7 @@ class MappingDraft:
         lines.append(as_toml(content | _with_call_keys(guess.table, items)))
         if "roles" in guess.table:
             lines.append(f"# A word may speak as: {', '.join(DESTINATIONS)}")
-        lines += _field_lines("Fields beside each message", of.fields_of(items))
+        lines += _field_lines("Fields beside each message", fields_of(items))
         lines += _field_lines("Fields of the conversation, kept as metadata", guess.metadata)
         return _escape_controls("\n".join(lines) + "\n")
 
@@ -218,15 +227,15 @@ def _read_text(text: str) -> Mapping:
         raise FormatError("It is nested too deeply.", "Check it.") from None
 
 
-def _field_lines(title: str, fields: Sequence[of.Field]) -> list[str]:
+def _field_lines(title: str, fields: Sequence[Field]) -> list[str]:
     """Returns fields as comments of a mapping file, each with an example; [] if there are none."""
     if not fields:
         return []
     return [
         f"# {title}, each with an example:",
         *(
-            f"#   {one_line(shown.path, _EXAMPLE):<20} {one_line(shown.example, _EXAMPLE)}".rstrip()
-            for shown in fields[:_FIELDS_LISTED]
+            f"#   {one_line(shown.path, _MAX_EXAMPLE):<20} {one_line(shown.example, _MAX_EXAMPLE)}".rstrip()
+            for shown in fields[:_MAX_FIELDS_LISTED]
         ),
     ]
 
@@ -254,7 +263,7 @@ def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, An
     for message in table["messages"]:
         if calls := message.get("calls"):
             path = read_path(calls)
-            keys = next((keys for item in items if (keys := of.call_keys(path.first(item)))), None)
+            keys = next((keys for item in items if (keys := call_keys(path.first(item)))), None)
             if keys:
                 message = {**message, "calls": {"each": calls, **keys}}
         messages.append(message)
@@ -263,7 +272,8 @@ def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, An
 
 
 def _common_conditions(guess: Guess) -> list[str]:
-    """Returns what records have in common to which the mapping applies, as the `when` of a mapping file."""
+    """Returns the conditions of a guess on the records, as the `when` of a mapping file: the paths at which they have
+    an id, a speaker and a text."""
     table = guess.table
     message, *_ = table["messages"]
     paths = [message["text"]]
@@ -277,7 +287,7 @@ def _common_conditions(guess: Guess) -> list[str]:
 
 
 def _join_paths(where: str, path: str) -> str:
-    """Returns the path of what is at `path` in what is at `where`."""
+    """Returns the path in a record to what is at `path` within what is at `where`."""
     if path == "." or where == ".":
         return where if path == "." else path
     return f"{where}{path}" if path.startswith("[") else f"{where}.{path}"
@@ -294,7 +304,7 @@ def _try_mapping(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
     is_whole_file = len(frames) < RECORDS_TRIED and size < BYTES_TRIED
     reader = reader_of(mapping)
     for number, frame in enumerate(arrange_records(mapping, frames), 1):
-        if roles.total() >= _MESSAGES_TRIED:
+        if roles.total() >= _MAX_MESSAGES_TRIED:
             is_whole_file = False
             break
         record = (
@@ -306,7 +316,7 @@ def _try_mapping(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
             conversations += 1
             roles.update(message.role for message in record.conversation.messages)
             account.include(record.account)
-            if len(shown) < _SHOWN:
+            if len(shown) < _MAX_CONVERSATIONS_SHOWN:
                 shown.append(record.conversation)
         else:
             rejected += 1

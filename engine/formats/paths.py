@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from engine.formats.json_values import object_or_empty, storable
 Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
 
-_MOST_WRAPPED = 3
+_MAX_WRAPPINGS = 3
 """Number of times that a text may be JSON within JSON."""
 
 _TOKEN = re.compile(
@@ -44,7 +44,7 @@ _TOKEN = re.compile(
 )
 """Matches one piece of a path."""
 
-_GONE = object()
+_EMPTIED = object()
 """Stands for an entry of which nothing remains."""
 
 
@@ -153,22 +153,22 @@ def _take_step(target: Target, step: _Key | _Step, record: Any) -> Iterator[Targ
             return
     if isinstance(step, _Key):
         if isinstance(value, dict) and value.get(step.name) is not None:
-            yield Target(value[step.name], _longer(target, step.name))
+            yield Target(value[step.name], _trail_to(target, step.name))
     elif step == _EACH_VALUE:
         if isinstance(value, dict):
             for key, entry in value.items():
-                yield Target(entry, _longer(target, key))
+                yield Target(entry, _trail_to(target, key))
     elif isinstance(value, list):
         if isinstance(step, int):
             if -len(value) <= step < len(value):
-                yield Target(value[step], _longer(target, step % len(value)))
+                yield Target(value[step], _trail_to(target, step % len(value)))
             return
         for position, entry in enumerate(value):
             if isinstance(step, str) or _passes(step, entry, record):
-                yield Target(entry, _longer(target, position))
+                yield Target(entry, _trail_to(target, position))
 
 
-def _longer(target: Target, step: str | int) -> Trail | None:
+def _trail_to(target: Target, step: str | int) -> Trail | None:
     """Returns the trail to an entry of a value; it leads through JSON in a text as through the value itself."""
     return None if target.trail is None else (*target.trail, step)
 
@@ -178,8 +178,13 @@ def _passes(test: _Filter, entry: Any, record: Any) -> bool:
     pattern = test.pattern
     if pattern.startswith("@"):
         pattern = as_word((record if isinstance(record, dict) else {}).get(pattern[1:]))
-    words = [as_word(target.value) for target in test.key.find(entry)]
-    return any(fnmatchcase(word, pattern) for word in words) != test.unlike
+    return _is_any_like(test.key.find(entry), (pattern,)) != test.unlike
+
+
+def _is_any_like(targets: Iterable[Target], patterns: Sequence[str]) -> bool:
+    """Returns whether one of some values is like one of some patterns."""
+    words = [as_word(target.value) for target in targets]
+    return any(fnmatchcase(word, pattern) for word in words for pattern in patterns)
 
 
 def as_word(value: Any) -> str:
@@ -206,7 +211,7 @@ def object_in(value: Any) -> dict[str, Any]:
 
 def json_within(value: Any) -> Any:
     """Returns what a text of JSON holds, also if it was written as JSON more than once; else the value."""
-    for _ in range(_MOST_WRAPPED):
+    for _ in range(_MAX_WRAPPINGS):
         if not isinstance(value, str):
             return value
         inner = decoded(value)
@@ -240,9 +245,7 @@ class Condition:
         targets = self.path.find(value, record, outer)
         if not self.patterns:
             return bool(targets) != self.absent
-        words = [as_word(target.value) for target in targets]
-        likeness = (fnmatchcase(word, pattern) for word in words for pattern in self.patterns)
-        return any(likeness) != self.absent
+        return _is_any_like(targets, self.patterns) != self.absent
 
 
 def read_path(text: str) -> Path:
@@ -254,7 +257,7 @@ def read_path(text: str) -> Path:
     choices: list[tuple[_Key | _Step, ...]] = []
     steps: list[_Key | _Step] = []
     position = 0
-    after_name = False
+    is_after_name = False
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None or token.end() == position:
@@ -264,11 +267,11 @@ def read_path(text: str) -> Path:
             if not steps:
                 raise BadPath(f"`{text}` has nothing before a |")
             choices.append(tuple(steps))
-            steps, after_name = [], False
+            steps, is_after_name = [], False
             continue
         name = token["name"] or (token["quoted"] or "")[1:-1]
         if name:
-            if after_name:
+            if is_after_name:
                 raise BadPath(f"`{text}` needs a dot before {name!r}")
             steps.append(_Key(name))
         elif token["each"]:
@@ -278,7 +281,7 @@ def read_path(text: str) -> Path:
         elif token["key"]:
             key = read_path(token["key"])
             steps.append(_Filter(key, token["pattern"].strip(), token["sign"] == "!="))
-        after_name = bool(name)
+        is_after_name = bool(name)
     if not text.strip():
         raise BadPath("a path is empty")
     if text.strip() != "." and text.rstrip().endswith("."):
@@ -295,9 +298,8 @@ def read_condition(text: str) -> Condition:
     Raises:
         BadPath: The text is no condition.
     """
-    bare = text.strip()
-    absent = bare.startswith("!")
-    bare = bare.removeprefix("!")
+    absent = text.strip().startswith("!")
+    bare = text.strip().removeprefix("!")
     cut = bare.find("=", bare.rfind("]") + 1)
     if cut < 0:
         return Condition(read_path(bare), (), absent)
@@ -336,23 +338,23 @@ def _without(value: Any, tree: dict[str | int, Any]) -> Any:
         entries = {
             key: rest
             for key, entry in value.items()
-            if (rest := _without_entry(entry, key, tree)) is not _GONE
+            if (rest := _without_entry(entry, key, tree)) is not _EMPTIED
         }
         return entries or None
     if isinstance(value, list):
         elements = [
             rest
             for position, entry in enumerate(value)
-            if (rest := _without_entry(entry, position, tree)) is not _GONE
+            if (rest := _without_entry(entry, position, tree)) is not _EMPTIED
         ]
         return elements or None
     return value
 
 
 def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> Any:
-    """Returns an entry at a step without what the tree of trails leads to; `_GONE` if nothing remains."""
+    """Returns an entry at a step without what the tree of trails leads to; `_EMPTIED` if nothing remains."""
     if step not in tree:
         return entry
     inner = tree[step]
     rest = None if inner is None else _without(entry, inner)
-    return _GONE if rest is None else rest
+    return _EMPTIED if rest is None else rest

@@ -1,6 +1,7 @@
-"""Records of reading an input: conversations with their bytes, rejected records, and accounts of where text went.
+"""What readers take and return: conversations with their bytes, rejected records, and accounts of where text went.
 
-A *source* is one imported file. A *leak* is text that reveals how a conversation ended; the leak guard
+A *source* is one imported file. A *reader* reads the records of one format; what it returns for one is a *draft*, which
+the leak guard has not seen. A *leak* is text that reveals how a conversation ended; the leak guard
 (`engine.formats.leaks`) hides it from models.
 """
 
@@ -24,9 +25,12 @@ PLACES: tuple[Place, ...] = get_args(Place)
 MOST_LOST = 0.02
 """Largest share of a source's text that may go nowhere without a warning."""
 
-MOST_ASIDE, LEAST_ASIDE = 5, 1_000
-"""How many times as many characters of sentences the metadata may have as the messages, and the characters from which
-that counts, without a warning: then the conversation may be there. It is so in none of 299 samples."""
+MOST_ASIDE = 5
+"""How many times as many characters of sentences the metadata may have as the messages without a warning. With more the
+conversation may be in the metadata; it is so in none of 299 samples."""
+
+LEAST_ASIDE = 1_000
+"""Number of characters of sentences in the metadata from which there may be such a warning."""
 
 MOST_REJECTED = 0.1
 """Largest share of a source's records that may be rejected before another mapping is offered."""
@@ -109,9 +113,9 @@ class Account:
 
     def hide(self, leak: Leak) -> None:
         """Counts what the leak guard hid from models."""
-        name = (
-            leak.rule if leak.message is not None else f"{leak.rule} {leak.found.split(' = ')[0]}"
-        )
+        name = leak.rule
+        if leak.message is None:
+            name += f" {leak.found.partition(' = ')[0]}"
         _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE_CHARACTERS]))
 
     def see_date(self, text: str) -> None:
@@ -132,12 +136,9 @@ class Account:
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
     """Adds counts to those under a name; the first example stays."""
-    before = into.get(name)
-    if before is None:
-        into[name] = Unread(unread.times, unread.chars, unread.example)
-    else:
-        before.times += unread.times
-        before.chars += unread.chars
+    before = into.setdefault(name, Unread(0, 0, unread.example))
+    before.times += unread.times
+    before.chars += unread.chars
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One conversation as read.
+    """A record that was read as a conversation.
 
     Attributes:
         line: Line (JSON Lines) or position in the list (JSON array), from 1; None for a single object.
@@ -345,6 +346,8 @@ class Reader:
         arrange: Splits records that are several conversations and groups those of which several are one. None if each
             record is one conversation.
         conditions: How much it asks of a record; of readers that recognize the same, the one that asks most is taken.
+        title: What the records are, in words.
+        sample: Name of a real file of the format, outside the project; empty if there is none.
         seen: Version of the program, or the month, of which the records have been seen; may be empty.
     """
 

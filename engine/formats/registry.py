@@ -11,20 +11,19 @@ from typing import Any
 from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
-from engine.formats.accounting import account
-from engine.formats.coded.agent_sessions import (
-    CLINE_HISTORY,
-    OPENCLAW,
+from engine.formats.accounting import account_for
+from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW
+from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
+from engine.formats.coded.claude_code import CLAUDE_CODE
+from engine.formats.coded.codex import CODEX
+from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
+from engine.formats.coded.prepared_records import (
     copilot_lines,
     gemini_cli_lines,
     tau2_ticks,
     with_likeliest,
     with_turns,
 )
-from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
-from engine.formats.coded.claude_code import CLAUDE_CODE
-from engine.formats.coded.codex import CODEX
-from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import RECLLMSIM, SGD, SHARDED_LOGS, TASKMASTER_CALLS
@@ -118,9 +117,11 @@ def reader_named(name: str) -> Reader:
     raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
 
 
-def is_recognized(record: Any, but: str = "") -> bool:
-    """Returns whether a value is a record of any format, but for the one of this name."""
-    return any(reader.recognize(record) for reader in all_readers() if reader.name != but)
+def is_whole_record(value: Any) -> bool:
+    """Returns whether a value is a record of any format but `message_lines`, for which a message within a record looks
+    like a record too."""
+    readers = (reader for reader in all_readers() if reader.name != MESSAGE_LINES.name)
+    return any(reader.recognize(value) for reader in readers)
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
@@ -161,16 +162,16 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
         reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    counted = account(frame.value, conversation, draft, outer)
+    account = account_for(frame.value, conversation, draft, outer)
     for leak in leaks:
-        counted.hide(leak)
+        account.hide(leak)
     conversation, unread_date = with_date(conversation)
     if unread_date:
-        counted.see_date(unread_date)
-    return Parsed(frame.number, frame.raw, conversation, leaks, counted)
+        account.see_date(unread_date)
+    return Parsed(frame.number, frame.raw, conversation, leaks, account)
 
 
-def parse_made(
+def parse_own_record(
     record: Mapping[str, Any] | Sequence[Any], format: str, fallback_id: str
 ) -> Parsed | Rejected:
     """Reads a record that this program made, as if it came from a file of that format.

@@ -134,7 +134,7 @@ class MergeVerdict(msgspec.Struct):
     ]
 
 
-def choose(members: Sequence[int], count: int, seed: int) -> list[int]:
+def draw_sample(members: Sequence[int], count: int, seed: int) -> list[int]:
     """Returns up to `count` of `members`, drawn without replacement, in the order drawn.
 
     The draw depends on the set of members and the seed, so questions about the same groups show the same texts.
@@ -261,7 +261,7 @@ _MERGE = re.compile(r"\b(?:merg|combin)", re.I)
 """A word that says what the question is about: "merge", "merging", "combined"."""
 
 
-def lists(*named: tuple[str, Sequence[str]]) -> str:
+def paper_lists(*named: tuple[str, Sequence[str]]) -> str:
     """Returns lists of summaries as the paper prints them: `[NAME]`, then `- summary` with a blank line between
     summaries."""
     return "\n\n".join(

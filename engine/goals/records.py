@@ -377,8 +377,8 @@ class Proposal:
         a, b: The groups, the larger first.
         after: States of the members of the merged group.
         why: The reason why this pair is proposed, as text.
-        decided: The decision of a model that is to be reviewed; None for a pair that nobody decided on. The groups and
-            the evidence are those of then.
+        reviewed_decision: The decision of a model that is to be reviewed; None for a pair that nobody decided on. The
+            groups and the evidence are those of then.
     """
 
     a: GoalGroup
@@ -386,7 +386,7 @@ class Proposal:
     evidence: Evidence
     after: StateCounts
     why: str
-    decided: GoalDecision | None = None
+    reviewed_decision: GoalDecision | None = None
 
     @property
     def pair(self) -> Pair:
@@ -506,7 +506,7 @@ class GoalDecision:
         return None if counts is None else Support(*counts)
 
     @property
-    def made(self) -> tuple[str, ...]:
+    def made_groups(self) -> tuple[str, ...]:
         """Ids of the groups that it makes."""
         if self.kind == "merge":
             return (f"d{self.id}",)

@@ -1,7 +1,8 @@
-"""Defines what a stage is, cuts its conversations into blocks, and runs work on a thread that reports its progress.
+"""Defines what a stage is, cuts conversations into blocks, and runs work on a thread that reports its progress.
 
 A *stage* is one execution of one kind of work, such as an import. A *block* is a few conversations that are worked on
-together.
+together. The jobs of `engine.jobs.runner` run stages; the subclasses of `Stage` are in the modules `stages` of each
+subject.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import queue
 import resource
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
@@ -76,8 +78,8 @@ class Stage(ABC):
     """One execution of one kind of work.
 
     Attributes:
-        name: Names the kind in run records, e.g. `import`.
-        lane: The queue in which it waits.
+        name: Name of the kind of work in run records, such as `import`.
+        lane: The queue in which the stage waits.
     """
 
     name: str
@@ -86,11 +88,11 @@ class Stage(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Its name on screens and in progress lines, e.g. `Importing star.jsonl.gz`."""
+        """The name of the stage on screens and in progress lines, such as `Importing star.jsonl.gz`."""
 
     @property
     def unit(self) -> str:
-        """What progress counts, e.g. `bytes`."""
+        """What the progress of the stage counts, such as `bytes`."""
         return "conversations"
 
     @property
@@ -100,7 +102,7 @@ class Stage(ABC):
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """What else determines the result, such as the model, as JSON values."""
+        """What determines the result besides the parameters, such as the model, as JSON values."""
         return {}
 
     @property
@@ -110,23 +112,28 @@ class Stage(ABC):
 
     @abstractmethod
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Yields progress after each bounded batch, committed with the counter of run `run_id` in one transaction."""
+        """Does the work and yields the progress after each batch of bounded size.
+
+        A batch is committed in one transaction with the counter of the run `run_id`.
+        """
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Makes `run` raise Cancelled soon, also from a blocking call; called from another thread.
+        """Makes `run` raise Cancelled soon, also out of a blocking call; another thread calls this.
 
-        A stage may first make use of what it has; a second call ends that too.
+        A stage may first make use of the results that it has; a second call ends that too.
         """
 
     @abstractmethod
     def summary(self) -> str:
-        """Returns the result in one sentence with counts; also called after a cancel."""
+        """Returns the result in one sentence with counts; the stage may have been cancelled before."""
 
 
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
-    """Yields ids in blocks of `LEAST_ITEMS` to `MOST_ITEMS` conversations with about `BLOCK_CHARS` characters; the last
-    block may be smaller.
+    """Cuts conversations into blocks and yields the ids of each block.
+
+    A block has `LEAST_ITEMS` to `MOST_ITEMS` conversations with about `BLOCK_CHARS` characters; the last one may be
+    smaller.
 
     Args:
         ids: Ids of conversations, in the order in which they are cut.
@@ -145,7 +152,7 @@ def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
 
 
 OnProgress = Callable[[int, str], None]
-"""Takes a count of what is done, and a note on what is being done; they may be 0 and empty."""
+"""A callback that takes how much is done, and a note on what is being done; they may be 0 and empty."""
 
 
 Result = TypeVar("Result")
@@ -158,21 +165,18 @@ class ThreadedWork(Generic[Result]):
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
         """Starts `work` on a thread; it is called with the callback to which it reports."""
         self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
-        # one of them gets one item, by the thread, before it ends
-        self._outcome: list[Result] = []
-        self._failure: list[BaseException] = []
+        self._result: Future[Result] = Future()
 
-        def target() -> None:
+        def run_work() -> None:
             """Does the work on the thread; None ends its reports."""
             try:
-                self._outcome.append(work(lambda count, note: self._reports.put((count, note))))
+                self._result.set_result(work(lambda count, note: self._reports.put((count, note))))
             except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
-                self._failure.append(error)
+                self._result.set_exception(error)
             finally:
                 self._reports.put(None)
 
-        self._thread = threading.Thread(target=target, name="model-work", daemon=True)
-        self._thread.start()
+        threading.Thread(target=run_work, name="model-work", daemon=True).start()
 
     def reports(self) -> Iterator[tuple[int, str]]:
         """Yields the reports (count, note) until the work ends."""
@@ -181,11 +185,7 @@ class ThreadedWork(Generic[Result]):
 
     def result(self) -> Result:
         """Waits for the end of the work, and returns what it returned or raises what it raised."""
-        self._thread.join()
-        for error in self._failure:
-            raise error
-        (outcome,) = self._outcome
-        return outcome
+        return self._result.result()
 
 
 class CpuStage(Stage):
@@ -195,20 +195,21 @@ class CpuStage(Stage):
         """Prepares the stage; nothing runs yet."""
         self._project = project
         self._interrupted = threading.Event()
-        self._wake: OnProgress | None = None  # reports something, so that `_run_on_thread` looks up
+        # sends a report, so that `_run_on_thread` wakes up and notices the interrupt; None before the thread starts
+        self._wake: OnProgress | None = None
 
     def interrupt(self) -> None:
-        """Abandons the computation; results that are not committed are dropped."""
+        """Makes the stage abandon its computation; results that are not committed are dropped."""
         self._interrupted.set()
         if self._wake is not None:
             self._wake(0, "")
 
-    def _check(self) -> None:
-        """Raises Cancelled after `interrupt`."""
+    def _raise_if_cancelled(self) -> None:
+        """Raises Cancelled if `interrupt` was called."""
         if self._interrupted.is_set():
             raise Cancelled("The work was cancelled.")
 
-    def _each_batch(
+    def _run_batches(
         self,
         run_id: int,
         ids: Sequence[int],
@@ -216,35 +217,36 @@ class CpuStage(Stage):
         read: runs.ReadBatch[Result],
         put: runs.PutBatch[Result],
     ) -> Iterator[Progress]:
-        """Works on conversations batch by batch, and commits each batch with the counter of the run.
+        """Works on conversations batch by batch, commits each batch with the counter of the run, and yields progress.
 
         Args:
-            size: Number of conversations of a batch.
-            read: Returns what there is to store of the conversations of a batch.
-            put: Stores it.
+            ids: Ids of the conversations.
+            size: Number of conversations in a batch.
+            read: Returns the results for the conversations of a batch.
+            put: Stores these results.
 
         Raises:
             Cancelled: `interrupt` was called.
         """
         for start in range(0, len(ids), size):
-            self._check()
+            self._raise_if_cancelled()
             with self._project.reading() as conn:
                 batch = read(conn, ids[start : start + size])
             done = min(start + size, len(ids))
-            run = run_id, done, len(ids)
-            self._project.write(partial(runs.put_batch, put=put, batch=batch, run=run))
+            counter = run_id, done, len(ids)
+            self._project.write(partial(runs.put_batch, put=put, batch=batch, counter=counter))
             yield Progress(done, len(ids))
 
     def _run_on_thread(
-        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
-    ) -> Iterator[tuple[int, str]]:
-        """Runs `work` on a thread of its own and yields the (count, note) that it reports.
+        self, work: Callable[[OnProgress], Result], progress: Callable[[int, str], Progress]
+    ) -> Generator[Progress, None, Result]:
+        """Runs `work` on a thread of its own, yields the progress at each of its reports, and returns its result.
 
         Native code cannot be stopped, so after `interrupt` the thread runs on and its result is dropped.
 
         Args:
             work: Called with a callback for reports, which raises Cancelled after `interrupt`.
-            result: Called with the return value of `work` before the iterator ends.
+            progress: Returns the progress of the stage from the count and the note of a report.
 
         Raises:
             OutOfMemory: The limit on the address space of the process is too low for a computation.
@@ -254,20 +256,20 @@ class CpuStage(Stage):
         def run_work(report: OnProgress) -> Result:
             """Does the work with a callback that stops it after `interrupt`."""
             self._wake = report
-            self._check()
+            self._raise_if_cancelled()
 
             def report_unless_cancelled(count: int, note: str) -> None:
-                """Reports, or raises Cancelled."""
-                self._check()
+                """Passes a report on, or raises Cancelled."""
+                self._raise_if_cancelled()
                 report(count, note)
 
             return work(report_unless_cancelled)
 
         threaded_work = ThreadedWork(run_work)
         for report in threaded_work.reports():
-            self._check()
-            yield report
-        result(threaded_work.result())
+            self._raise_if_cancelled()
+            yield progress(*report)
+        return threaded_work.result()
 
 
 def _check_address_space() -> None:
@@ -275,9 +277,8 @@ def _check_address_space() -> None:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
-    from threadpoolctl import (
-        threadpool_info,  # here: what only names a stage needs no numerical library
-    )
+    # imported here, because code that only names a stage needs no numerical library
+    from threadpoolctl import threadpool_info
 
     pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
     threads = max((pool["num_threads"] for pool in pools), default=1)

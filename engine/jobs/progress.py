@@ -14,7 +14,7 @@ WINDOW_SECONDS = 20.0
 """Default length of the window over which a rate is measured."""
 
 PRIOR_SHARE = 0.05
-"""The expected seconds of a step weigh as much as a measurement over this share of it."""
+"""Share of a step whose measurement would weigh as much as the expected seconds of the step."""
 
 LEAST_SHARE = 0.02
 """Share of a step without expected seconds that has to be measured before its time left is estimated."""
@@ -34,7 +34,7 @@ class RateMeter:
     """Measures the rate of a job over the last seconds."""
 
     def __init__(self, clock: Clock, window: float = WINDOW_SECONDS) -> None:
-        """`window` is the length of the window in seconds, which should hold several batches."""
+        """Starts without marks; `window` is the length of the window in seconds, which should hold several batches."""
         self._clock, self._window_seconds = clock, window
         self._marks: deque[_Mark] = deque()
 
@@ -54,11 +54,10 @@ class RateMeter:
             return None
         oldest, newest = self._marks[0], self._marks[-1]
         seconds = self._clock() - oldest.time
-        units = newest.done - oldest.done
-        return units / seconds if seconds > 0 else None
+        return (newest.done - oldest.done) / seconds if seconds > 0 else None
 
     def eta(self, done: int, total: int | None) -> float | None:
-        """Returns the seconds left at that rate; None while rate or total is unknown, or nothing moves."""
+        """Returns the seconds left at the present rate; None while rate or total is unknown, or nothing moves."""
         rate = self.rate()
         if total is None or rate is None or rate <= 0:
             return None
@@ -70,11 +69,11 @@ class _Step:
     """One step of a plan.
 
     Attributes:
-        expected_seconds: What it was expected to take; None if nothing was known.
-        share: Share of it that is done, 0 to 1.
-        first_share: Share that was done when it was first measured; None before that.
-        measured_seconds: Time between its measurements.
-        last_time: Time of its last measurement, in seconds; None since it was taken up.
+        expected_seconds: Seconds that the step was expected to take; None if nothing was known.
+        share: Share of the step that is done, 0 to 1.
+        first_share: Share that was done at the first measurement; None before that.
+        measured_seconds: Seconds between the measurements of the step.
+        last_time: Time of the last measurement, in seconds; None since the step was begun.
     """
 
     expected_seconds: float | None
@@ -90,18 +89,16 @@ class _Step:
             if measured_share < LEAST_SHARE:
                 return 0.0 if self.share >= 1 else None
             return (1 - self.share) * self.measured_seconds / measured_share
-        # a weighted mean of what was expected and of what was measured, per share of 1
-        seconds_of_all = (PRIOR_SHARE * self.expected_seconds + self.measured_seconds) / (
-            PRIOR_SHARE + measured_share
-        )
-        return (1 - self.share) * seconds_of_all
+        # the seconds of the whole step: a weighted mean of what was expected and what was measured
+        weighted_seconds = PRIOR_SHARE * self.expected_seconds + self.measured_seconds
+        return (1 - self.share) * weighted_seconds / (PRIOR_SHARE + measured_share)
 
 
 class TimeLeft:
     """Estimates the seconds left of a plan of steps.
 
-    A step's pace is measured over all of it, not over the last seconds, so that one slow batch moves the estimate
-    little. A step can be left and taken up again; the time between is not counted.
+    The pace of a step is measured over the whole step, not over the last seconds, so that one slow batch changes the
+    estimate little. A step can be begun again after a pause; the pause is not counted.
     """
 
     def __init__(self) -> None:
@@ -110,11 +107,11 @@ class TimeLeft:
         self._shown: float | None = None  # the estimate that was shown last, in seconds
 
     def expect(self, name: str, seconds: float | None) -> None:
-        """Adds a step, or changes what it is expected to take; a step that is done is to be done again.
+        """Adds a step to the plan, or changes its expected time; a step that is done has to be done once more.
 
         Args:
             name: Name of the step.
-            seconds: What it is expected to take; None where nothing is known of its speed yet.
+            seconds: Seconds that the step is expected to take; None where nothing is known of its speed yet.
         """
         step = self._steps.get(name)
         if step is None or step.share >= 1:
@@ -124,11 +121,11 @@ class TimeLeft:
         self._shown = None
 
     def begin(self, name: str) -> None:
-        """Takes up a step; what comes before its first `mark`, such as loading a model, is not measured."""
+        """Begins a step; the time before its first `mark`, such as that of loading a model, is not measured."""
         self._steps.setdefault(name, _Step(None)).last_time = None
 
     def mark(self, name: str, share: float, now: float) -> None:
-        """Records that at `now`, in seconds, a share of a step (0 to 1) is done."""
+        """Records that at the time `now`, in seconds, a share of a step (0 to 1) is done."""
         step = self._steps[name]
         if step.first_share is None:
             step.first_share = share
@@ -144,7 +141,7 @@ class TimeLeft:
     def seconds_left(self) -> float | None:
         """Returns the seconds left of all steps; None while the speed of a step that is not done is unknown.
 
-        It goes down with every measurement that says so, and up only when it has to grow by a quarter.
+        The number falls with every measurement that says so, and rises only when it has to rise by a quarter.
         """
         total = 0.0
         for step in self._steps.values():

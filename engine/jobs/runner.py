@@ -1,7 +1,8 @@
 """Runs stages: starts them, reports their progress as events, cancels them and records how they end.
 
-A stage is a generator. It commits each bounded batch together with its run's counter in one transaction and yields its
-progress. So a process that dies loses at most one batch, and a run is resumed by running the stage again.
+A *job* is a chain of stages. A stage is a generator: it commits each bounded batch together with the counter of its run
+in one transaction and yields its progress. So a process that dies loses at most one batch, and a run is resumed by
+running the stage again. A *lane* is a queue of jobs with one thread; see `engine.jobs.contract.Lane`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """The stage was cancelled; what it committed is kept. `done` is what was done by its last progress, in its unit."""
+    """The stage was cancelled; what it committed stays. `done` is how much its last progress reported, in its unit."""
 
     run_id: int
     message: str
@@ -68,7 +69,7 @@ class JobCancelled:
 
 @dataclass(frozen=True, slots=True)
 class JobFailed:
-    """The stage raised an error; what it committed is kept."""
+    """The stage raised an error; what it committed stays."""
 
     run_id: int
     message: str
@@ -91,8 +92,8 @@ class _RunningStage:
     """One stage of a job with its run record.
 
     Attributes:
-        rate_meter: Measures what is done, in the unit of the stage.
-        last: The last progress.
+        rate_meter: Measures the rate of the stage, in its unit.
+        last: The last progress that the stage reported.
     """
 
     def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
@@ -110,7 +111,7 @@ class _RunningStage:
         if progress.share is not None:
             self._share_meter.mark(round(progress.share * PARTS_OF_SHARE))
 
-    def progress(self) -> JobProgress:
+    def progress_event(self) -> JobProgress:
         """Returns the event that reports the last progress."""
         share = self.last.share
         if share is None:
@@ -140,14 +141,15 @@ class _LaneWorker(NamedTuple):
 
 
 class _Job:
-    """A chain of stages. The first gets its run record when the job is queued, each other one when it starts.
+    """A chain of stages. The first stage gets its run record when the job is queued, each other one when it starts.
 
     Attributes:
         stages: The stages, in order.
         current: The stage that runs, or the first one while the job waits.
         run_ids: Ids of the runs of the stages that have a run record.
-        cancelled: Set when the job was cancelled.
-        stopped_by_close: Whether it was cancelled only because the project is closed, so that it can be resumed.
+        cancelled: Set once the job was cancelled.
+        stopped_by_close: Whether the job was cancelled only because the project is closed, so that it can be
+            resumed.
     """
 
     def __init__(self, stages: Sequence[Stage], first: _RunningStage) -> None:
@@ -158,7 +160,7 @@ class _Job:
         self.stopped_by_close = False
 
     def cancel(self) -> None:
-        """Cancels the current stage, and starts no further one; a second call ends what the stage still does."""
+        """Cancels the current stage and all later ones; a second call ends what the current stage still does."""
         self.cancelled.set()
         self.current.stage.interrupt()
 
@@ -235,12 +237,12 @@ class JobRunner:
         try:
             return self._execute(job)
         finally:
-            self._forget(job)
+            self._remove(job)
 
     def cancel(self, job_id: int) -> None:
         """Cancels the waiting or running job that the run `job_id` belongs to; ignores unknown ids.
 
-        A stage may still make use of what it has; a second call ends that too.
+        A stage may still make use of the results that it has; a second call ends that too.
         """
         with self._guard:
             jobs = [job for job in self._jobs if job_id in job.run_ids]
@@ -250,7 +252,7 @@ class JobRunner:
     def active(self) -> list[JobProgress]:
         """Returns the progress of the jobs that run or wait, oldest first."""
         with self._guard:
-            return [job.current.progress() for job in self._jobs]
+            return [job.current.progress_event() for job in self._jobs]
 
     def interrupted(self) -> list[RunRow]:
         """Returns the runs that an earlier process left unfinished and that were not resumed since, newest first."""
@@ -291,19 +293,25 @@ class JobRunner:
         """Runs the jobs of one lane as they come, until None comes; runs on a thread of its own."""
         while (job := waiting.get()) is not None:
             try:
-                for number, stage in enumerate(job.stages):
-                    if number:
-                        job.current = self._begin(stage)
-                        job.run_ids.add(job.current.run_id)
-                    if not isinstance(self._execute(job), JobDone):
-                        break
+                self._run_chain(job)
             except Exception:  # noqa: BLE001 - the lane must outlive the job
                 _log.exception("a job could not be recorded")
             finally:
-                self._forget(job)
+                self._remove(job)
+
+    def _run_chain(self, job: _Job) -> None:
+        """Runs the stages of a job one after another, until one does not run to its end."""
+        _, *later_stages = job.stages
+        outcome = self._execute(job)
+        for stage in later_stages:
+            if not isinstance(outcome, JobDone):
+                return
+            job.current = self._begin(stage)
+            job.run_ids.add(job.current.run_id)
+            outcome = self._execute(job)
 
     def _begin(self, stage: Stage) -> _RunningStage:
-        """Makes the run record of a stage."""
+        """Makes the run record of a stage, and returns the stage with it."""
         key = stage.config_hash
         run_id = self._project.write(
             lambda conn: runs.create(
@@ -318,11 +326,11 @@ class JobRunner:
         return _RunningStage(stage, run_id, self._clock)
 
     def _execute(self, job: _Job) -> RunOutcome:
-        """Runs the current stage of a job to its end, records the outcome and emits the events."""
+        """Runs the current stage of a job, records how it ended, emits the events and returns the outcome."""
         running = job.current
         stage = running.stage
         self._emit(JobStarted(running.run_id, stage.name, stage.title))
-        outcome = self._attempt(job, running)
+        outcome = self._outcome_of(job, running)
         state: RunState = _OUTCOME_NAMES[type(outcome)]
         if job.stopped_by_close and not isinstance(outcome, JobDone):
             state = "interrupted"
@@ -334,7 +342,7 @@ class JobRunner:
             _log.warning("the end of run %d is not recorded: %s", running.run_id, error)
             if isinstance(outcome, JobDone):
                 outcome = JobFailed(running.run_id, error.message, error.hint, error.code)
-        self._emit(running.progress())
+        self._emit(running.progress_event())
         self._emit(DataChanged(self._tables_of(stage) | {"run"}))
         self._emit(
             JobEnded(
@@ -349,11 +357,11 @@ class JobRunner:
         )
         return outcome
 
-    def _attempt(self, job: _Job, running: _RunningStage) -> RunOutcome:
-        """Runs a stage and returns how it ended, whatever it raises."""
+    def _outcome_of(self, job: _Job, running: _RunningStage) -> RunOutcome:
+        """Runs a stage and returns how it ended, whatever error the stage raises."""
         run_id = running.run_id
         try:
-            if self._drive(job, running):
+            if self._run_batches(job, running):
                 return JobDone(run_id, running.stage.summary())
         except (Cancelled, KeyboardInterrupt):
             pass
@@ -372,16 +380,16 @@ class JobRunner:
             run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done
         )
 
-    def _drive(self, job: _Job, running: _RunningStage) -> bool:
-        """Runs the batches of the stage; returns False if the job was cancelled before its first batch.
+    def _run_batches(self, job: _Job, running: _RunningStage) -> bool:
+        """Runs the batches of a stage; returns False if the job was cancelled before the first batch.
 
         Raises:
-            Cancelled: It was cancelled later. The stage is told where it stands, so that it can make use of what it
-                has.
+            Cancelled: The job was cancelled later. The stage gets the exception at its last `yield`, so that it can
+                make use of the results that it has.
         """
         if job.cancelled.is_set():
             return False
-        reported = changed = self._clock()
+        last_progress_event = last_change_event = self._clock()  # when each was emitted last
         batches = running.stage.run(running.run_id)
         assert isinstance(batches, Generator)
         is_stage_cancelled = False  # whether the stage got the exception
@@ -390,12 +398,12 @@ class JobRunner:
             while progress is not None:
                 running.mark(progress)
                 now = self._clock()
-                if now - reported >= PROGRESS_SECONDS or progress.result:
-                    reported = now
-                    self._emit(running.progress())
-                    running.last = replace(progress, result="")  # it is told once
-                if now - changed >= CHANGED_SECONDS or progress.result:
-                    changed = now
+                if now - last_progress_event >= PROGRESS_SECONDS or progress.result:
+                    last_progress_event = now
+                    self._emit(running.progress_event())
+                    running.last = replace(progress, result="")  # a result is reported once
+                if now - last_change_event >= CHANGED_SECONDS or progress.result:
+                    last_change_event = now
                     self._emit(DataChanged(self._tables_of(running.stage)))
                 if job.cancelled.is_set() and not is_stage_cancelled:
                     is_stage_cancelled = True
@@ -410,14 +418,14 @@ class JobRunner:
         """Returns the names of the tables that a stage changes."""
         return self._tables.get(stage.name, frozenset({"conversation"}))
 
-    def _forget(self, job: _Job) -> None:
-        """Takes a job that has ended off the list of active ones."""
+    def _remove(self, job: _Job) -> None:
+        """Removes a job that has ended from the list of active ones."""
         with self._guard:
             if job in self._jobs:
                 self._jobs.remove(job)
 
     def _emit(self, event: Event) -> None:
-        """Tells the listener of an event."""
+        """Passes an event to the listener; a fault of the listener is logged."""
         try:
             self._emit_to(event)
         except Exception:  # noqa: BLE001 - a listener's fault must not end the work

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.gguf_file import GgufFile, read_gguf
+from engine.model.gguf_file import EMBEDDING_TENSOR, GgufFile, read_gguf
 
 _VERSION = "n1"
 """Version of the fingerprint; another way to compute it gets another one."""
@@ -33,9 +33,6 @@ KEY_PREFIX = "workbench."
 
 LORA_A, LORA_B = ".lora_a", ".lora_b"
 """Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
-
-_EMBEDDING = "token_embd.weight"
-"""Name of the tensor with the embedding of the tokens."""
 
 _FITS_ONE = "Adapters fit only the base model they were trained on."
 """Hint about an adapter for another base."""
@@ -83,7 +80,7 @@ def base_fingerprint(file: GgufFile) -> str | None:
     """
     arch = file.text("general.architecture")
     heads = file.number(f"{arch}.attention.head_count")
-    embedding = file.tensors.get("token_embd.weight")
+    embedding = file.tensors.get(EMBEDDING_TENSOR)
     sizes = Sizes(
         layers=file.number(f"{arch}.block_count"),
         width=file.number(f"{arch}.embedding_length"),
@@ -249,7 +246,7 @@ def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None
     # outputs). The embedding is looked up by rows, so there A and B lie the other way round.
     inputs, outputs = a.shape[:1], b.shape[1:2]
     ranks_agree = a.shape[1:2] == b.shape[:1]
-    if target == _EMBEDDING:
+    if target == EMBEDDING_TENSOR:
         inputs, outputs, ranks_agree = b.shape[1:2], a.shape[1:2], True
     if weights.shape[:2] != inputs + outputs or not ranks_agree:
         fitting, present = (

@@ -68,7 +68,7 @@ class Layout:
     separate: int
 
 
-class _Plan:
+class _PrefixPlan:
     """The tree of common prefixes, as far as it fits into the cache.
 
     Prompts that share a beginning are neighbors in sorted order, so each prefix belongs to a run of them.
@@ -78,16 +78,19 @@ class _Plan:
         prefix_of_prompt: Index of the longest prefix of each prompt; None if it shares none.
     """
 
-    def __init__(self, prompts: Sequence[Sequence[int]], room: int, most: int) -> None:
+    def __init__(
+        self, prompts: Sequence[Sequence[int]], max_tokens: int, max_prefixes: int
+    ) -> None:
         """Plans the prefixes.
 
         Args:
-            room: Largest number of tokens of all prefixes together.
-            most: Largest number of prefixes.
+            max_tokens: Largest number of tokens of all prefixes together.
+            max_prefixes: Largest number of prefixes.
         """
         self.prefixes: list[Prefix] = []
         self.prefix_of_prompt: list[int | None] = [None] * len(prompts)
-        self._prompts, self._free_tokens, self._max_prefixes = prompts, room, most
+        self._prompts = prompts
+        self._free_tokens, self._max_prefixes = max_tokens, max_prefixes
         self._order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
         # Between each prompt in sorted order and the next.
         self._common_lengths = [
@@ -128,7 +131,7 @@ class _Plan:
 def share_prefixes(
     model: TokenModel, tasks: Sequence[Task], sequences: Sequence[int]
 ) -> tuple[list[Task], int]:
-    """Decodes the common prefixes of the tasks' prompts.
+    """Decodes the common prefixes of the prompts of tasks, so that each is decoded once.
 
     Args:
         sequences: Empty sequences for the prefixes; the caller drops them.
@@ -141,11 +144,11 @@ def share_prefixes(
         return list(tasks), 0
     # In a shared cache there must be room for the longest reply beside the prefixes.
     longest = max(len(task.prompt) + task.max_tokens for task in tasks)
-    room = min(capacity.cells - longest, capacity.cells // 2)
+    max_tokens = min(capacity.cells - longest, capacity.cells // 2)
     if capacity.separate:
         # Prefixes have sequences of their own, and are shorter than what fits one.
-        room = capacity.cells
-    plan = _Plan([task.prompt for task in tasks], room, len(sequences))
+        max_tokens = capacity.cells
+    plan = _PrefixPlan([task.prompt for task in tasks], max_tokens, len(sequences))
     for prefix, sequence in zip(plan.prefixes, sequences, strict=False):
         if prefix.parent is not None:
             model.fork(sequences[prefix.parent], sequence, prefix.start)
@@ -161,12 +164,12 @@ def share_prefixes(
     return shared, sum(len(prefix.tokens) for prefix in plan.prefixes)
 
 
-def widest(cells: int, length: int) -> int:
+def count_separate(cells: int, length: int) -> int:
     """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
     return cells // (math.ceil(length / CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
-def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
+def divided_capacity(shared: Capacity, cells: int, sequences: int) -> Capacity:
     """Returns the capacity when the cells are divided among so many sequences.
 
     Args:
@@ -183,13 +186,13 @@ def apart(shared: Capacity, cells: int, sequences: int) -> Capacity:
     )
 
 
-def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
+def layouts(needs: Sequence[int], max_separate: Callable[[int], int]) -> list[Layout]:
     """Divides replies into groups with a layout for each. It depends on `needs` alone, so that the same request is
     answered in the same batches and gives the same bits.
 
     Args:
-        needs: Tokens of each prompt with its longest reply.
-        room: Gives the number of sequences of a length that fit.
+        needs: Number of tokens of each prompt with its longest reply.
+        max_separate: Returns how many sequences of so many tokens fit when each has cells of its own.
     """
     by_length: dict[int, list[int]] = defaultdict(list)
     for index, need in enumerate(needs):
@@ -199,7 +202,7 @@ def layouts(needs: Sequence[int], room: Callable[[int], int]) -> list[Layout]:
     # The longest first: it takes all shorter ones with it where there are sequences enough, or few replies are left.
     while by_length:
         length = max(by_length)
-        sequences = min(PARALLEL, room(length))
+        sequences = min(PARALLEL, max_separate(length))
         count_left = sum(map(len, by_length.values()))
         if count_left < MIN_SEPARATE_SEQUENCES or (
             sequences >= MIN_SEPARATE_SEQUENCES
@@ -229,7 +232,7 @@ def _sequence_cells(need: int) -> int:
 def generate(
     model: GenerativeModel, tasks: Sequence[Task], progress: Callable[[int], None] | None = None
 ) -> list[Reply]:
-    """Writes one reply to each task. The cache is cleared.
+    """Returns one reply to each task; the cache is cleared before and afterwards.
 
     Args:
         tasks: Tasks without decoded tokens.
@@ -239,18 +242,17 @@ def generate(
         ModelError: A prompt does not fit the context.
         Cancelled: The request was cancelled.
     """
-    check_lengths(tasks, model.longest)
+    check_lengths(tasks, model.longest_sequence)
     if model.capacity.forkable:
-        groups = layouts([task.reserved_cells for task in tasks], model.widest)
+        groups = layouts([task.reserved_cells for task in tasks], model.max_separate)
     else:
         groups = [Layout(range(len(tasks)), 0)]
     replies: dict[int, Reply] = {}
     for layout in groups:
         group_tasks = [tasks[index] for index in layout.members]
         report = progress and partial(_report_sum, progress, len(replies))
-        replies.update(
-            zip(layout.members, _write_together(model, group_tasks, layout, report), strict=True)
-        )
+        group_replies = _write_together(model, group_tasks, layout, report)
+        replies.update(zip(layout.members, group_replies, strict=True))
     model.clear()
     return [replies[index] for index in range(len(tasks))]
 

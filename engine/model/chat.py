@@ -1,8 +1,8 @@
-"""Requests for chat replies, and plays, which make them one by one.
+"""Calls for chat replies, and plays, which make such calls one by one.
 
-A call asks a model for the next message of a chat, a completion is its reply. A play is a generator that yields one
+A call asks a model for the next message of a chat, and a completion is its reply. A play is a generator that yields one
 call at a time and is sent its completion; a scenario makes plays. A play knows neither models nor files. It must be a
-function of its scenario and the replies alone (its own randomness seeded), so that it is resumed by playing it again
+function of its scenario and the replies alone (its own randomness is seeded), so that it is resumed by playing it again
 with the replies that are known.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -23,14 +23,8 @@ Speaker = Literal["system", "user", "assistant"]
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
 
-TRIES = (0.0, 0.5, 1.0)
-"""Temperatures of the attempts; a second attempt at 0 would give the same reply."""
-
-ANSWER_CHARS = 300
-"""Most characters of an assistant's message in `dialogue`."""
-
-USER_CHARS = 1_200
-"""Most characters of a user's message in `dialogue`."""
+ATTEMPT_TEMPERATURES = (0.0, 0.5, 1.0)
+"""Temperature of each attempt at a reply; a second attempt at 0 would give the same reply."""
 
 _THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
 """What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
@@ -77,10 +71,9 @@ class Call:
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
         """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
-        # At temperature 0 the seed has no effect.
-        ignored = {"module", "role", "probability_of"} | (
-            {"seed"} if self.sampling.temperature == 0 else set()
-        )
+        ignored = {"module", "role", "probability_of"}
+        if self.sampling.temperature == 0:  # the seed has no effect then
+            ignored.add("seed")
         fields = {name: value for name, value in asdict(self).items() if name not in ignored}
         canonical = json.dumps([fields, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
@@ -141,35 +134,13 @@ def seed_from(*names: object) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def parsed_object(text: str, *, strict: bool = True) -> dict[str, Any] | None:
-    """Returns a reply as a JSON object; None if it is not one, for example because it was cut off.
-
-    Args:
-        strict: Whether control characters such as line breaks are refused within a string.
-    """
+def parsed_object(text: str) -> dict[str, Any] | None:
+    """Returns a reply as a JSON object; None if it is not one, for example because it was cut off."""
     try:
-        value = json.loads(text, strict=strict)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def dialogue(turns: Sequence[tuple[str, str]]) -> str:
-    """Returns a conversation as text for a prompt, with the beginnings of long messages: what the assistant answers
-    shows the subject only, so that ten turns fit into the context of a small model.
-
-    Args:
-        turns: Role and text of each message; those of other roles than user and assistant are left out.
-    """
-    limits = {"user": USER_CHARS, "assistant": ANSWER_CHARS}
-    return "\n\n".join(
-        f"{role.upper()}: {shortened(text, limits[role])}" for role, text in turns if role in limits
-    )
-
-
-def shortened(text: str, limit: int) -> str:
-    """Returns the first `limit` characters of a text, followed by `[...]` if it is longer."""
-    return text if len(text) <= limit else f"{text[:limit]} [...]"
 
 
 def split_thinking(reply: str) -> tuple[str, str]:

@@ -44,11 +44,11 @@ class GenerativeModel(TokenModel, Protocol):
         """Returns a chooser for one sequence."""
 
     @property
-    def longest(self) -> int:
-        """Tokens of the longest sequence in a shared cache, where there is most room for one."""
+    def longest_sequence(self) -> int:
+        """The tokens of the longest sequence in a shared cache, where there is most room for one."""
 
-    def widest(self, length: int) -> int:
-        """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
+    def max_separate(self, length: int) -> int:
+        """Returns how many sequences of so many tokens fit into the cache when each has cells of its own."""
 
     def arrange(self, separate: int) -> None:
         """Forgets all sequences and lays the cache out anew; `capacity` is that of the layout.
@@ -75,7 +75,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One reply to write.
+    """One reply that is to be written.
 
     Attributes:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
@@ -103,21 +103,6 @@ class Task:
     def reserved_cells(self) -> int:
         """The cells that the prompt needs together with the longest reply."""
         return self.own_cells + self.max_tokens
-
-
-def uniform_tasks(
-    prompts: Sequence[Sequence[int]],
-    *,
-    sampling: Sampling,
-    max_tokens: int,
-    stop: Sequence[str] = (),
-    seed: int = 0,
-) -> list[Task]:
-    """Returns a task for each prompt, all written in the same way; reply i is sampled with `seed + i`."""
-    return [
-        Task(prompt, sampling, max_tokens, tuple(stop), seed + number)
-        for number, prompt in enumerate(prompts)
-    ]
 
 
 @dataclass(slots=True)
@@ -170,15 +155,15 @@ def check_lengths(tasks: Sequence[Task], context: int) -> None:
 def write(
     model: GenerativeModel,
     tasks: Sequence[Task],
-    free: Sequence[int],
+    sequences: Sequence[int],
     progress: Callable[[int], None] | None = None,
     *,
     source_tokens: int = 0,
 ) -> list[Reply]:
-    """Writes one reply to each task.
+    """Returns one reply to each task, all written at once.
 
     Args:
-        free: Empty sequences, which are empty again afterwards.
+        sequences: Empty sequences to write on, which are empty again afterwards.
         progress: Called after each decode with the number of replies that are done.
         source_tokens: Number of tokens on the `source` sequences of the tasks.
 
@@ -191,15 +176,20 @@ def write(
     replies: dict[int, Reply] = {}
     waiting = deque(range(len(tasks)))
     # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.
-    free_sequences = sorted(free, reverse=True)
+    free_sequences = sorted(sequences, reverse=True)
     writers: list[_Writer] = []
     try:
         while waiting or writers:
             _begin_waiting(
-                model, tasks, waiting, writers=writers, free=free_sequences, held=source_tokens
+                model,
+                tasks,
+                waiting,
+                writers=writers,
+                free_sequences=free_sequences,
+                source_tokens=source_tokens,
             )
             if capacity.separate:
-                _close_ranks(model, writers, free_sequences)
+                _make_consecutive(model, writers, free_sequences)
             for writer in _decode_batch(model, writers, capacity):
                 reply = _reply_if_ended(model, writer)
                 if reply:
@@ -219,31 +209,32 @@ def _begin_waiting(
     waiting: deque[int],
     *,
     writers: list[_Writer],
-    free: list[int],
-    held: int,
+    free_sequences: list[int],
+    source_tokens: int,
 ) -> None:
     """Begins waiting tasks while there are free sequences and, in a shared cache, free cells.
 
     Args:
         waiting: Indices of the tasks that wait; those that begin leave it.
         writers: Gets the new writers.
-        free: The free sequences, the lowest last; those that are used leave it.
-        held: Cells that the sources of the tasks hold.
+        free_sequences: The free sequences, the lowest last; those that are used leave it.
+        source_tokens: Number of cells that the sources of the tasks take.
     """
     capacity = model.capacity
     cells = sum(writer.cells for writer in writers)
     reserved = sum(writer.task.reserved_cells for writer in writers)
-    while waiting and free:
+    while waiting and free_sequences:
         task = tasks[waiting[0]]
         cells, reserved = cells + task.own_cells, reserved + task.reserved_cells
-        is_full = cells > LIVE_CELLS or reserved > capacity.cells - held
+        is_full = cells > LIVE_CELLS or reserved > capacity.cells - source_tokens
         # One task alone always begins, however many cells it needs.
         if writers and is_full and not capacity.separate:
             break
         if task.source is not None:
-            model.fork(task.source, free[-1], task.decoded)
+            model.fork(task.source, free_sequences[-1], task.decoded)
         chooser = model.sampler(task.sampling, task.seed)
-        writers.append(_Writer(waiting.popleft(), task, free.pop(), chooser, task.decoded))
+        sequence = free_sequences.pop()
+        writers.append(_Writer(waiting.popleft(), task, sequence, chooser, task.decoded))
 
 
 def _end(
@@ -257,18 +248,18 @@ def _end(
     free_sequences.sort(reverse=True)
 
 
-def _close_ranks(
+def _make_consecutive(
     model: GenerativeModel, writers: Sequence[_Writer], free_sequences: list[int]
 ) -> None:
     """Moves the last sequences to the numbers of ended ones: only consecutive numbers are decoded together."""
     for writer in sorted(writers, key=lambda writer: -writer.sequence):
         if not free_sequences or free_sequences[-1] > writer.sequence:
             return
-        left, writer.sequence = writer.sequence, free_sequences.pop()
+        previous, writer.sequence = writer.sequence, free_sequences.pop()
         if writer.decoded:
-            model.fork(left, writer.sequence, writer.decoded)
-            model.drop(left)
-        free_sequences.append(left)
+            model.fork(previous, writer.sequence, writer.decoded)
+            model.drop(previous)
+        free_sequences.append(previous)
         free_sequences.sort(reverse=True)
 
 
@@ -279,7 +270,7 @@ def _decode_batch(
     scheduled: list[tuple[_Writer, Span, bool]] = []
     free_tokens = capacity.batch
     # Replies in progress go first, one token each; what is left of the batch is filled with prompts.
-    for writer in sorted(writers, key=lambda w: (len(w.pending), w.index)):
+    for writer in sorted(writers, key=lambda writer: (len(writer.pending), writer.index)):
         pending = writer.pending
         if not free_tokens:
             break

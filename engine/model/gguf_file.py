@@ -41,6 +41,9 @@ Value = int | float | bool | str
 F32, F16, BF16 = 0, 1, 30
 """llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
 
+EMBEDDING_TENSOR = "token_embd.weight"
+"""Name of the tensor with the embedding of the tokens."""
+
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 """Type number of a value in the header -> its code in `struct`."""
 
@@ -71,7 +74,7 @@ _DAMAGED = "The file is damaged; get it again."
 
 
 class Unsound(ValueError):
-    """The header is invalid; the message continues "it is damaged: "."""
+    """The header is invalid; the message says why, after "it is a damaged GGUF file:"."""
 
 
 def bytes_of(shape: Sequence[int], kind: int) -> int | None:
@@ -237,29 +240,10 @@ class _Cursor:
 
     def contents(self, path: Path) -> GgufFile:
         """Returns the values and tensors of the header, from the position after the version on."""
-        tensors = self._count(_MIN_TENSOR_BYTES, "tensors")
-        pairs = self._count(_MIN_PAIR_BYTES, "values")
-        values: dict[str, Value] = {}
-        lists: dict[str, tuple[int, ...]] = {}
-        for _ in range(pairs):
-            key = self._string(_MAX_KEY_BYTES)
-            if key in values or key in lists:
-                raise Unsound("it has a value twice")
-            value = self._value(self._number("I"))
-            if isinstance(value, tuple):
-                lists[key] = value
-            elif value is not None:
-                values[key] = value
-        infos: dict[str, TensorInfo] = {}
-        for _ in range(tensors):
-            name = self._string(_MAX_NAME_BYTES)
-            if name in infos:
-                raise Unsound("it has a tensor twice")
-            dimensions = self._number("I")
-            if dimensions > _MAX_DIMENSIONS:
-                raise Unsound(f"a tensor in it has {dimensions:,} dimensions")
-            shape = tuple(self._number("Q") for _ in range(dimensions))
-            infos[name] = TensorInfo(shape, self._number("I"), self._number("Q"))
+        tensor_count = self._count(_MIN_TENSOR_BYTES, "tensors")
+        value_count = self._count(_MIN_PAIR_BYTES, "values")
+        values, lists = self._values_and_lists(value_count)
+        infos = self._tensors(tensor_count)
         alignment = values.get("general.alignment", _ALIGNMENT)
         # A power of two has a single bit, so one less has no bit in common with it.
         if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
@@ -276,6 +260,35 @@ class _Cursor:
             for name, info in infos.items()
         }
         return GgufFile(path, values, placed, lists, len(self._data))
+
+    def _values_and_lists(self, count: int) -> tuple[dict[str, Value], dict[str, tuple[int, ...]]]:
+        """Returns the next `count` pairs of a key and a value: single values, and short arrays of integers, by key."""
+        values: dict[str, Value] = {}
+        lists: dict[str, tuple[int, ...]] = {}
+        for _ in range(count):
+            key = self._string(_MAX_KEY_BYTES)
+            if key in values or key in lists:
+                raise Unsound("it has a value twice")
+            value = self._value(self._number("I"))
+            if isinstance(value, tuple):
+                lists[key] = value
+            elif value is not None:
+                values[key] = value
+        return values, lists
+
+    def _tensors(self, count: int) -> dict[str, TensorInfo]:
+        """Returns the next `count` tensors by name, with their offsets from the beginning of the data section."""
+        infos: dict[str, TensorInfo] = {}
+        for _ in range(count):
+            name = self._string(_MAX_NAME_BYTES)
+            if name in infos:
+                raise Unsound("it has a tensor twice")
+            dimensions = self._number("I")
+            if dimensions > _MAX_DIMENSIONS:
+                raise Unsound(f"a tensor in it has {dimensions:,} dimensions")
+            shape = tuple(self._number("Q") for _ in range(dimensions))
+            infos[name] = TensorInfo(shape, self._number("I"), self._number("Q"))
+        return infos
 
     def _scalar(self, code: str) -> int | float | bool:
         """Returns the next number; `code` is that of its type in `struct`."""

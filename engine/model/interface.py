@@ -37,18 +37,18 @@ class Span:
         tokens: Token ids; at least one.
         position: Position of the first token in its sequences.
         sequences: Sequences that all of these tokens belong to; with several, they share the cells.
-        wanted: Offsets into `tokens` after which the logits of the next token are wanted, rising.
+        logit_offsets: Offsets into `tokens` after which the logits of the next token are computed, rising.
     """
 
     tokens: Sequence[int]
     position: int
     sequences: tuple[int, ...]
-    wanted: tuple[int, ...] = ()
+    logit_offsets: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a loaded model can hold.
+    """The limits of a loaded model.
 
     Attributes:
         context: Longest sequence, in tokens.
@@ -57,9 +57,10 @@ class Capacity:
         batch: Tokens of one decode.
         rows: Most rows of logits of one decode.
         sequences: Sequence ids are `range(sequences)`.
-        forkable: Sequences can be forked at any position; false for recurrent and hybrid models.
-        separate: Each sequence has `context` cells of its own, and a decode attends to those of its sequences alone. A
-            fork copies cells, a span is of one sequence, and sequences with consecutive numbers are decoded together.
+        forkable: Whether sequences can be forked at any position; false for recurrent and hybrid models.
+        separate: Whether each sequence has `context` cells of its own. A decode then attends to the cells of its
+            sequences alone, a fork copies cells, a span is of one sequence, and sequences with consecutive numbers are
+            decoded together.
     """
 
     context: int
@@ -162,13 +163,14 @@ class TokenModel(Tokenizer, Protocol):
 
     @property
     def capacity(self) -> Capacity:
-        """What the model can hold."""
+        """The limits of the model."""
 
     def decode(self, spans: Sequence[Span]) -> Logits:
         """Decodes spans as one batch.
 
         Returns:
-            Logits of shape (wanted rows, vocabulary), rows in order of spans and offsets; valid until the next call.
+            Logits of shape (rows, vocabulary), a row for each logit offset in the order of spans and offsets; valid
+            until the next call.
 
         Raises:
             Cancelled: The request was cancelled while decoding; all sequences are cleared.
@@ -186,7 +188,7 @@ class TokenModel(Tokenizer, Protocol):
         """Returns the last hidden state, after the final norm, behind each row that `decode` returned last.
 
         Returns:
-            Shape (wanted rows, dimensions).
+            Shape (rows, dimensions).
 
         Raises:
             ModelError: They were not kept.

@@ -1,4 +1,4 @@
-"""Divides an over-long log into windows.
+"""Divides an over-long log into windows, or shortens it to one.
 
 A log is the text of a conversation in pieces: the system message if there is one, and the steps. A boundary is a piece
 after which the conversation could end.
@@ -130,11 +130,10 @@ def last_pieces(lengths: Sequence[int], leading_pieces: int, limit: int) -> tupl
 def log_tokens(
     tokenizer: TextTokenizer, texts: Sequence[str], leading_pieces: int, limit: int
 ) -> tuple[list[int], str | None]:
-    """Returns the whole log, or its first `leading_pieces` pieces and its last steps; if it does not fit, pieces over a
-    third of `limit` are shortened.
+    """Returns the tokens of a log, at most `limit`, and a note on what was left out; None where nothing was.
 
-    Returns:
-        Tokens, at most `limit`, and a note when something was left out.
+    A log that does not fit has pieces over a third of `limit` shortened; if it still does not fit, only its first
+    `leading_pieces` pieces and as many of its last ones as fit stay.
 
     Raises:
         ModelError: `limit` is less than `MIN_LOG_TOKENS`.
@@ -150,9 +149,14 @@ def log_tokens(
         gap = tokenizer.tokenize(GAP)
         clipped = sum(len(piece) > limit // 3 for piece in pieces)
         pieces = [clip(piece, limit // 3, gap) for piece in pieces]
-    kept = last_pieces(list(map(len, pieces)), leading_pieces, limit)
-    left_out = len(pieces) - len(kept)
-    note = None
-    if left_out or clipped:
-        note = f"{left_out} of {len(pieces)} steps left out, {clipped} shortened"
-    return [token for index in kept for token in pieces[index]], note
+    fitting = last_pieces(list(map(len, pieces)), leading_pieces, limit)
+    left_out = len(pieces) - len(fitting)
+    tokens = [token for index in fitting for token in pieces[index]]
+    return tokens, omission_note(left_out, len(pieces), clipped)
+
+
+def omission_note(left_out: int, steps: int, shortened: int) -> str | None:
+    """Returns a note on how many of the steps of a log were left out and shortened; None where none were."""
+    if not left_out and not shortened:
+        return None
+    return f"{left_out} of {steps} steps left out, {shortened} shortened"

@@ -22,7 +22,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from engine.model.generation import PARALLEL
-from engine.model.gguf_file import GgufFile, bytes_of, read_gguf
+from engine.model.gguf_file import EMBEDDING_TENSOR, GgufFile, bytes_of, read_gguf
 from engine.model.interface import LoadOptions
 
 MAX_DEFAULT_CONTEXT = 8192
@@ -80,7 +80,7 @@ class MemoryEstimate:
 
     @property
     def total(self) -> int:
-        """All together."""
+        """The bytes of weights, cache and compute buffer together."""
         return self.weights + self.cache + self.compute
 
 
@@ -105,12 +105,12 @@ def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstima
     """Returns the memory that loading a model with these options needs."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MAX_DEFAULT_CONTEXT)
-    cell_bytes = sum(_cache_of_layer(file, layer) for layer in range(_count_layers(file)))
+    cell_bytes = sum(_cell_bytes_of_layer(file, layer) for layer in range(_count_layers(file)))
     cells = max_cells(context, options, cell_bytes)
     return MemoryEstimate(
-        weights=sum(_sizes(file).values()),
+        weights=sum(_tensor_bytes(file).values()),
         cache=cell_bytes * cells,
-        compute=_compute(file, options, shared_cells(context, options)),
+        compute=_compute_bytes(file, options, shared_cells(context, options)),
         context=context,
         cells=cells,
     )
@@ -147,18 +147,18 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     """
     options = options or LoadOptions()
     need = estimate(file, options)
-    sizes = _sizes(file)
+    sizes = _tensor_bytes(file)
     layers = _count_layers(file)
-    weights = [0] * layers
+    layer_weights = [0] * layers
     for name, size in sizes.items():
         layer_name = _LAYER.match(name)
         if layer_name and int(layer_name["layer"]) < layers:
-            weights[int(layer_name["layer"])] += size
-    embedding_copy = 0 if "output.weight" in sizes else sizes.get("token_embd.weight", 0)
+            layer_weights[int(layer_name["layer"])] += size
+    embedding_copy = 0 if "output.weight" in sizes else sizes.get(EMBEDDING_TENSOR, 0)
     output = embedding_copy + sum(sizes.get(name, 0) for name in _OUTPUTS)
     # What each layer adds, in the order in which they go onto the GPU.
     additions = [output] + [
-        weights[layer] + _cache_of_layer(file, layer) * need.cells
+        layer_weights[layer] + _cell_bytes_of_layer(file, layer) * need.cells
         for layer in reversed(range(layers))
     ]
     used, count = need.compute + GPU_OVERHEAD, 0
@@ -169,19 +169,17 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     return GpuPlan(layers=count, of=len(additions), used=used if count else 0, free=free)
 
 
-def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
+def _compute_bytes(file: GgufFile, options: LoadOptions, cells: int) -> int:
     """Returns the larger of the distributions of a decode and of one layer's work, plus the output buffer.
 
     Args:
         cells: Cells that a decode attends to.
     """
     width = _figure(file, "embedding_length")
-    embedding = file.tensors.get("token_embd.weight")
+    inner = _largest_figure(file, "feed_forward_length")
+    heads = _largest_figure(file, "attention.head_count")
+    embedding = file.tensors.get(EMBEDDING_TENSOR)
     vocabulary = embedding.shape[-1] if embedding and embedding.shape else 0
-    inner, heads = (
-        _largest_figure(file, "feed_forward_length"),
-        _largest_figure(file, "attention.head_count"),
-    )
     batch, rows = options.batch, min(MAX_ROWS, options.batch)
     if options.embedding:
         distributions, output = 0, FLOAT_BYTES * batch * width
@@ -197,8 +195,8 @@ def _compute(file: GgufFile, options: LoadOptions, cells: int) -> int:
     return max(distributions, layer) + output
 
 
-def _cache_of_layer(file: GgufFile, layer: int) -> int:
-    """Returns the bytes of keys and values of one token in one layer."""
+def _cell_bytes_of_layer(file: GgufFile, layer: int) -> int:
+    """Returns the bytes that a cell takes in one layer: the key and the value of a token."""
     heads = max(1, _layer_figure(file, "attention.head_count", layer))
     head_width = _figure(file, "embedding_length") // heads
     kv_heads = _layer_figure(file, "attention.head_count_kv", layer, heads)
@@ -218,7 +216,7 @@ def _count_layers(file: GgufFile) -> int:
     return min(_figure(file, "block_count"), len(file.tensors))
 
 
-def _sizes(file: GgufFile) -> dict[str, int]:
+def _tensor_bytes(file: GgufFile) -> dict[str, int]:
     """Returns the bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number,
     at most the whole file: a damaged header may claim any shape."""
     sizes = {}
@@ -264,8 +262,8 @@ def available_memory() -> int | None:
     return None
 
 
-def busy(cores: int) -> bool:
-    """Whether the processors were busy in the last minute; False where the system does not say."""
+def is_machine_busy(cores: int) -> bool:
+    """Returns whether the processors were busy in the last minute; False where the system does not say."""
     try:
         last_minute, _, _ = os.getloadavg()
         return last_minute > BUSY_LOAD * cores
@@ -334,10 +332,8 @@ def count_gpus(seconds: float) -> int:
     if visible is None:
         return count
     # CUDA reads the list up to the first number that is none of a device.
-    visible_ids = list(
-        takewhile(lambda device: device.strip() not in ("", "-1"), visible.split(","))
-    )
-    return min(count, len(visible_ids))
+    ids = takewhile(lambda device: device.strip() not in ("", "-1"), visible.split(","))
+    return min(count, len(list(ids)))
 
 
 def _query_gpus(fields: str, seconds: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""Prompts: files a person can edit, and how one is laid around a log in tokens.
+"""Reads prompts, which are files that a person can edit, and lays them around a log in tokens.
 
 A prompt file is TOML. What the model reads is `before`, the log, `question`, `reply`; with `chat = true` all but
 `reply` stands in a user message of the model's own chat template. `reply` begins the model's answer for it.
@@ -8,13 +8,12 @@ The prompts of plays are text files with places in double brackets, `[[LIKE_THIS
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -87,9 +86,7 @@ def prompt_text(name: str) -> str:
         UsageError: There is no such prompt.
     """
     if name not in prompt_names():
-        raise NotFound(
-            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(prompt_names())}."
-        )
+        raise _no_prompt(name, prompt_names())
     return (resources.files("engine.model") / "prompts" / f"{name}.toml").read_text("utf-8")
 
 
@@ -100,45 +97,45 @@ def parse_prompt(name: str, text: str) -> Prompt:
         UsageError: The text is not TOML, or a field is missing, unknown or of the wrong type.
     """
     try:
-        fields = tomllib.loads(text)
+        values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The prompt {name} is not valid TOML: {error}.") from error
-    known = [field.name for field in dataclasses.fields(Prompt) if field.name != "name"]
-    if unknown := sorted(set(fields) - set(known)):
+    known = [field.name for field in fields(Prompt) if field.name != "name"]
+    if unknown := sorted(set(values) - set(known)):
         raise UsageError(
             f"The prompt {name} has unknown fields: {', '.join(unknown)}.",
             f"Fields are: {', '.join(known)}.",
         )
     try:
-        return msgspec.convert({**fields, "name": name}, Prompt)
+        return msgspec.convert({**values, "name": name}, Prompt)
     except msgspec.ValidationError as error:
         raise UsageError(f"The prompt {name} is none: {error}.") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A prompt in tokens: those before a log and those after it."""
+class TokensAround:
+    """The tokens of a prompt: those before a log and those after it."""
 
     head: list[int]
     tail: list[int]
 
 
-def frame(prompt: Prompt | None, tokenizer: TextTokenizer) -> Frame:
-    """Lays a prompt around a log; None is the bare log, as a tuned model reads it.
+def tokens_around(prompt: Prompt | None, tokenizer: TextTokenizer) -> TokensAround:
+    """Returns the tokens of a prompt around a log; None is the bare log, as a tuned model reads it.
 
     Only the program's own text is read with control tokens, so a transcript cannot forge a chat turn.
     """
     if prompt is None:
-        return Frame(tokenizer.tokenize("", special=True, start=True), [])
+        return TokensAround(tokenizer.tokenize("", special=True, start=True), [])
     if not prompt.chat:
         head = tokenizer.tokenize(prompt.before, special=True, start=True)
-        return Frame(head, tokenizer.tokenize(prompt.question + prompt.reply))
+        return TokensAround(head, tokenizer.tokenize(prompt.question + prompt.reply))
     content = prompt.before + _LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
     before, after = rendered.split(_LOG_MARK, 1)
     head = started(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
-    return Frame(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
+    return TokensAround(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
 
 
 def started(tokenizer: TextTokenizer, text: str) -> list[int]:
@@ -203,10 +200,13 @@ def shipped_prompt(name: str) -> str:
         return prompt_text(name)
     text = prompt_texts(kind).get(name_in_kind) if kind in prompt_kinds() else None
     if text is None:
-        raise NotFound(
-            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(all_prompt_names())}."
-        )
+        raise _no_prompt(name, all_prompt_names())
     return text
+
+
+def _no_prompt(name: str, known: Sequence[str]) -> NotFound:
+    """Returns the error for a name that no prompt has."""
+    return NotFound(f"There is no prompt {name!r}.", f"Prompts are: {', '.join(known)}.")
 
 
 def places(text: str) -> frozenset[str]:

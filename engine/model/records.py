@@ -1,4 +1,4 @@
-"""Records of models: the request for one, rows of models on disk, repositories of the hub."""
+"""Records of models: the request for the model of a run, rows of the list of models, and repositories of the hub."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Literal
 from engine.base.errors import NotFound, UsageError
 from engine.model.catalog_files import HubFile
 
-Kind = Literal["model", "endpoint", "adapter"]
+RowKind = Literal["model", "endpoint", "adapter"]
 """What a row of the list of models is."""
 
 Work = Literal["scoring", "goals", "trees", "simulation", "questions"]
@@ -28,7 +28,7 @@ BUILT_IN_LIMITS: Final[dict[Work, str]] = {
     "goals": "only as in the paper (--paper)",
     "questions": "only with --anyway, near chance",
 }
-"""Where the built-in model does hardly anything of a kind of work: what it does."""
+"""The kinds of work of which the built-in model does hardly anything, each with what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ModelRow:
     """
 
     name: str
-    kind: Kind
+    kind: RowKind
     origin: str
     source: str = ""
     size: int | None = None

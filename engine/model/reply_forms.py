@@ -105,7 +105,7 @@ def _type_in_words(schema: Mapping[str, Any]) -> str:
 
 
 def read_reply(fields: type[FieldsT], reply: str, limits: Limits = MappingProxyType({})) -> FieldsT:
-    """Reads a reply.
+    """Returns the fields of a reply.
 
     Raises:
         UnreadableReply: It does not have the form, or a value is not what its field allows.
@@ -115,19 +115,20 @@ def read_reply(fields: type[FieldsT], reply: str, limits: Limits = MappingProxyT
     objects = (value for _, value in json_objects(text) if value.keys() & schema.keys())
     values = next(objects, None) or _plain_values(text, schema)
     try:
-        read = msgspec.convert(_with_known_words(values, schema), fields, strict=False)
+        reply_fields = msgspec.convert(_with_known_words(values, schema), fields, strict=False)
     except msgspec.ValidationError as error:
         raise UnreadableReply(str(error)) from error
-    for name, value in msgspec.to_builtins(read).items():
+    for name, value in msgspec.to_builtins(reply_fields).items():
         keywords = limits.get(name, {})
         if value not in keywords.get("enum", [value]):
             allowed = ", ".join(map(json.dumps, keywords["enum"]))
             raise UnreadableReply(f"The field {json.dumps(name)} has to be one of {allowed}")
-    return read
+    return reply_fields
 
 
 def json_objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the outermost JSON objects in a text, as they are written and read, whatever stands around them."""
+    """Yields the outermost JSON objects in a text, whatever stands around them: each as it is written, and as a
+    value."""
     decoder = json.JSONDecoder(strict=False)  # line breaks within a text are what models write
     position = text.find("{")
     while position >= 0:

@@ -1,4 +1,4 @@
-"""What all stages that ask a model share, and the stage that tunes one.
+"""The parts that all stages share which ask a model, and the stage that tunes one.
 
 `ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
 `TuningStage` finds the fastest faithful format of the weights on this machine.
@@ -23,7 +23,6 @@ from engine.jobs.contract import Lane, OnProgress, Progress, Result, Stage, Thre
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS
-from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, Measure, ModelClient, Tune, WrittenReply
 from engine.model.prompt_files import Prompt
@@ -52,7 +51,6 @@ MIN_ROOM = 1_000
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
-
 REHEARSED_ITEMS = 200
 """Most items whose requests an estimate looks at."""
 
@@ -61,7 +59,7 @@ MAX_REFUSED_IN_A_ROW = 16
 
 
 class ModelWork:
-    """What one stage does with the model of its run; `interrupt` may be called from any thread.
+    """The model of a run as one stage uses it; `interrupt` may be called from any thread.
 
     Attributes:
         has_answered: Whether the model answered about an item in `each`.
@@ -106,42 +104,21 @@ class ModelWork:
         tokens = context - prompt.max_tokens - FORM_TOKENS
         return max(MIN_ROOM, FITTED_CHARS_PER_TOKEN * tokens - len(prompt.before + prompt.question))
 
+    @property
+    def endpoint(self) -> EndpointModel:
+        """The client of a model behind endpoints."""
+        client = self.process
+        assert isinstance(client, EndpointModel)
+        return client
+
     def rehearse(self, asks: Iterable[Callable[[], object]]) -> list[Mapping[str, Any]]:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
         `RequestSender.rehearse`."""
-        client = self.process
-        assert isinstance(client, EndpointModel)
         bodies: list[Mapping[str, Any]] = []
         for ask_one in asks:
-            bodies += client.rehearse(ask_one)
+            bodies += self.endpoint.sender.rehearse(ask_one)
             self._refused_in_a_row = 0  # a rehearsed request is refused, and that is no fault
         return bodies
-
-    def estimate(
-        self,
-        stage: str,
-        asks: Sequence[Callable[[], object]],
-        items: float,
-        *,
-        tokens_per_reply: float | None,
-        certain: float = 1.0,
-    ) -> StageCost:
-        """Returns what asking endpoints costs, by the requests for a sample; sends nothing.
-
-        Args:
-            asks: Each asks about an item, or about one like those.
-            items: Number of items.
-            tokens_per_reply: As measured in an earlier run; None before any.
-            certain: Share of the items that is asked about in any case.
-        """
-        # Evenly spread: of clusters the first ones are the largest.
-        sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
-        client = self.process
-        assert isinstance(client, EndpointModel)
-        cost = client.estimate(
-            stage, self.rehearse(sample), items / max(1, len(sample)), tokens_per_reply
-        )
-        return replace(cost, certain=certain)
 
     @property
     def tokens_per_reply(self) -> float | None:
@@ -169,19 +146,23 @@ class ModelWork:
         self,
         items: Sequence[Item],
         work: Callable[[Sequence[Item]], Sequence[Result]],
-        given_up: Callable[[str], Result],
+        failed_result: Callable[[str], Result],
     ) -> list[Result]:
-        """Does `work` on a block, and isolates the item on which the process dies or that an endpoint refuses.
+        """Returns the results of `work` on a block, and isolates the item on which the process dies or that an endpoint
+        refuses.
 
         If the process dies, the whole block is tried again first, because the same block gives the same bits. If that
-        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`. A refused block is
-        not tried again: an endpoint would refuse it again.
+        keeps failing, its items are tried alone. A refused block is not tried again: an endpoint would refuse it again.
+
+        Args:
+            work: Returns the results of some items.
+            failed_result: Returns the result of an item that fails alone, given the reason.
 
         Raises:
             ModelCrashed: Every single item failed, so the fault is not in the items.
             RequestRefused: So did `MAX_REFUSED_IN_A_ROW` items in this and in earlier blocks.
         """
-        failed: ModelCrashed | RequestRefused
+        failure: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):
             self.check()
             try:
@@ -189,37 +170,36 @@ class ModelWork:
                 self.has_answered, self._refused_in_a_row = True, 0
                 return results
             except ModelCrashed as error:
-                failed = error
+                failure = error
             except RequestRefused as error:
-                failed = error
+                failure = error
                 break
         results = []
-        survived = False
+        is_any_answered = False
         for item in items:
             self.check()
             try:
                 results.extend(work([item]))
-                survived = True
+                is_any_answered = True
             except ModelCrashed as error:
-                failed = error
-                results.append(given_up(f"the model process died on it: {error.message}"))
+                failure = error
+                results.append(failed_result(f"the model process died on it: {error.message}"))
             except RequestRefused as error:
-                failed = error
-                results.append(given_up(error.message))
-        if survived:
+                failure = error
+                results.append(failed_result(error.message))
+        if is_any_answered:
             self.has_answered, self._refused_in_a_row = True, 0
             return results
-        self.failure, self._refused_in_a_row = failed, self._refused_in_a_row + len(items)
-        if isinstance(failed, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
-            raise failed
+        self.failure, self._refused_in_a_row = failure, self._refused_in_a_row + len(items)
+        if isinstance(failure, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
+            raise failure
         return results
 
     def replies(
         self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
     ) -> list[WrittenReply]:
-        """Returns the model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
-        request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
-        return self.process.ask(request, report)
+        """Returns the model's most probable reply to a prompt around each log; see `Generate`."""
+        return self.process.ask(Generate(items, prompt), report)
 
     def free_replies(self, bodies: Sequence[str], prompt: Prompt, report: OnProgress) -> list[str]:
         """Returns the text of the model's most probable reply to a prompt around each body."""
@@ -227,13 +207,13 @@ class ModelWork:
         return [without_surrogates(reply.text) for reply in replies]
 
     def live(
-        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
+        self, work: Callable[[OnProgress], Result], take_result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
-        """Runs blocking work on a thread and yields its progress reports.
+        """Runs blocking work on a thread and yields its progress reports, each a count and a note.
 
         Args:
-            work: Called with a callback for (count, note).
-            result: Called with the return value of `work` before the iterator ends.
+            work: Called with the callback for its reports.
+            take_result: Called with the return value of `work` before the iterator ends.
 
         Raises:
             ModelError: The work failed; the message says what its requests have cost.
@@ -241,11 +221,11 @@ class ModelWork:
         running = ThreadedWork(work)
         yield from running.reports()
         try:
-            outcome = running.result()
+            result = running.result()
         except ModelError as error:
             error.message += self.spent()
             raise
-        result(outcome)
+        take_result(result)
 
 
 class ModelStage(Stage):
@@ -285,10 +265,22 @@ class ModelStage(Stage):
     def _cost(
         self, asks: Sequence[Callable[[], object]], items: float, certain: float = 1.0
     ) -> StageCost:
-        """Returns what asking endpoints costs; see `ModelWork.estimate`."""
+        """Returns what asking endpoints costs, by the requests for a sample; sends nothing.
+
+        Args:
+            asks: Functions that each ask about one item, or about one like those.
+            items: Number of items.
+            certain: Share of the items that is asked about in any case.
+        """
         with self._project.reading() as conn:
-            tokens = runs.tokens_per_reply(conn, self.name, self.fingerprints)
-        return self._work.estimate(self.name, asks, items, tokens_per_reply=tokens, certain=certain)
+            tokens_per_reply = runs.tokens_per_reply(conn, self.name, self.fingerprints)
+        # Evenly spread: of clusters the first ones are the largest.
+        sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
+        items_per_sampled = items / max(1, len(sample))
+        cost = self._work.endpoint.estimate(
+            self.name, self._work.rehearse(sample), items_per_sampled, tokens_per_reply
+        )
+        return replace(cost, certain=certain)
 
 
 class BlockStage(ModelStage, Generic[Key, Entry]):
@@ -324,7 +316,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         return self._cost(self._asks(keys), len(keys))
 
     def _asks(self, keys: Sequence[Key]) -> list[Callable[[], object]]:
-        """Returns what asks about each item."""
+        """Returns for each item a function that asks about it."""
         return [partial(self._answer, [key], _ignore_report) for key in keys]
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
@@ -389,24 +381,23 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             ModelError: No endpoint is left, or every item was refused.
         """
         done, waiting, failure = 0, iter(keys), None
+        # Entries of the items that were answered and are not committed yet.
         answered: list[list[Entry]] = []
         running: set[Future[list[Entry]]] = set()
         with ThreadPoolExecutor(MAX_PARALLEL_REQUESTS, "asking") as threads:
             try:
                 while True:
-                    room = 0 if failure else max(0, self._work.process.parallel - len(running))
+                    free = 0 if failure else max(0, self._work.process.parallel - len(running))
                     running.update(
                         threads.submit(self._answer, [key], _ignore_report)
-                        for key in islice(waiting, room)
+                        for key in islice(waiting, free)
                     )
                     if not running:
                         break
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        if error := future.exception():
-                            failure = failure or error
-                        else:
-                            answered.append(future.result())
+                    errors = [error for future in finished if (error := future.exception())]
+                    failure = failure or next(iter(errors), None)
+                    answered += [future.result() for future in finished if not future.exception()]
                     if answered and self._work.has_answered:
                         done += len(answered)
                         entries = [entry for item in answered for entry in item]
@@ -436,7 +427,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
 
 def _ignore_report(_count: int, _note: str) -> None:
-    """Ignores the progress inside an item: of items that are worked on side by side those are counted that are done."""
+    """Ignores the progress inside an item: where items are worked on side by side, the finished ones are counted."""
 
 
 def measure_first_layers(

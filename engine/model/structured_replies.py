@@ -1,4 +1,4 @@
-"""Asks a model for replies with declared fields, in the one way that all questions of the program with fields take.
+"""Asks a model for replies with declared fields; all questions of the program whose replies have fields are asked here.
 
 The model process writes under the grammar of the schema; an endpoint gets the best form that it was shown to follow
 (`engine.model.endpoints.capabilities`), and what it writes is read tolerantly. A reply that cannot be read is asked for
@@ -21,7 +21,7 @@ from engine.base.text import one_line
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, ChatMessage, Completion, seed_from
 from engine.model.interface import Sampling
-from engine.model.log_windows import GAP, last_pieces
+from engine.model.log_windows import GAP, last_pieces, omission_note
 from engine.model.process.requests import Chat, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import (
@@ -155,7 +155,7 @@ def ask_in_play(
 def ask_until_read(
     call: Call, schema: str, read: Callable[[str], T], temperatures: Sequence[float]
 ) -> Generator[Call, Completion, T | None]:
-    """As `ask_in_play`, for a reply whose fields no class declares.
+    """Does what `ask_in_play` does, for a reply whose fields no class declares.
 
     Args:
         schema: JSON schema of the reply.
@@ -171,7 +171,7 @@ def ask_until_read(
         try:
             return read(completion.text)
         except UnreadableReply as error:
-            attempt = _repair(call, completion.text, _wrong(completion, error))
+            attempt = _repair(call, completion.text, _error_text(completion, error))
     return None
 
 
@@ -182,26 +182,24 @@ def _read(
     text, note = completion.text, completion.note
     try:
         fields = read_reply(form, text)
-        if wrong := refusal(fields):
-            return StructuredReply(None, text, wrong, note=note)
+        if error_text := refusal(fields):
+            return StructuredReply(None, text, error_text, note=note)
         return StructuredReply(fields, text, probability=completion.probability, note=note)
     except UnreadableReply as error:
-        return StructuredReply(None, text, _wrong(completion, error), note=note)
+        return StructuredReply(None, text, _error_text(completion, error), note=note)
 
 
-def _wrong(completion: Completion, error: UnreadableReply) -> str:
+def _error_text(completion: Completion, error: UnreadableReply) -> str:
     """Returns what is wrong with a reply, as a sentence."""
-    cut = completion.stopped == "length"
-    return "The reply was cut off at its greatest length." if cut else f"{error}."
+    was_cut = completion.stopped == "length"
+    return "The reply was cut off at its greatest length." if was_cut else f"{error}."
 
 
 def _repair(call: Call, reply: str, error: str) -> Call:
-    """Returns the call that asks once more, with what was wrong."""
-    again = (
-        ChatMessage("assistant", reply or "{}"),
-        ChatMessage("user", REPAIR.format(error=error)),
-    )
-    return replace(call, messages=(*call.messages, *again))
+    """Returns the call that asks once more, with the reply and what was wrong with it."""
+    request = ChatMessage("user", REPAIR.format(error=error))
+    messages = (*call.messages, ChatMessage("assistant", reply or "{}"), request)
+    return replace(call, messages=messages)
 
 
 def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str, str | None]:
@@ -222,9 +220,7 @@ def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str
     log = "".join([*pieces[:pinned_pieces], *mark, *pieces[pinned_pieces + left_out :]])
     # A log cannot close the marks that it stands between.
     fenced = f"<log>\n{log.replace('</log', '< /log').strip()}\n</log>"
-    if not left_out and not shortened:
-        return fenced, None
-    return fenced, f"{left_out} of {len(pieces)} steps left out, {shortened} shortened"
+    return fenced, omission_note(left_out, len(pieces), shortened)
 
 
 def _middle_left_out(text: str, chars: int) -> str:

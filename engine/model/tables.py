@@ -101,13 +101,13 @@ def _open(path: Path) -> sqlite3.Connection:
     return conn
 
 
-Reply = tuple[str, str, str | None]
+StoredReply = tuple[str, str, str | None]
 """The text of a reply, how it stopped, and a note or None."""
 
 
-def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
+def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, StoredReply]:
     """Returns the stored replies by key of the call; calls without a stored reply are absent."""
-    stored: dict[str, Reply] = {}
+    stored: dict[str, StoredReply] = {}
     for chunk in chunks([bytes.fromhex(key) for key in keys]):
         for key, text, stopped, note in conn.execute(
             f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(chunk)})",
@@ -117,7 +117,7 @@ def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
     return stored
 
 
-def add_replies(conn: sqlite3.Connection, new_replies: Iterable[tuple[str, Reply]]) -> None:
+def add_replies(conn: sqlite3.Connection, new_replies: Iterable[tuple[str, StoredReply]]) -> None:
     """Stores replies by key; an existing reply is kept."""
     conn.executemany(
         "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"

@@ -13,6 +13,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
-from engine.model.memory_plan import busy
+from engine.model.memory_plan import is_machine_busy, system_memory
 
 AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
@@ -142,7 +143,7 @@ def tune(
         source: The GGUF file as shipped.
         folder: Cache folder; gets `<stem>-<format>.gguf` for the chosen format only.
         text: Real text, some thousand tokens.
-        cancelled: Asked before each measurement.
+        cancelled: Returns whether the work is to stop; asked before each measurement.
         report: Called with the name of each step when it begins.
 
     See `by_turns` for how speeds are compared, and `choose_format` for what is chosen.
@@ -157,11 +158,9 @@ def tune(
     """
     create_private_folder(folder)
     cores = os.cpu_count() or 1
-    is_busy = busy(cores)  # before this program makes load itself
+    is_busy = is_machine_busy(cores)  # before this program makes load itself
     with temporary_private_folder(folder) as unfinished:
-        comparison = _Comparison(
-            source, unfinished, text, cores, cancelled=cancelled, report=report
-        )
+        comparison = _Comparison(source, unfinished, text, cores, cancelled, report)
         candidates = comparison.make_candidates(expandable=_expandable(source, folder))
         faithful = [candidate for candidate in candidates if candidate["verdict"] == "faithful"]
         best, gain = by_turns(faithful, comparison.measure)
@@ -181,30 +180,25 @@ def tune(
         }
 
 
+@dataclass(slots=True)
 class _Comparison:
-    """Makes and measures the files of one model in all formats."""
+    """Makes and measures the files of one model in all formats.
 
-    def __init__(
-        self,
-        source: Path,
-        folder: Path,
-        text: str,
-        cores: int,
-        *,
-        cancelled: Callable[[], bool],
-        report: Callable[[str], None],
-    ) -> None:
-        """Makes no file yet.
+    Attributes:
+        folder: Gets the files.
+        cores: Number of threads that convert.
+        source, text, cancelled, report: See `tune`.
+        _files, _candidates: The files that were made, by format, and their candidates.
+    """
 
-        Args:
-            folder: Gets the files.
-            cores: Threads that convert.
-            source, text, cancelled, report: See `tune`.
-        """
-        self._source, self._folder, self._text, self._cores = source, folder, text, cores
-        self._cancelled, self._report = cancelled, report
-        self._files: dict[str, Path] = {AS_SHIPPED: source}
-        self._candidates: list[dict[str, Any]] = []
+    source: Path
+    folder: Path
+    text: str
+    cores: int
+    cancelled: Callable[[], bool]
+    report: Callable[[str], None]
+    _files: dict[str, Path] = field(default_factory=dict)
+    _candidates: list[dict[str, Any]] = field(default_factory=list)
 
     def make_candidates(self, *, expandable: bool) -> list[dict[str, Any]]:
         """Makes the file of each format and returns a candidate for each, without its speed; see `tune`.
@@ -225,11 +219,11 @@ class _Comparison:
     def _tokens_of_f32(self) -> NDArray[np.int64]:
         """Expands the weights to F32 and returns the most probable token after each token of the text, shape
         (tokens,)."""
-        self._report("expanding to F32")
-        reference = self._folder / "f32.gguf"
-        expand(self._source, reference)
-        model = _load(reference, self._cancelled)
-        f32_tokens = _top_tokens(model, model.tokenize(self._text)[:AGREEMENT_TOKENS])
+        self.report("expanding to F32")
+        reference = self.folder / "f32.gguf"
+        expand(self.source, reference)
+        model = _load(reference, self.cancelled)
+        f32_tokens = _top_tokens(model, model.tokenize(self.text)[:AGREEMENT_TOKENS])
         model.close()
         return f32_tokens
 
@@ -237,16 +231,16 @@ class _Comparison:
         self, weight_format: str, f32_tokens: NDArray[np.int64] | None, least_agreement: float
     ) -> dict[str, Any]:
         """Makes the file of a format and returns its candidate, which is faithful from `least_agreement` on."""
-        self._report(f"comparing {weight_format} with F32")
-        is_shipped = weight_format == AS_SHIPPED
-        if not is_shipped:
-            self._files[weight_format] = self._folder / f"{weight_format}.gguf"
-            quantize(self._source, self._files[weight_format], weight_format, self._cores)
-        file = self._files[weight_format]
+        self.report(f"comparing {weight_format} with F32")
+        file = self.source
+        if weight_format != AS_SHIPPED:
+            file = self.folder / f"{weight_format}.gguf"
+            quantize(self.source, file, weight_format, self.cores)
+        self._files[weight_format] = file
         agreement = None
         if f32_tokens is not None:
-            model = _load(file, self._cancelled)
-            top_tokens = _top_tokens(model, model.tokenize(self._text)[: len(f32_tokens)])
+            model = _load(file, self.cancelled)
+            top_tokens = _top_tokens(model, model.tokenize(self.text)[: len(f32_tokens)])
             agreement = float((top_tokens == f32_tokens).mean())
             model.close()
         is_faithful = agreement is None or agreement >= least_agreement
@@ -261,9 +255,9 @@ class _Comparison:
     def measure(self, weight_format: str) -> float:
         """Measures the speed of a format once; keeps the best tokens a second in its candidate, and returns the speed
         to compare formats by."""
-        self._report(f"measuring {weight_format}")
-        model = _load(self._files[weight_format], self._cancelled)
-        tokens = model.tokenize(self._text)
+        self.report(f"measuring {weight_format}")
+        model = _load(self._files[weight_format], self.cancelled)
+        tokens = model.tokenize(self.text)
         (candidate,) = (entry for entry in self._candidates if entry["format"] == weight_format)
         candidate["tokens_per_s"] = max(
             candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
@@ -278,7 +272,7 @@ class _Comparison:
         """Moves the file of the chosen format to the cache folder; returns its path, None for the file as shipped."""
         if weight_format == AS_SHIPPED:
             return None
-        tuned_file = folder / f"{self._source.stem}-{weight_format}.gguf"
+        tuned_file = folder / f"{self.source.stem}-{weight_format}.gguf"
         self._files[weight_format].replace(tuned_file)
         return tuned_file
 
@@ -303,8 +297,8 @@ def _expandable(source: Path, folder: Path) -> bool:
     """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return need < min(memory, shutil.disk_usage(folder).free) * MAX_F32_SHARE
+    free_on_disk = shutil.disk_usage(folder).free
+    return need < min(system_memory() or free_on_disk, free_on_disk) * MAX_F32_SHARE
 
 
 def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:

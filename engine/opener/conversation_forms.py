@@ -1,8 +1,9 @@
 """Writes conversations, with what the project knows of them, in forms that other programs read.
 
-The forms are those of chat APIs, of Inspect, of tables with a row for each message, and of tasks for a person in Label
-Studio, who answers questions about them. A form may have no place for something that was imported; what is *left
-behind* is counted.
+The forms are those of chat APIs, of logs of Inspect, of tables with a row for each message, and of tasks for an
+annotator in Label Studio, who answers questions about conversations. *Companions* are the kinds of knowledge of the
+project that can be written beside the messages, such as scores. A form may have no place for a part of a conversation;
+the parts that are *left behind* are counted.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from engine.questions.question import NOTE, Question, read_built_in
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
 ]  # fmt: skip
-"""Forms beside the uniform one, which is the only one that holds everything."""
+"""The forms besides the uniform one, which alone has a place for everything."""
 Companion = Literal["scores", "answers", "goals", "trees"]
-"""What of the knowledge of the project can be written beside the messages."""
+"""A kind of knowledge of the project that can be written beside the messages."""
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
     "goals": ("goal",),
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
-"""Columns of the table of conversations, by what they belong to."""
+"""Columns of the table of conversations (`engine.opener.table_export`) that belong to each companion."""
 _CONVERSATIONS_AT_A_TIME = 200
-"""Conversations whose messages are in memory at a time."""
+"""Number of conversations whose messages are in memory at the same time."""
 _SHAREGPT_NAMES = {
     "system": "system",
     "developer": "system",
@@ -56,12 +57,12 @@ _SHAREGPT_NAMES = {
     "assistant": "gpt",
     "tool": "observation",
 }
-"""What ShareGPT calls the speaker of a message of each role."""
+"""Name in ShareGPT of the speaker of a message of each role."""
 _ROW_COLUMNS = (
     *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
     *("tool_calls", "tool_call_id", "reasoning", "facts"),
 )
-"""Columns of a table with a row for each message, before those of what is known."""
+"""Columns of a table with a row for each message, before those of the companions."""
 
 ENDINGS: dict[ConversationForm, str] = {
     "openai": "jsonl",
@@ -72,83 +73,84 @@ ENDINGS: dict[ConversationForm, str] = {
     "parquet": "parquet",
     "label-studio": "json",
 }
-"""The usual end of the name of a file in each form; also what it is written as."""
+"""The usual ending of the name of a file in each form, which is also the kind of the file."""
 _COUNTED_BY_CONVERSATION = ("metadata", "truth")
-"""What is counted by conversations; everything else by messages."""
+"""Parts that are counted by conversations when they are left behind; all other parts by messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedConversation:
     """A conversation to write.
 
     Attributes:
-        conversation: With its truth, where that was asked for.
+        conversation: The conversation, with its truth only if the truth is written.
         source: Label of the source that it came from.
-        key: Stands for the text of its messages; see `conversations.text_keys`.
-        known: What the project knows of it, by the names of columns of the table; empty where nothing was asked for.
-        has_truth: Whether there is a truth, asked for or not.
-        truth: Whether the truth was asked for.
+        key: The key of the text of its messages; see `conversations.text_keys`.
+        companions: Values of the companions by the names of their columns; empty where none is written.
+        has_truth: Whether the project has a truth of the conversation.
+        writes_truth: Whether the truth is written.
     """
 
     conversation: Conversation
     source: str
     key: str
-    known: dict[str, Any]
+    companions: dict[str, Any]
     has_truth: bool
-    truth: bool = False
+    writes_truth: bool = False
 
 
-def known_names(beside: Collection[Companion]) -> list[str]:
-    """Returns the names of the columns of what is written beside the messages, in the order of the table."""
-    return [name for kind in get_args(Companion) if kind in beside for name in _COLUMNS[kind]]
+def companion_columns(companions: Collection[Companion]) -> list[str]:
+    """Returns the names of the columns of companions, in the order of the table."""
+    return [name for kind in get_args(Companion) if kind in companions for name in _COLUMNS[kind]]
 
 
-def exported(
+def read_conversations(
     conn: sqlite3.Connection,
     ids: Sequence[int] | None,
-    beside: Collection[Companion] = (),
+    companions: Collection[Companion] = (),
     *,
     truth: bool = False,
-) -> Iterator[Exported]:
-    """Yields conversations in the order of `ids`, or all of them in the order of import.
+) -> Iterator[ExportedConversation]:
+    """Yields conversations in the order of `ids`, or with None all of them in the order of import.
 
     Args:
-        beside: What is written beside the messages.
+        companions: The companions that are written.
         truth: Whether the truth is written.
     """
-    names = known_names(beside)
+    names = companion_columns(companions)
     for page in id_pages(conn, ids, _CONVERSATIONS_AT_A_TIME):
         rows = list(conversations.export_conversations(conn, page))
         keys = conversations.text_keys(conn, page)
         table = table_lines(conn, page, columns=TableColumns()) if names else None
         for key, source, conversation in rows:
             row = {} if table is None else next(table)
-            yield Exported(
+            yield ExportedConversation(
                 conversation=conversation if truth else replace(conversation, truth=None),
                 source=source,
                 key=keys[key],
-                known={name: row[name] for name in names},
+                companions={name: row[name] for name in names},
                 has_truth=conversation.truth is not None,
-                truth=truth,
+                writes_truth=truth,
             )
 
 
-def metadata_and_time(item: Exported) -> dict[str, Any]:
-    """Returns `metadata`, with truth and what is known, and `created_at`, where there are such."""
+def metadata_and_time(item: ExportedConversation) -> dict[str, Any]:
+    """Returns the fields `metadata`, with truth and companions, and `created_at`; a field without a value is left
+    out."""
     conversation = item.conversation
     metadata = dict(conversation.meta)
     if conversation.truth:
         metadata["truth"] = conversation.truth
-    if item.known:
-        metadata[EXPORT_OBJECT] = item.known
+    if item.companions:
+        metadata[EXPORT_OBJECT] = item.companions
     fields: dict[str, Any] = {"metadata": metadata} if metadata else {}
     if conversation.created_at:
         fields["created_at"] = conversation.created_at
     return fields
 
 
-def arguments(call: ToolCall) -> Any:
-    """Returns the arguments of a call as a JSON value; as text where they are none."""
+def parse_arguments(call: ToolCall) -> Any:
+    """Returns the arguments of a call as a JSON value; arguments that are no JSON as text."""
     try:
         return json.loads(call.arguments)
     except ValueError:
@@ -156,7 +158,7 @@ def arguments(call: ToolCall) -> Any:
 
 
 def message_line(message: Message) -> dict[str, Any]:
-    """Returns role, content, name and answered call of a message, as OpenAI and the uniform form write them."""
+    """Returns role, content, name and `tool_call_id` of a message, as OpenAI and the uniform form write them."""
     line: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.name:
         line["name"] = message.name
@@ -165,7 +167,17 @@ def message_line(message: Message) -> dict[str, Any]:
     return line
 
 
-def openai(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+def call_lines(message: Message) -> list[dict[str, Any]]:
+    """Returns the tool calls of a message as JSON values; the arguments stay text."""
+    return [
+        {"id": call.call_id, "name": call.name, "arguments": call.arguments}
+        for call in message.tool_calls
+    ]
+
+
+def openai_records(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
     """Yields a record with `messages` for each conversation; reasoning and facts of messages have no place."""
     for item in items:
         messages = []
@@ -185,11 +197,13 @@ def openai(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dic
         yield {"id": item.conversation.external_id, "messages": messages, **metadata_and_time(item)}
 
 
-def anthropic(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+def anthropic_records(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
     """Yields a record for each conversation.
 
-    System messages stand apart, answers of tools are in the user's messages, and messages of one side are joined. Names
-    and facts of messages have no place.
+    System messages are a field of their own, results of tools are in messages of the user, and consecutive messages of
+    one side are joined. Names and facts of messages have no place.
     """
     for item in items:
         system: list[str] = []
@@ -205,15 +219,17 @@ def anthropic(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[
             side = "assistant" if message.role == "assistant" else "user"
             if not messages or messages[-1]["role"] != side:
                 messages.append({"role": side, "content": []})
-            messages[-1]["content"] += _blocks(message)
+            messages[-1]["content"] += _anthropic_blocks(message)
         line: dict[str, Any] = {"id": item.conversation.external_id}
         if system:
             line["system"] = "\n\n".join(system)
         yield {**line, "messages": messages, **metadata_and_time(item)}
 
 
-def sharegpt(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a record with `conversations` for each conversation; calls are turns of their own.
+def sharegpt_records(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """Yields a record with `conversations` for each conversation; each call is a turn.
 
     Names, reasoning, facts and the ids of calls have no place.
     """
@@ -226,7 +242,7 @@ def sharegpt(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[d
             if message.content or not message.tool_calls:
                 turns.append({"from": _SHAREGPT_NAMES[message.role], "value": message.content})
             for call in message.tool_calls:
-                value = {"name": call.name, "arguments": arguments(call)}
+                value = {"name": call.name, "arguments": parse_arguments(call)}
                 turns.append(
                     {"from": "function_call", "value": json.dumps(value, ensure_ascii=False)}
                 )
@@ -238,14 +254,14 @@ def sharegpt(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[d
 
 
 def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
-    """Counts the fields of a message that hold something and have no place in a form."""
+    """Counts those of the fields of a message, which have no place in a form, that are not empty."""
     words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
     for field in fields:
         left_behind[words[field]] += bool(getattr(message, field))
 
 
-def _blocks(message: Message) -> Iterator[dict[str, Any]]:
-    """Yields the content blocks of a message, as Anthropic's chat API has them."""
+def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
+    """Yields the content blocks of a message, as the chat API of Anthropic has them."""
     if message.role == "tool":
         yield {
             "type": "tool_result",
@@ -258,13 +274,16 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
     if message.content or not message.tool_calls:
         yield {"type": "text", "text": message.content}
     for call in message.tool_calls:
-        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments(call)}
+        arguments = parse_arguments(call)
+        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments}
 
 
-def samples(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yields a sample for each conversation, without output and scores, which this program does not have.
+def inspect_samples(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """Yields a sample of Inspect for each conversation, without output and scores, which this program does not have.
 
-    Inspect knows a sample by its id and epoch, so the second conversation with an id has epoch 2.
+    Inspect identifies a sample by its id and epoch, so the second conversation with an id has epoch 2.
     """
     epochs: Counter[str] = Counter()
     for item in items:
@@ -280,7 +299,7 @@ def samples(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[di
             "epoch": epochs[conversation.external_id],
             "input": next(user_texts, ""),
             "target": "",
-            "messages": _messages(conversation.messages, left_behind),
+            "messages": _inspect_messages(conversation.messages, left_behind),
             "metadata": fields.get("metadata", {}),
             **({"started_at": started_at} if started_at else {}),
         }
@@ -290,7 +309,7 @@ def inspect_frame(task: str) -> tuple[str, str]:
     """Returns the text of a log of Inspect before and after its list of samples.
 
     Args:
-        task: Name of the task, which is also that of the data set.
+        task: Name of the task, which is also the name of the data set.
     """
     head = {
         "version": 2,
@@ -307,10 +326,12 @@ def inspect_frame(task: str) -> tuple[str, str]:
     return as_json(head).removesuffix("}") + ', "samples": [', "]}"
 
 
-def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[dict[str, Any]]:
+def _inspect_messages(
+    messages: Iterable[Message], left_behind: Counter[str]
+) -> list[dict[str, Any]]:
     """Returns the messages of a sample of Inspect; names and facts go to the metadata of a message."""
     lines = []
-    names: dict[str, str] = {}  # of tools, by the ids of calls that have no answer yet
+    open_calls: dict[str, str] = {}  # names of tools by the ids of calls that have no result yet
     for number, message in enumerate(messages, 1):
         content: Any = message.content
         metadata: dict[str, Any] = {}
@@ -320,7 +341,7 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             metadata["role"] = message.role
         if message.tool_calls and message.role == "assistant":
             line["tool_calls"] = _inspect_calls(message, number, left_behind)
-            names |= {call["id"]: call["function"] for call in line["tool_calls"]}
+            open_calls |= {call["id"]: call["function"] for call in line["tool_calls"]}
         elif message.tool_calls:
             left_behind["calls of another role than the assistant's, written as text"] += 1
             content = with_calls(content, message.tool_calls)
@@ -331,10 +352,10 @@ def _messages(messages: Iterable[Message], left_behind: Counter[str]) -> list[di
             ]
         line["content"] = content
         if message.role == "tool":
-            # an answer that names no call is to the first one without an answer
-            call_id = message.tool_call_id or next(iter(names), None)
+            # a result that names no call belongs to the first call without a result
+            call_id = message.tool_call_id or next(iter(open_calls), None)
             line["tool_call_id"] = call_id
-            line["function"] = names.pop(call_id or "", None) or message.name
+            line["function"] = open_calls.pop(call_id or "", None) or message.name
         elif message.tool_call_id:
             metadata["tool_call_id"] = message.tool_call_id
         if message.name and message.role != "tool":
@@ -353,11 +374,11 @@ def _inspect_calls(
     """Returns the calls of a message as Inspect has them: each with an id, and with an object as arguments.
 
     Args:
-        number: Number of the message, which goes into the ids of calls that have none.
+        number: Number of the message; it becomes part of the ids of calls that have none.
     """
     calls = []
     for position, call in enumerate(message.tool_calls, 1):
-        values = arguments(call)
+        values = parse_arguments(call)
         if not isinstance(values, dict):
             left_behind["arguments of calls that are no object, written as one"] += 1
             values = {"arguments": values}
@@ -368,24 +389,23 @@ def _inspect_calls(
     return calls
 
 
-def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+def message_rows(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
     """Yields a row for each message; the metadata of conversations have no place.
 
-    Columns of what is known begin with `workbench_` and say the same in every row of a conversation, as `truth` does.
-    `tool_calls`, `facts` and `truth` are JSON.
+    The columns of companions begin with `workbench_`; they and `truth` have the same value in all rows of a
+    conversation. `tool_calls`, `facts` and `truth` are JSON.
     """
     for item in items:
         conversation = item.conversation
         left_behind["metadata"] += bool(conversation.meta)
         truth = conversation.truth
-        known = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.known.items()}
+        companions = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.companions.items()}
         for position, message in enumerate(conversation.messages, 1):
             facts = json.loads(message.facts) if message.facts else {}
             time_key = next((key for key in TIMES if facts.get(key) is not None), "")
-            calls = [
-                {"id": call.call_id, "name": call.name, "arguments": call.arguments}
-                for call in message.tool_calls
-            ]
+            calls = call_lines(message)
             yield {
                 "conversation_id": conversation.external_id,
                 "source": item.source,
@@ -393,42 +413,38 @@ def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
                 "role": message.role,
                 "name": message.name,
                 "content": message.content,
-                "time": _text(facts.pop(time_key, None)),
-                "model": _text(facts.pop("model", None)),
+                "time": _as_text(facts.pop(time_key, None)),
+                "model": _as_text(facts.pop("model", None)),
                 "tool_calls": as_json(calls) if calls else None,
                 "tool_call_id": message.tool_call_id,
                 "reasoning": message.reasoning,
                 "facts": as_json(facts) if facts else None,
-                **({"truth": None if truth is None else as_json(truth)} if item.truth else {}),
-                **known,
+                **(
+                    {"truth": None if truth is None else as_json(truth)}
+                    if item.writes_truth
+                    else {}
+                ),
+                **companions,
             }
 
 
-def column_types(beside: Collection[Companion], *, truth: bool) -> dict[str, ColumnType]:
-    """Returns the types of the columns of `message_rows`."""
+def column_types(companions: Collection[Companion], *, truth: bool) -> dict[str, ColumnType]:
+    """Returns the types of the columns of `message_rows` by their names."""
     types: dict[str, ColumnType] = dict.fromkeys(_ROW_COLUMNS, "text")
     types["position"] = "integer"
     if truth:
         types["truth"] = "text"
-    return types | {f"{EXPORT_OBJECT}_{name}": column_type(name) for name in known_names(beside)}
+    names = companion_columns(companions)
+    return types | {f"{EXPORT_OBJECT}_{name}": column_type(name) for name in names}
 
 
-def _text(value: Any) -> str | None:
-    """Returns a text as it is, and another value as JSON; None for none."""
+def _as_text(value: Any) -> str | None:
+    """Returns a text unchanged, another value as JSON, and None for None."""
     return value if value is None or isinstance(value, str) else as_json(value)
 
 
-def _guide(questions: Sequence[Question]) -> str:
-    """Returns what the annotator reads first: each question with its guidance and that of its answers."""
-    parts = []
-    for question in questions:
-        answers = (f"{value}: {text}" for value, text in question.labels.items())
-        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
-    return "\n\n".join(parts)
-
-
 def labeling_config(questions: Sequence[Question]) -> str:
-    """Returns the labeling interface of a project of Label Studio that asks these questions."""
+    """Returns the labeling interface of a project of Label Studio that asks these questions, as XML."""
     controls = []
     for question in questions:
         name = f'name="{question.name}" toName="dialogue"'
@@ -440,68 +456,73 @@ def labeling_config(questions: Sequence[Question]) -> str:
             control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
         controls.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
     return f"""<View>
-  <Text name="guide" value={quoteattr(_guide(questions))}/>
+  <Text name="guide" value={quoteattr(_annotator_guide(questions))}/>
   <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
 {"".join(controls)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
 </View>
 """
 
 
-def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+def _annotator_guide(questions: Sequence[Question]) -> str:
+    """Returns the text that the annotator reads first: each question with the guidance on it and on its answers."""
+    parts = []
+    for question in questions:
+        answers = (f"{value}: {text}" for value, text in question.labels.items())
+        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
+    return "\n\n".join(parts)
+
+
+def label_studio_tasks(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
     """Yields a task for each conversation, for a project with `labeling_config`."""
     for item in items:
-        dialogue = [
-            {"author": _speaker(message), "text": _text_to_read(message, left_behind)}
-            for message in item.conversation.messages
-        ]
-        yield {"data": {"key": item.key, **_names(item, left_behind), "dialogue": dialogue}}
+        dialogue = []
+        for message in item.conversation.messages:
+            _count_left_behind(message, left_behind, "reasoning", "facts")
+            speaker = f"{message.role} ({message.name})" if message.name else message.role
+            calls = message.tool_calls
+            text = with_calls(message.content, calls) if calls else message.content
+            dialogue.append({"author": speaker, "text": text})
+        left_behind["metadata"] += bool(item.conversation.meta)
+        name = item.conversation.external_id
+        yield {
+            "data": {
+                "key": item.key,
+                "conversation": name,
+                "source": item.source,
+                "dialogue": dialogue,
+            }
+        }
 
 
 def settings_file(
     form: ConversationForm, path: Path, questions: Sequence[Question] = ()
 ) -> tuple[Path, str] | None:
-    """Returns the file beside an exported one for the settings of the annotation, and their text; None without.
+    """Returns path and text of the file with the settings of the annotation; None for a form without settings.
 
     Args:
-        questions: What is asked; empty asks for verdicts.
+        path: The exported file, beside which the settings are.
+        questions: What the annotator is asked; empty asks for verdicts.
     """
     if form != "label-studio":
         return None
     return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
 
-def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:
-    """Returns id and source of a conversation, by which a person finds it."""
-    left_behind["metadata"] += bool(item.conversation.meta)
-    return {"conversation": item.conversation.external_id, "source": item.source}
-
-
-def _speaker(message: Message) -> str:
-    """Returns role and name of a message, as the annotator sees them."""
-    return f"{message.role} ({message.name})" if message.name else message.role
-
-
-def _text_to_read(message: Message, left_behind: Counter[str]) -> str:
-    """Returns what a person reads of a message: the text, then the calls."""
-    left_behind["reasoning"] += bool(message.reasoning)
-    left_behind["times and other facts"] += bool(message.facts)
-    return (
-        with_calls(message.content, message.tool_calls) if message.tool_calls else message.content
-    )
-
-
-WRITERS: dict[
-    ConversationForm, Callable[[Iterable[Exported], Counter[str]], Iterator[dict[str, Any]]]
+RECORD_MAKERS: dict[
+    ConversationForm,
+    Callable[[Iterable[ExportedConversation], Counter[str]], Iterator[dict[str, Any]]],
 ] = {
-    "openai": openai,
-    "anthropic": anthropic,
-    "sharegpt": sharegpt,
-    "inspect": samples,
+    "openai": openai_records,
+    "anthropic": anthropic_records,
+    "sharegpt": sharegpt_records,
+    "inspect": inspect_samples,
     "csv": message_rows,
     "parquet": message_rows,
-    "label-studio": label_studio,
+    "label-studio": label_studio_tasks,
 }
-"""What makes the records, rows or tasks of each form, and counts what it leaves behind."""
+"""The function that makes the records, rows or tasks of each form, and counts the parts that it leaves behind."""
 
 
 def form_lines(
@@ -509,34 +530,35 @@ def form_lines(
     form: ConversationForm,
     ids: Sequence[int] | None,
     left_behind: Counter[str],
-    beside: Collection[Companion] = (),
+    companions: Collection[Companion] = (),
     *,
     truth: bool = False,
 ) -> Generator[dict[str, Any], None, None]:
     """Yields the records, rows or tasks of an export of conversations.
 
     Args:
-        left_behind: Counts the messages with something for which the form has no place, by what it is, and the
-            conversations with `metadata` or `truth` that are not written.
-        beside: What is written beside the messages.
-        truth: Writes the truth, too.
+        ids: Ids of the conversations, in the order of the lines; None for all in the order of import.
+        left_behind: Gets, for each part that the form has no place for, the number of messages that have it; for
+            `metadata` and `truth` that are not written, the number of conversations.
+        companions: The companions that are written.
+        truth: Whether the truth is written.
 
     Raises:
-        UsageError: The form is for annotation, and something was asked for that would give the answer away.
+        UsageError: The form is for annotation, and something would be written that gives the answer away.
     """
-    if form == "label-studio" and (beside or truth):
+    if form == "label-studio" and (companions or truth):
         raise UsageError(
             "A person who judges should not see scores, verdicts or the truth.",
             f"Leave --with and --truth out for {form}.",
         )
 
-    def count_truths() -> Iterator[Exported]:
+    def count_truths() -> Iterator[ExportedConversation]:
         """Yields the conversations, and counts each truth that is not written."""
-        for item in exported(conn, ids, beside, truth=truth):
+        for item in read_conversations(conn, ids, companions, truth=truth):
             left_behind["truth"] += item.has_truth and not truth
             yield item
 
-    yield from WRITERS[form](count_truths(), left_behind)
+    yield from RECORD_MAKERS[form](count_truths(), left_behind)
 
 
 def write_form(
@@ -544,7 +566,7 @@ def write_form(
     form: ConversationForm,
     path: Path,
     task: str,
-    beside: Collection[Companion] = (),
+    companions: Collection[Companion] = (),
     *,
     truth: bool = False,
     formulas: bool = False,
@@ -553,18 +575,18 @@ def write_form(
     """Writes lines of `form_lines` to a file, with the settings of the annotation beside it; returns how many lines.
 
     Args:
-        task: Name of the project, which is the task in a log of Inspect.
-        beside: As given to `form_lines`, and so is `truth`.
-        formulas: As `write_lines` takes it.
-        questions: What tasks for a person ask; empty asks for verdicts.
+        task: Name of the project, which is the name of the task in a log of Inspect.
+        companions, truth: The values that were given to `form_lines`.
+        formulas: See `write_lines`.
+        questions: What the annotator is asked; empty asks for verdicts.
 
     Raises:
         WorkbenchError: pyarrow is needed and not installed.
         ProjectError: A file cannot be written.
     """
     if form == "parquet":
-        return write_parquet(lines, column_types(beside, truth=truth), path)
-    count = write_file(lines, path, ENDINGS[form], _frame(form, task), formulas=formulas)
+        return write_parquet(lines, column_types(companions, truth=truth), path)
+    count = write_file(lines, path, ENDINGS[form], _list_frame(form, task), formulas=formulas)
     settings = settings_file(form, path, questions)
     if settings is not None:
         settings_path, text = settings
@@ -584,36 +606,34 @@ def write_form_to_stream(
     """Writes lines of `form_lines` to a stream; see `write_form`.
 
     Raises:
-        UsageError: The form needs files.
+        UsageError: The form can only be written to a file.
     """
     if form == "parquet" or form == "label-studio":
         raise UsageError(f"The form {form} needs a file.", "Name it with -o FILE.")
-    write_lines(lines, out, ENDINGS[form], _frame(form, task), formulas=formulas)
+    write_lines(lines, out, ENDINGS[form], _list_frame(form, task), formulas=formulas)
 
 
-def _frame(form: ConversationForm, task: str) -> tuple[str, str]:
-    """Returns what stands before and after the list of records."""
+def _list_frame(form: ConversationForm, task: str) -> tuple[str, str]:
+    """Returns the text before and after the list of records in a JSON file."""
     return inspect_frame(task) if form == "inspect" else ("[", "]")
 
 
 def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
-    """Returns a sentence for each thing that was left behind, the most frequent first."""
+    """Returns a sentence for each part that was left behind, the most frequent first."""
     sentences = []
-    for thing, count in left_behind.most_common():
-        if not count:
-            continue
-        if thing == "truth" and form != "label-studio":
+    for part, count in (+left_behind).most_common():  # without counts of 0
+        if part == "truth" and form != "label-studio":
             sentences.append(
                 f"{counted(count, 'conversation')} with truth, which is left out; `export --truth` adds it."
             )
             continue
-        unit = "conversation" if thing in _COUNTED_BY_CONVERSATION else "message"
+        unit = "conversation" if part in _COUNTED_BY_CONVERSATION else "message"
         hint = (
             "; the export of the table has them"
-            if form in ("csv", "parquet") and thing == "metadata"
+            if form in ("csv", "parquet") and part == "metadata"
             else ""
         )
         sentences.append(
-            f"{counted(count, unit)} with {thing}, which the form {form} has no place for{hint}."
+            f"{counted(count, unit)} with {part}, which the form {form} has no place for{hint}."
         )
     return sentences

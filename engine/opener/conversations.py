@@ -1,10 +1,10 @@
-"""The list of conversations: rows joined of what all subjects know of each, counts, and what a screen reads of one."""
+"""Reads the list of conversations: rows with what all subjects know of each, counts, and parts of one conversation."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import CheckCounts, LeakRow, MessageRow, QuarantineRow
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import facets, imports, selecting, shared_text
+from engine.conversations.tables import facets, selecting, shared_text, sources
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -47,10 +47,14 @@ class ConversationRow:
     """One row of the conversation list.
 
     Attributes:
-        opening: The beginning of the first user message that says more than what conversations share.
+        id: Key in the project.
+        external_id: Id in the source.
+        opening: The beginning of the first user message that is more than text shared by many conversations.
+        p_end, p_end_normalised: Probability of an end at the last boundary, and the score that is made of it.
+        reason: Why the conversation has no score; None where it has one.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
-        trouble: Sum of the standard scores of its signs of trouble; None before they were read.
-        signs: Its signs of trouble.
+        trouble: Sum of the standard scores of the signs of trouble; None before the signs were read.
+        signs: The signs of trouble that the conversation shows.
     """
 
     id: int
@@ -74,13 +78,13 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class Counts(StateCounts):
-    """Counts of a project or of the conversations that a query matches, with the states under the current scores.
+    """Counts of a project, or of the conversations that a query matches, with their states by the scores in force.
 
     `complete + incomplete + borderline + unscored == conversations`.
 
     Attributes:
         conversations, messages, turns, sources: Number of each.
-        duplicates: Number of records that were left out because a conversation has the same messages.
+        duplicates: Number of records that were not imported because a conversation has the same messages.
         quarantined: Number of records that could not be imported.
         leaks: Number of places that the leak guard keeps from the model.
         verdicts: Number of conversations with a verdict in force.
@@ -116,8 +120,8 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
                 f" WHERE c.id IN ({placeholders(page)})",
                 (config, *page),
             ):
-                key, name, source, opening, message_count, turns, chars, created_at, *judged = row
-                p_end, p_end_normalised, reason, verdict = judged
+                key, name, source, opening, message_count, turns, chars, created_at, *judgment = row
+                p_end, p_end_normalised, reason, verdict = judgment
                 by_id[key] = ConversationRow(
                     id=key,
                     external_id=name,
@@ -140,88 +144,10 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
     return [by_id[key] for key in ids if key in by_id]
 
 
-def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
-    """Returns the counts of the project, or of what matches a query.
-
-    `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
-    """
-    with snapshot(conn):
-        matching_ids = matching(conn, (query or ListQuery()).filter)
-        condition, flags = matching_ids.condition("id")
-        message_count, turn_count, source_count = conn.execute(
-            "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
-            f" FROM conversation WHERE {condition}",
-            flags,
-        ).fetchone()
-        rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
-        states = {
-            state: _count(conn, matching_ids, *state_selection_sql(rule, config, state))
-            for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
-        }
-        borderline, values = state_selection_sql(rule, config, State.BORDERLINE)
-        borderline_above = f"{borderline} AND p_end_normalised >= ?", (*values, rule.threshold)
-        return Counts(
-            conversations=len(matching_ids),
-            messages=message_count,
-            turns=turn_count,
-            sources=source_count,
-            complete=states[State.COMPLETE],
-            incomplete=states[State.INCOMPLETE],
-            borderline=states[State.BORDERLINE],
-            unscored=len(matching_ids) - sum(states.values()),
-            above=states[State.COMPLETE] + _count(conn, matching_ids, *borderline_above),
-            duplicates=_count(conn, matching_ids, "SELECT conversation_id FROM alias"),
-            leaks=_count(conn, matching_ids, "SELECT conversation_id FROM leak"),
-            verdicts=_count(
-                conn, matching_ids, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
-            ),
-            quarantined=imports.count_quarantined(conn),
-        )
-
-
-def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
-    """Returns a histogram of the normalized scores in `bins` equal parts, of the project or of what a query matches.
-
-    Raises:
-        ValueError: `bins` is not positive.
-    """
-    if bins < 1:
-        raise ValueError(f"a histogram of {bins} parts")
-    with snapshot(conn):
-        matching_ids = matching(conn, (query or ListQuery()).filter)
-        condition, flags = matching_ids.condition("conversation_id")
-        counts_by_bin = dict(
-            conn.execute(
-                "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
-                " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-                f" AND {condition} GROUP BY 1",
-                (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
-            ).fetchall()
-        )
-    return Histogram(
-        tuple(counts_by_bin.get(index, 0) for index in range(bins)),
-        len(matching_ids) - sum(counts_by_bin.values()),
-    )
-
-
-def _count(
-    conn: sqlite3.Connection, matching_ids: IdSet, ids: str, values: Sequence[Any] = ()
-) -> int:
-    """Counts the rows of a statement whose conversation is in a set; a conversation selected twice counts twice.
-
-    Args:
-        ids: A statement that selects `conversation_id`, with `values` as its parameters.
-    """
-    condition, flags = matching_ids.condition("conversation_id")
-    sql = f"SELECT count(*) FROM ({ids}) WHERE {condition}"
-    (count,) = conn.execute(sql, (*values, *flags)).fetchone()
-    return int(count)
-
-
 class ConversationService:
     """Reads the conversations of one open project, from any thread.
 
-    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule` and `dates` read by key and are quick enough for the thread
+    `rows`, `leaks`, `goal`, `score`, `remaining`, `rule` and `dates` read by key and are quick enough for the thread
     that draws; the other methods may take seconds on a million conversations.
     """
 
@@ -234,7 +160,7 @@ class ConversationService:
             return selecting.ids(conn, query)
 
     def named(self, external_id: str, source: str | None = None) -> list[int]:
-        """Returns the ids of the conversations imported with this id, of a source with this label or of any."""
+        """Returns the keys of the conversations with an id in their source; of any source where no label is given."""
         with self._project.reading() as conn:
             return by_name(conn, external_id, source)
 
@@ -244,77 +170,97 @@ class ConversationService:
             return rows(conn, ids)
 
     def messages(self, conversation_id: int) -> list[MessageRow]:
-        """Returns all messages in order."""
+        """Returns all messages of a conversation in order."""
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
 
     def log(self, conversation_id: int) -> list[LogPiece]:
-        """Returns the log as a model reads it."""
+        """Returns the log of a conversation as a model reads it."""
         with self._project.reading() as conn:
             return render_log(messages_of(conn, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
-        """Returns the record as imported, byte for byte."""
+        """Returns the record of a conversation as it was imported, byte for byte."""
         with self._project.reading() as conn:
             return original(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
-        """Returns what the leak guard keeps from the model, because it would tell it the truth."""
+        """Returns the places that the leak guard keeps from models, because they would tell the truth."""
         with self._project.reading() as conn:
             return leaks(conn, conversation_id)
 
     def goal(self, conversation_id: int) -> str | None:
-        """Returns the label of its goal in the clustering that is shown; None without one."""
+        """Returns the label of the goal of a conversation in the clustering that is shown; None without a goal."""
         with self._project.reading() as conn:
             return goal_groups.goals_of(conn, [conversation_id]).get(conversation_id)
 
     def score(self, conversation_id: int) -> ScoreRow | None:
-        """Returns the score in force; None without one."""
+        """Returns the score in force of a conversation; None without a score."""
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
     def remaining(self, conversation_id: int) -> RemainingTasks | None:
-        """Returns the remaining tasks that belong to the score in force; None without them."""
+        """Returns the remaining tasks that belong to the score in force of a conversation; None without any."""
         with self._project.reading() as conn:
             return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
-        """Returns the counts of the project, or of what matches a query."""
-        with self._project.reading() as conn:
-            return counts(conn, query)
+        """Returns the counts of the project, or of the conversations that a query matches.
+
+        `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            matching_ids = matching(conn, (query or ListQuery()).filter)
+            condition, flags = matching_ids.condition("id")
+            message_count, turn_count, source_count = conn.execute(
+                "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
+                f" FROM conversation WHERE {condition}",
+                flags,
+            ).fetchone()
+            rule, config = score_sets.rule(conn), score_sets.hash_in_force(conn)
+            states = {
+                state: _count(conn, matching_ids, *state_selection_sql(rule, config, state))
+                for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+            }
+            borderline, values = state_selection_sql(rule, config, State.BORDERLINE)
+            borderline_above = f"{borderline} AND p_end_normalised >= ?", (*values, rule.threshold)
+            return Counts(
+                conversations=len(matching_ids),
+                messages=message_count,
+                turns=turn_count,
+                sources=source_count,
+                complete=states[State.COMPLETE],
+                incomplete=states[State.INCOMPLETE],
+                borderline=states[State.BORDERLINE],
+                unscored=len(matching_ids) - sum(states.values()),
+                above=states[State.COMPLETE] + _count(conn, matching_ids, *borderline_above),
+                duplicates=_count(conn, matching_ids, "SELECT conversation_id FROM alias"),
+                leaks=_count(conn, matching_ids, "SELECT conversation_id FROM leak"),
+                verdicts=_count(
+                    conn, matching_ids, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
+                ),
+                quarantined=sources.count_quarantined(conn),
+            )
 
     def in_trouble(self, filter: Filter) -> tuple[int, int]:
-        """Returns of how many conversations of a filter the signs of trouble were read, and how many of these have
-        any."""
+        """Returns how many conversations of a filter were read for signs of trouble, and how many of these show one."""
         with self._project.reading() as conn, snapshot(conn):
             return sign_tables.in_trouble(conn, matching(conn, filter))
 
     def reports(self) -> list[str]:
-        """Returns the account of each source that was read to its end, as JSON, in the order of the first imports."""
+        """Returns the account of each source that was read completely, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return imports.source_reports(conn)
+            return sources.reports(conn)
 
     def checks(self) -> CheckCounts | None:
-        """Returns counts of languages and personal data; None before a check."""
+        """Returns counts of languages and personal data; None before the first check."""
         with self._project.reading() as conn:
             return facets.check_counts(conn)
 
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """Returns the first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return imports.quarantine_rows(conn, limit=limit)
-
-    def by_value(self, field: str) -> Mapping[str, array[int]]:
-        """Returns the ids of conversations by their value of a field; those without a value are left out.
-
-        Raises:
-            UsageError: Conversations cannot be compared by this field.
-        """
-        # here: the list waits for no library of numbers
-        from engine.results.comparison import measures
-
-        with self._project.reading() as conn:
-            return measures.conversations_by_value(conn, field)
+            return sources.quarantine_rows(conn, limit)
 
     def values(self, field: str, filter: Filter) -> Sequence[tuple[str, int | None]]:
         """Returns values of a field with the number of conversations that also match a filter.
@@ -331,10 +277,10 @@ class ConversationService:
     def sources(self) -> list[str]:
         """Returns the labels of the sources, in the order of import."""
         with self._project.reading() as conn:
-            return imports.source_labels(conn)
+            return sources.labels(conn)
 
     def shared_text(self) -> SharedText:
-        """Returns the text that many conversations share, as the last import found it."""
+        """Returns the text that many conversations share, as the last import determined it."""
         with self._project.reading() as conn:
             return shared_text.stored(conn)
 
@@ -349,11 +295,47 @@ class ConversationService:
             return tags(conn)
 
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
-        """Returns the module's `histogram` of the project, or of what matches a query."""
-        with self._project.reading() as conn:
-            return histogram(conn, query, bins)
+        """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
+
+        Args:
+            bins: Number of bins, which have equal widths.
+
+        Raises:
+            ValueError: `bins` is not positive.
+        """
+        if bins < 1:
+            raise ValueError(f"a histogram of {bins} parts")
+        with self._project.reading() as conn, snapshot(conn):
+            matching_ids = matching(conn, (query or ListQuery()).filter)
+            condition, flags = matching_ids.condition("conversation_id")
+            counts_by_bin = dict(
+                conn.execute(
+                    "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
+                    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
+                    f" AND {condition} GROUP BY 1",
+                    (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
+                ).fetchall()
+            )
+        return Histogram(
+            tuple(counts_by_bin.get(index, 0) for index in range(bins)),
+            len(matching_ids) - sum(counts_by_bin.values()),
+        )
 
     def dates(self) -> tuple[str, str] | None:
         """Returns when the first and the last conversation took place; None where no date is known."""
         with self._project.reading() as conn:
             return dates(conn)
+
+
+def _count(
+    conn: sqlite3.Connection, matching_ids: IdSet, ids: str, values: Sequence[Any] = ()
+) -> int:
+    """Returns how many rows of a query are of conversations in a set; a conversation with two rows counts twice.
+
+    Args:
+        ids: A query for `conversation_id`, with `values` as its parameters.
+    """
+    condition, flags = matching_ids.condition("conversation_id")
+    sql = f"SELECT count(*) FROM ({ids}) WHERE {condition}"
+    (count,) = conn.execute(sql, (*values, *flags)).fetchone()
+    return int(count)

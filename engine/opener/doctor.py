@@ -1,7 +1,7 @@
 """Checks this machine and a project file: what works, what is wrong, and how to fix it.
 
 Functions named `check_...` and `_check_...` return one `Check`, or yield several where one examination answers more
-than one question.
+than one question. The *finding* of a check is what it found, in words.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +32,7 @@ from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntr
 from engine.model.catalog_files import cpu_name
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
-from engine.model.hub.pulls import unfinished
+from engine.model.hub.pulls import unfinished_pulls
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
@@ -46,11 +47,11 @@ _MAX_PROBLEMS = 5
 Status = Literal["ok", "warn", "bad"]
 """The result of a check: `warn` works, but not as it could."""
 LOW_DISK_BYTES = 2_000_000_000
-"""A folder with less free space than this is a warning."""
+"""Free space of a folder below which a check warns."""
 LOW_MEMORY_BYTES = 1_000_000_000
-"""Less available memory than this is a warning."""
+"""Available memory below which a check warns."""
 MIN_TERMINAL_COLUMNS, MIN_TERMINAL_ROWS = 80, 24
-"""The smallest terminal, in cells, that the screens are made for."""
+"""The smallest terminal, in cells, for which the screens are made."""
 MAX_NAME_CHARS = 60
 """Most characters of the name of a model or of a download in a finding."""
 SHOWN_CHECKSUM_CHARS = 16
@@ -68,92 +69,27 @@ _MOVE_ADVICE = {
     "cache folder": "Name another folder in WORKBENCH_CACHE",
     "project folder": "Copy the project elsewhere",
 }
-"""What to do when a folder cannot be used, by the name of its check."""
+"""What to do when a folder cannot be used, by the name of the check."""
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
 """Matches a requirement of this program: the name of a package and, where it is pinned, the version."""
+_SQLITE_FEATURES = {
+    "FTS5": "CREATE VIRTUAL TABLE words USING fts5 (text)",
+    "STRICT": "CREATE TABLE typed (id INTEGER PRIMARY KEY) STRICT",
+}
+"""The features of SQLite that a project file needs, each with a statement that fails without it."""
 _CPU_EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
 """The CPU extensions that make a model fast on x86: Linux's name for each, and llama.cpp's."""
 
 
 @dataclass(frozen=True, slots=True)
-class SQLiteFacts:
-    """The SQLite library that Python uses.
-
-    Attributes:
-        version: Its version.
-        full_text: Whether it has full-text search (FTS5).
-        strict: Whether it has strict tables.
-    """
-
-    version: str
-    full_text: bool
-    strict: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectHealth:
-    """Result of checking a project file.
-
-    Attributes:
-        conversations: Number of conversations.
-        problems: At most `_MAX_PROBLEMS` messages of SQLite's `quick_check`; empty for a sound file.
-        interrupted: Names of the stages whose runs were interrupted and not resumed.
-    """
-
-    conversations: int
-    problems: tuple[str, ...]
-    interrupted: tuple[str, ...]
-
-
-def sqlite_facts() -> SQLiteFacts:
-    """Returns the features of SQLite that a project file needs; tries them in a database in memory."""
-    conn = sqlite3.connect(":memory:")
-    try:
-        full_text = _works(conn, "CREATE VIRTUAL TABLE words USING fts5 (text)")
-        strict = _works(conn, "CREATE TABLE typed (id INTEGER PRIMARY KEY) STRICT")
-    finally:
-        conn.close()
-    return SQLiteFacts(sqlite3.sqlite_version, full_text, strict)
-
-
-def examine(path: str | os.PathLike[str]) -> ProjectHealth:
-    """Returns what reading a whole project file finds; the file is not changed.
-
-    Raises:
-        ProjectError: The file cannot be opened as a project, or is too damaged to be read through.
-    """
-    with Project.open(path, read_only=True) as project, project.reading() as conn:
-        messages = [message for (message,) in conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")]
-        problems = tuple(message for message in messages if message != "ok")
-        (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
-        interrupted = [row.stage for row in runs.interrupted(conn)]
-        # A run that is marked as running, but whose process is gone, was interrupted too.
-        interrupted += [
-            stage
-            for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
-            if not is_running(pid)
-        ]
-    return ProjectHealth(conversations, problems, tuple(interrupted))
-
-
-def _works(conn: sqlite3.Connection, statement: str) -> bool:
-    """Returns whether SQLite can run a statement."""
-    try:
-        conn.execute(statement)
-    except sqlite3.OperationalError:
-        return False
-    return True
-
-
-@dataclass(frozen=True, slots=True)
 class Check:
-    """Holds the result of one check.
+    """The result of one check.
 
     Attributes:
         name: What was checked, in a word or two.
         status: `ok`, `warn` for what works less well than it could, or `bad` for what does not work.
         found: What the check found, in words.
-        fix: What to do about it, one sentence; empty when all is well.
+        fix: One sentence on what to do about the finding; empty when all is well.
     """
 
     name: str
@@ -163,11 +99,13 @@ class Check:
 
 
 def run_checks(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
-    """Runs all checks but those of the network. This takes a second or two, because the model process is started once.
+    """Runs all checks except those of the network, and returns their results.
+
+    This takes a second or two, because the model process is started once.
 
     Args:
         data, cache: The folders of the model catalog and of tuned models.
-        project: A project file to check too.
+        project: A project file that is checked too.
     """
     checks = [
         _check_python(),
@@ -183,7 +121,7 @@ def run_checks(data: Path, cache: Path, project: Path | None = None) -> list[Che
 
 
 def _check_python() -> Check:
-    """Returns the version of Python and the platform."""
+    """Returns a check with the version of Python and the platform."""
     # An older Python cannot run this program at all, so the version needs no check.
     finding = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     return Check("python", "ok", finding)
@@ -218,22 +156,25 @@ def _check_packages() -> Check:
 
 
 def _check_sqlite() -> Check:
-    """Checks that SQLite has full-text search and STRICT tables."""
-    facts = sqlite_facts()
-    lacking = [
-        name
-        for name, present in (("FTS5", facts.full_text), ("STRICT", facts.strict))
-        if not present
-    ]
+    """Checks that SQLite has full-text search and STRICT tables, by using both in a database in memory."""
+    lacking = []
+    with closing(sqlite3.connect(":memory:")) as conn:
+        for name, statement in _SQLITE_FEATURES.items():
+            try:
+                conn.execute(statement)
+            except sqlite3.OperationalError:
+                lacking.append(name)
+    version = sqlite3.sqlite_version
     if lacking:
-        finding = f"{facts.version} without {' and '.join(lacking)}"
+        finding = f"{version} without {' and '.join(lacking)}"
         fix = "Use a Python whose SQLite is 3.37 or newer with full-text search."
         return Check("sqlite", "bad", finding, fix)
-    return Check("sqlite", "ok", f"{facts.version} with FTS5 and STRICT tables")
+    return Check("sqlite", "ok", f"{version} with FTS5 and STRICT tables")
 
 
 def _check_model_process() -> Iterator[Check]:
-    """Yields the checks of CPU and GPU as llama.cpp sees them, or one that the model process does not start."""
+    """Yields the checks of CPU and GPU as llama.cpp sees them; where the model process does not start, one that says
+    so."""
     with tempfile.TemporaryDirectory(prefix="workbench-doctor-") as folder:
         log = Path(folder) / "model.log"
         process = ModelProcess(log)
@@ -259,7 +200,7 @@ def _check_cpu(system: str) -> Check:
     """Compares the extensions of this CPU with those that llama.cpp was built for.
 
     Args:
-        system: What llama.cpp says about its build, such as `AVX2 = 1 | NEON = 0`.
+        system: The description that llama.cpp gives of its build, such as `AVX2 = 1 | NEON = 0`.
     """
     built = set(re.findall(r"(\w+) = 1", system))
     unused = [
@@ -291,11 +232,10 @@ def _cpu_flags() -> set[str]:
 
 
 def _check_gpu(offload: bool) -> Check:
-    """Warns if llama.cpp cannot use a GPU (`offload`) although an NVIDIA driver is loaded."""
-    present = Path("/proc/driver/nvidia/version").exists()
+    """Warns if an NVIDIA driver is loaded, but llama.cpp cannot use a GPU; `offload` is whether it can."""
     if offload:
         return Check("gpu", "ok", "llama.cpp can use a GPU")
-    if not present:
+    if not Path("/proc/driver/nvidia/version").exists():
         return Check("gpu", "ok", "none; models run on the processor")
     return Check(
         "gpu",
@@ -307,7 +247,8 @@ def _check_gpu(offload: bool) -> Check:
 
 
 def _check_memory() -> Check:
-    """Checks that the available memory is at least `LOW_MEMORY_BYTES`; where only the total is known, says that."""
+    """Checks that the available memory is at least `LOW_MEMORY_BYTES`; the finding is the total where that is
+    unknown."""
     total = _size_text(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     try:
         available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
@@ -330,9 +271,9 @@ def _check_models(data: Path, cache: Path) -> Iterator[Check]:
     except WorkbenchError as error:
         yield Check("models", "bad", error.message, error.hint or "Install the program again.")
         return
-    machine = machine_memory()
+    memory = machine_memory()
     for entry in entries:
-        facts = model_facts(catalog, entry, machine)
+        facts = model_facts(catalog, entry, memory)
         if entry.name == DEFAULT_MODEL:
             yield _check_default_model(facts)
             yield _check_tuning(catalog, entry)
@@ -353,8 +294,8 @@ def _check_adapters(entries: Sequence[AdapterEntry]) -> Check:
 
 
 def _check_unfinished_pulls(data: Path) -> Iterator[Check]:
-    """Yields a warning that names the downloads from a hub that stopped before their end; nothing if there are none."""
-    plans = unfinished(data)
+    """Yields a warning that names the unfinished downloads from a hub; yields nothing if there are none."""
+    plans = unfinished_pulls(data)
     if plans:
         names = ", ".join(one_line(plan.name, MAX_NAME_CHARS) for plan in plans)
         fix = "`workbench models pull` goes on; `workbench models remove NAME` gives one up."
@@ -371,10 +312,10 @@ def _memory_need_text(facts: ModelFacts) -> str:
 
 
 def _check_default_model(facts: ModelFacts) -> Check:
-    """Checks that the weights of the default model are the ones that were installed, by their checksum."""
+    """Checks by their checksum that the weights of the default model are the ones that were installed."""
     entry = facts.entry
     name = f"model {entry.name}"
-    # Computed again: the catalog caches checksums by size and time, which damage does not change.
+    # Not the checksum of the catalog, which caches it by size and time: damage changes neither.
     try:
         with entry.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -486,20 +427,32 @@ def _check_project(path: Path) -> Iterator[Check]:
     yield check_folder("project folder", path.absolute().parent)
     fix = "`workbench restore PROJECT` lists backups; `workbench repair PROJECT -o NEW.wb` saves what is readable."
     try:
-        health = examine(path)
+        with Project.open(path, read_only=True) as project, project.reading() as conn:
+            rows = conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")
+            problems = [message for (message,) in rows if message != "ok"]
+            (count,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
+            interrupted = _interrupted_stages(conn)
     except ProjectError as error:
         yield Check("project", "bad", error.message, error.hint or fix)
         return
-    if health.problems:
-        yield Check("project", "bad", f"{path} is damaged: {'; '.join(health.problems)}", fix)
+    if problems:
+        yield Check("project", "bad", f"{path} is damaged: {'; '.join(problems)}", fix)
     else:
-        yield Check(
-            "project", "ok", f"{path} is sound, {counted(health.conversations, 'conversation')}"
-        )
-    if health.interrupted:
-        finding = f"{len(health.interrupted)} left unfinished: {', '.join(health.interrupted)}"
+        yield Check("project", "ok", f"{path} is sound, {counted(count, 'conversation')}")
+    if interrupted:
+        finding = f"{len(interrupted)} left unfinished: {', '.join(interrupted)}"
         fix = "Run the same command again; it goes on where it stopped."
         yield Check("runs", "warn", finding, fix)
+
+
+def _interrupted_stages(conn: sqlite3.Connection) -> list[str]:
+    """Returns the names of the stages whose runs were interrupted and not resumed."""
+    running = conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
+    return [
+        *(row.stage for row in runs.interrupted(conn)),
+        # a run that is stored as running, but whose process is gone, was interrupted too
+        *(stage for stage, pid in running if not is_running(pid)),
+    ]
 
 
 def _size_text(count: int) -> str:
@@ -508,7 +461,7 @@ def _size_text(count: int) -> str:
 
 
 def check_network(data: Path) -> Iterator[Check]:
-    """Yields checks of whether the guard is on, which hosts it allows, and which switch forbids them.
+    """Yields a check of whether the guard is on, and one of the hosts that it allows or a switch forbids.
 
     Args:
         data: The folder with the list of endpoints.

@@ -1,6 +1,7 @@
 """Exports from a project as lines of JSON or CSV, for commands and screens.
 
-What writes one kind of export is imported where that kind is asked for: a list of scores waits for no clusters.
+The module that writes one kind of export is imported where that kind is exported, so that a list of scores does not
+wait for the import of the algorithms of goals.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
 from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
-from engine.opener.conversation_forms import message_line
+from engine.opener.conversation_forms import call_lines, message_line
 from engine.project.project import Project
 from engine.questions.records import AnsweredConversation
 from engine.questions.tables import second_answers
@@ -34,23 +35,23 @@ ExportKind = Literal[
     "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
     "decisions",
 ]  # fmt: skip
-"""What can be exported."""
+"""The kinds of exports."""
 
 NEVER_SCORED = "no run has reached it"
-"""Reason of a conversation that was neither scored nor refused."""
+"""The reason of a conversation that has no score because no run has tried to score it."""
 
 
 class ExportFiles:
-    """Writes what is in one project to files."""
+    """Writes exports of one project to files."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
 
     def export(self, kind: ExportKind, ids: Sequence[int] | None, path: str) -> int:
-        """Writes JSON Lines about these conversations, in this order, or with None about all; returns how many lines.
+        """Writes JSON Lines about conversations, in the order of `ids`, or with None about all; returns how many lines.
 
         Raises:
-            ProjectError: `path` is there already or cannot be written.
+            ProjectError: There is a file at `path` already, or it cannot be written.
         """
         target = new_file(path)
         with (
@@ -62,11 +63,13 @@ class ExportFiles:
     def export_form(
         self, form: ConversationForm, ids: Sequence[int] | None, path: str
     ) -> tuple[int, list[Path], list[str]]:
-        """Writes conversations in a form, without their truth; returns how many lines, the files, and a sentence for
-        each thing that was left behind.
+        """Writes conversations in a form, without their truth.
+
+        Returns:
+            The number of lines, the files, and a sentence for each part of conversations that was left behind.
 
         Raises:
-            ProjectError: A file is there already or cannot be written.
+            ProjectError: There is such a file already, or it cannot be written.
             WorkbenchError: pyarrow is needed and not installed.
         """
         from engine.opener.conversation_forms import (
@@ -94,14 +97,14 @@ def export_lines(
     conn: sqlite3.Connection,
     kind: ExportKind,
     ids: Sequence[int] | None = None,
-    beside: Collection[Companion] = (),
+    companions: Collection[Companion] = (),
 ) -> Generator[dict[str, Any], None, None]:
     """Yields the lines of an export.
 
     Args:
         ids: The conversations, in the order of the lines; None for all in the order of import. Clusters and decisions
             are always of all conversations.
-        beside: What is written with conversations, in an object `workbench`.
+        companions: What is written with conversations, in an object `workbench`.
     """
     if kind == "scores":
         yield from starmap(score_line, scores.export_scores(conn, ids))
@@ -126,11 +129,11 @@ def export_lines(
         else:
             yield from goal_exports.decision_lines(conn)
     else:
-        from engine.opener.conversation_forms import exported
+        from engine.opener.conversation_forms import read_conversations
 
-        for item in exported(conn, ids, beside, truth=True):
+        for item in read_conversations(conn, ids, companions, truth=True):
             line = conversation_line(item.conversation, item.source)
-            yield {**line, EXPORT_OBJECT: item.known} if item.known else line
+            yield {**line, EXPORT_OBJECT: item.companions} if item.companions else line
 
 
 def redacted_lines(
@@ -142,16 +145,12 @@ def redacted_lines(
 
 
 def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]:
-    """Returns a conversation with its score as JSON values; `unscored` with a reason when there is none."""
+    """Returns a conversation with its score as JSON values; `unscored` with a reason when there is no score."""
     if score is None:
-        empty = dict.fromkeys(
-            (
-                *("p_end", "p_end_normalised", "generated", "curve"),
-                *("model", "adapter", "mode", "features"),
-            )
-        )
         state = {"state": str(State.UNSCORED), "reason": NEVER_SCORED}
-        return {**conversation.names(), **state, **empty, "curve": []}
+        figures = dict.fromkeys(("p_end", "p_end_normalised", "generated"))
+        origin = dict.fromkeys(("model", "adapter", "mode", "features"))
+        return {**conversation.names(), **state, **figures, "curve": [], **origin}
     return {
         **conversation.names(),
         "state": str(score.state),
@@ -176,7 +175,7 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
 
 
 def answer_line(row: AnsweredConversation) -> dict[str, Any]:
-    """Returns a conversation with people's answers as JSON values; `earlier` has those on an earlier text."""
+    """Returns a conversation with the answers of people as JSON values; `earlier` has those on an earlier text."""
     earlier = row.in_force.earlier
     return {
         **row.conversation.names(),
@@ -191,21 +190,18 @@ def answer_line(row: AnsweredConversation) -> dict[str, Any]:
         **(
             {}
             if earlier is None
-            else {"earlier": {**asdict(earlier), "answers": dict(earlier.answers)}}
+            else {"earlier": asdict(earlier) | {"answers": dict(earlier.answers)}}
         ),
     }
 
 
 def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
-    """Returns a conversation in the uniform form, with all that was imported: importing it gives the same one."""
+    """Returns a conversation in the uniform form, with all that was imported; an import of it gives the same one."""
     messages = []
     for message in conversation.messages:
         line = message_line(message)
         if message.tool_calls:
-            line["tool_calls"] = [
-                {"id": call.call_id, "name": call.name, "arguments": call.arguments}
-                for call in message.tool_calls
-            ]
+            line["tool_calls"] = call_lines(message)
         if message.reasoning:
             line["reasoning"] = message.reasoning
         if message.facts:

@@ -1,4 +1,4 @@
-"""Long work on one project: started, watched through events, cancelled."""
+"""Starts and cancels the long work of one project, and reads its runs; `OpenProject.subscribe` gives the events."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class JobService:
     def __init__(
         self, project: Project, runner: JobRunner, scoring: Callable[[], ScoringRuns]
     ) -> None:
-        """`scoring` is called when a scoring run is asked about: what it needs takes long to import."""
+        """`scoring` returns what makes scoring runs; it is called late, because its imports take long."""
         self._project, self._runner, self._scoring = project, runner, scoring
 
     def scoring_mode(self) -> Mode:
-        """Returns the mode of the scores in force; before any, the one that suits the project best."""
+        """Returns the mode of the scores in force; before the first ones, the mode that suits the project best."""
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
-        # Scores by words are the first ones: the model may read after them.
+        # Scores by words come first, and a model may read after them; so they do not decide the mode.
         if config is not None and config.mode != "words":
             return config.mode
         from engine.completeness.scoring_request import ScoringRequest
@@ -43,28 +43,28 @@ class JobService:
         return self._scoring().mode_for(ScoringRequest())
 
     def scores_in_force(self) -> str | None:
-        """Quick. Returns mode, model and adapter of the scores in force, in words; None before any."""
+        """Quick. Returns mode, model and adapter of the scores in force, in words; None before the first ones."""
         with self._project.reading() as conn:
             config = score_sets.config_in_force(conn)
         return None if config is None else name_of(config)
 
     def estimate_scoring(self, request: ScoringRequest) -> Estimate:
-        """Returns the cost of scoring what is not scored yet in this mode; may take long, to count tokens."""
+        """Returns the cost of scoring what has no score in this mode; counting the tokens may take long."""
         scoring = self._scoring()
         return scoring.estimate(scoring.make_run(request))
 
     def start_scoring(self, request: ScoringRequest) -> int:
-        """Starts scoring, and then remaining tasks, in the background; returns the job id."""
+        """Starts a job in the background that scores and then writes remaining tasks; returns the job id."""
         return self._runner.start(self._scoring().make_run(request).stages)
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
-        """Starts an import and then a check of what it brought in the background; returns the job id."""
+        """Starts a job in the background that imports and then checks what is new; returns the job id."""
         return self._runner.start(import_stages(self._project, paths, request))
 
     def cancel(self, job_id: int) -> None:
-        """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there.
+        """Quick. Asks a job to stop; what it committed stays, and a later run continues there.
 
-        Reading for a probe ends with a fit to what was read; a second call leaves that out.
+        A job that reads logs for a probe ends with a fit to those that it read; a second call prevents that.
         """
         self._runner.cancel(job_id)
 
@@ -73,7 +73,7 @@ class JobService:
         return self._runner.active()
 
     def interrupted(self) -> list[RunRow]:
-        """Quick. Returns the runs that an earlier process left unfinished; run again, they go on where they were."""
+        """Quick. Returns the runs that an earlier process left unfinished, which can be resumed."""
         return self._runner.interrupted()
 
     def history(self) -> list[RunRow]:
@@ -82,7 +82,7 @@ class JobService:
             return runs.all_runs(conn)
 
     def run(self, run_id: int) -> RunRow | None:
-        """Quick. Returns one run with everything that determined its result; None if there is none of this id."""
+        """Quick. Returns one run with everything that determined its result; None if no run has this id."""
         with self._project.reading() as conn:
             return runs.get(conn, run_id)
 
@@ -94,22 +94,16 @@ def import_stages(
     *,
     stdin: BinaryIO | None = None,
 ) -> tuple[ImportStage, SignStage, CheckStage]:
-    """Returns the stages of an import: what reads files, what looks for signs of trouble, and what checks what came.
+    """Returns the stages of an import: one reads the files, one looks for signs of trouble, and one checks what is new.
 
     Args:
-        paths: Files and folders; `-` is `stdin`.
+        paths: Files and folders; `-` stands for `stdin`.
         request: How they are imported.
     """
-    # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
+    # Imported here, because they import all readers and numpy, and screens that only show jobs should not wait for
+    # these.
     from engine.conversations.stages import CheckStage, ImportStage
     from engine.signs.stages import SignStage
 
-    reading = ImportStage(
-        project,
-        paths,
-        format=request.format,
-        stdin=stdin,
-        replace=request.replace,
-        most_unpacked=request.most_unpacked,
-    )
+    reading = ImportStage(project, paths, request, stdin=stdin)
     return reading, SignStage(project), CheckStage(project)

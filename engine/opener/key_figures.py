@@ -1,4 +1,7 @@
-"""What the overview and the report begin with: answers with their figures and ranges, and what to read first."""
+"""The key figures of a project, with which the overview and the report begin, and the conversations to read first.
+
+A *clause* is a part of a sentence in words, such as `3 of 10 judged failed`.
+"""
 
 from __future__ import annotations
 
@@ -21,46 +24,49 @@ if TYPE_CHECKING:
     from engine.results.comparison.differences import Difference
 
 MIN_IN_MONTH = 20
-"""Fewest conversations of a month that is compared with another."""
+"""Fewest conversations of a month that is compared with another month."""
 MAX_GOALS = 8
 """Most goals that are named."""
 MAX_LABEL_CHARACTERS = 40
 """Most characters of the label of a goal."""
 
 MAX_TO_READ = 5
-"""Most conversations that are named to be read first."""
+"""Most conversations to read first."""
 MAX_TO_READ_PER_GROUP = 2
-"""Most conversations of one group among those to read first, as long as other groups have some."""
+"""Most conversations of one group among those to read first, as long as other groups have any."""
 MOST_CONSIDERED = 100
-"""How many of the conversations with the most trouble those to read first are chosen from."""
+"""Number of conversations with the most trouble from which those to read first are chosen."""
 
 
 class MonthChange(NamedTuple):
-    """The last month of a project against the one before.
+    """The last month of a project compared with the month before.
 
     Attributes:
-        first, last: The months, `2026-03`.
-        differences: The significant ones.
+        first, last: The two months, such as `2026-03`.
+        differences: The significant differences.
+        signs: The signs of trouble that significantly more or fewer conversations show, in words.
     """
 
     first: str
     last: str
     differences: tuple[Difference, ...]
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFigures:
-    """What is known best of some conversations.
+    """The best known figures of some conversations.
 
     Attributes:
         counts: Numbers of conversations, of verdicts, and of those that ended, broke off, are open or not scored.
         goals: (label, number of conversations) of each goal, the most frequent first.
-        trouble: Of how many the signs of trouble were read, and how many of these have any.
-        judged: How many a person judged failed, and on how many people said yes or no.
-        failures: How many failed by imported outcomes, and of how many these are known; None where they are not.
-        succeeded: Share of those who got what they wanted, by verdicts; None where it is not known.
-        change: The last month against the one before; None where there are not two months with enough conversations.
-        doubt: Why the scores mean little; empty where they do not.
+        trouble: Number of conversations that were read for signs of trouble, and of those that show one.
+        judged: Number of conversations that a person judged failed, and of those with a verdict yes or no.
+        failures: Number of failed conversations by imported outcomes, and of those with an outcome; None where too few
+            have one.
+        succeeded: Share of conversations whose user got what they wanted, by verdicts; None where it is unknown.
+        change: The change in the last month; None where fewer than two months have enough conversations.
+        doubt: Why the scores mean little; empty where nothing is doubtful.
     """
 
     counts: Counts
@@ -73,7 +79,7 @@ class KeyFigures:
     doubt: str = ""
 
     def goal_clauses(self) -> list[str]:
-        """Returns how many goals there are, then the most frequent ones with their shares."""
+        """Returns clauses on the goals: their number, then the most frequent ones with their shares."""
         if not self.goals:
             return ["nothing is clustered yet"]
         shares = [
@@ -83,7 +89,8 @@ class KeyFigures:
         return [counted(len(self.goals), "goal"), *shares]
 
     def ending_clauses(self) -> list[str]:
-        """Returns the share that ended with its range, and the numbers of the others."""
+        """Returns clauses on endings: the share of ended conversations with its range, and the numbers of the
+        others."""
         counts = self.counts
         if not counts.scored:
             return [self.doubt or "nothing is scored yet"]
@@ -95,9 +102,12 @@ class KeyFigures:
         return clauses
 
     def failure_clauses(self) -> list[str]:
-        """Returns how many people judged failed, which is no share of all since they choose what they judge; the share
-        that got what they wanted where verdicts tell, else the share that failed by imported outcomes; and how many
-        show signs of trouble."""
+        """Returns clauses on failures.
+
+        They say how many conversations people judged failed, which is no share of all because people choose what they
+        judge; the share that succeeded by verdicts, else the share that failed by imported outcomes; and how many show
+        signs of trouble.
+        """
         failed, judged = self.judged
         clauses = [f"{failed:,} of {judged:,} judged failed"] if judged else []
         if self.succeeded is not None:
@@ -115,18 +125,18 @@ class KeyFigures:
         return clauses
 
     def change_clauses(self) -> list[str]:
-        """Returns the last month against the one before: what differs significantly, or that nothing does."""
+        """Returns clauses on the last month: what differs significantly from the month before, or that nothing does."""
         if self.change is None:
             return [f"no two months with {MIN_IN_MONTH} conversations each"]
-        first, last, differences = self.change
-        if not differences:
+        first, last, differences, signs = self.change
+        clauses = [*map(_change_text, differences), *signs]
+        if not clauses:
             return [f"{last} against {first}: no real change"]
-        clauses = [_change_text(difference) for difference in differences]
         return [f"{last} against {first}: {clauses[0]}", *clauses[1:]]
 
 
 def _change_text(difference: Difference) -> str:
-    """Returns a difference in words: its measure, whether it rose or fell, and both values."""
+    """Returns a difference in words: the measure, whether it rose or fell, and both values."""
     from engine.results.comparison.formatting import difference_cells
 
     name, first, last, *_ = difference_cells(difference)
@@ -139,8 +149,10 @@ def _change_text(difference: Difference) -> str:
 
 
 def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] | None:
-    """Returns how many conversations of a filter failed by the outcomes that came with them, and of how many these are
-    known; None where outcomes are known of too few, or verdicts say more."""
+    """Returns the number of conversations of a filter that failed by imported outcomes, and of those with an outcome.
+
+    Returns None where too few have an imported outcome, or where verdicts say more.
+    """
     try:
         split = project.associations.split()
     except NotFound:
@@ -157,8 +169,10 @@ def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] |
 
 
 def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
-    """Returns how the last month of a filter differs from the one before; None without two months of enough
-    conversations. Reads all scores."""
+    """Returns how the last month of a filter differs from the month before; reads all scores.
+
+    Returns None where fewer than two months have enough conversations.
+    """
     months = [
         month
         for month, count in project.conversations.values("date", filter)
@@ -170,11 +184,14 @@ def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
     first_side, last_side = (
         Filter((*filter.terms, Term("date", ":", (month,)))) for month in (first, last)
     )
+    from engine.results.comparison.formatting import sign_clauses
+
     comparison = project.comparison.compare(first_side, last_side)
     return MonthChange(
         first,
         last,
         tuple(difference for difference in comparison.differences if difference.significant),
+        tuple(sign_clauses(comparison.sign_changes)),
     )
 
 
@@ -188,31 +205,32 @@ class FirstReading(NamedTuple):
 def conversations_to_read(
     project: OpenProject, filter: Filter = NO_FILTER, *, failures: bool = False
 ) -> list[FirstReading]:
-    """Returns the conversations of a filter without a verdict to read first, the most trouble first; none where none of
-    them shows a sign.
+    """Returns the conversations of a filter to read first, those with the most trouble first.
+
+    They have no verdict and show a sign of trouble.
 
     Args:
-        failures: Whether those that a person judged failed are among them.
+        failures: Whether conversations that a person judged failed are returned too.
     """
     conversations = project.conversations
     ids = conversations.ids(ListQuery(filter, "trouble", descending=True))[:MOST_CONSIDERED]
     verdicts = (None, Verdict.NO) if failures else (None,)
     rows = [row for row in conversations.rows(ids) if row.signs and row.verdict in verdicts]
-    labels = goal_labels(project) if rows else {}
-    first: list[ConversationRow] = []
-    more: list[ConversationRow] = []
+    labels = _goal_labels(project) if rows else {}
+    preferred: list[ConversationRow] = []
+    others: list[ConversationRow] = []
     count_by_label: Counter[str] = Counter()
     for row in rows:
         label = labels.get(row.id, "")
         count_by_label[label] += 1
-        (first if count_by_label[label] <= MAX_TO_READ_PER_GROUP else more).append(row)
-    # Those of large groups fill up what is left; then all are in the order of trouble again.
-    chosen = sorted((first + more)[:MAX_TO_READ], key=rows.index)
-    return [FirstReading(row, reason(row, labels.get(row.id))) for row in chosen]
+        (preferred if count_by_label[label] <= MAX_TO_READ_PER_GROUP else others).append(row)
+    # more conversations of large groups only fill the list up; then all are sorted by trouble
+    chosen = sorted((preferred + others)[:MAX_TO_READ], key=rows.index)
+    return [FirstReading(row, _reason_text(row, labels.get(row.id))) for row in chosen]
 
 
-def goal_labels(project: OpenProject) -> dict[int, str]:
-    """Returns the label of each conversation's group by the id of the conversation; empty without a clustering."""
+def _goal_labels(project: OpenProject) -> dict[int, str]:
+    """Returns the label of the group of each conversation by the id of the conversation; empty without a clustering."""
     clustering = project.goals.shown()
     if clustering is None:
         return {}
@@ -224,8 +242,8 @@ def goal_labels(project: OpenProject) -> dict[int, str]:
     }
 
 
-def reason(row: ConversationRow, label: str | None) -> str:
-    """Returns why a conversation is among those to read first, in words: its signs, whether it broke off, its goal."""
+def _reason_text(row: ConversationRow, label: str | None) -> str:
+    """Returns why a conversation is to be read first, in words: its signs, whether it broke off, and its goal."""
     parts = ["judged failed"] if row.verdict is Verdict.NO else []
     parts.append(in_words(row.signs))
     if row.state == State.INCOMPLETE:

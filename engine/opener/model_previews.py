@@ -1,4 +1,4 @@
-"""What is looked at before a model is used: what would leave this machine, and what a prompt gives; stores nothing."""
+"""Previews of the use of a model, which store nothing: what would leave this machine, and the replies to a prompt."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ REPLY_FORMS: Mapping[str, type[msgspec.Struct] | None] = {
 }  # fmt: skip
 """The type of the reply to each prompt that can be tried; None for a reply in plain text."""
 GROUP_PROMPTS = ("label-json", "merge-json")
-"""The prompts about groups and pairs of groups; the others are about a log."""
+"""The prompts about groups and pairs of groups; all others are about a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPreview:
-    """What would leave this machine.
+    """What would leave this machine if an endpoint were used.
 
     Attributes:
         address: URL of the endpoint.
         conversations, characters, tokens: Size of the project; the tokens are estimated.
-        cost: Cost of reading it once; None without prices.
+        cost: Cost of reading the whole project once; None without prices.
         with_personal_data: Number of conversations in which the program finds personal data.
-        redacted: Whether that is replaced by pseudonyms.
+        redacted: Whether personal data is replaced by pseudonyms.
         first_request: Body of the first request for a summary, as it would be sent; None for an embedder.
     """
 
@@ -64,7 +64,7 @@ class EgressPreview:
     first_request: Mapping[str, Any] | None
 
     def lines(self) -> list[str]:
-        """Returns in words what would leave this machine: what, how much, and one request in full."""
+        """Returns lines of text on what would leave this machine, how much that is, and one request in full."""
         cost = "" if self.cost is None else f", {self.cost:,.2f} at its prices,"
         replaced = "replaced by names such as [email 3f2a9c]" if self.redacted else "sent as it is"
         lines = [
@@ -81,7 +81,7 @@ class EgressPreview:
 
 
 def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
-    """Returns what of a project would leave this machine for an endpoint; sends nothing.
+    """Returns what would leave this machine if a project used an endpoint; sends nothing.
 
     Args:
         model: Name or URL of an endpoint.
@@ -116,7 +116,7 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
 
 
 class PromptTrial:
-    """Tries one prompt; `interrupt` may be called from any thread.
+    """Asks models one prompt, in its versions, and returns the replies; `interrupt` may be called from any thread.
 
     Attributes:
         name: Name of the prompt.
@@ -126,8 +126,8 @@ class PromptTrial:
         """Sends nothing yet.
 
         Args:
-            name: Name of the prompt; its version in the project is tried beside the built-in one where they differ.
-            text: A version to try in place of that in the project; None tries that in the project.
+            name: Name of the prompt; the version of the project is tried beside the built-in one if they differ.
+            text: A version that is tried in place of that of the project; None for that of the project.
 
         Raises:
             UsageError: There is no such prompt that can be tried.
@@ -146,18 +146,18 @@ class PromptTrial:
         self._work: _TrialWork | None = None
 
     def replies(self, models: Sequence[str | None], count: int) -> dict[str, dict[str, str]]:
-        """Returns the replies about the first conversations, groups or pairs, by the name of these and by column.
+        """Returns the replies about the first conversations, groups or pairs, by their names and then by column.
 
-        A column is a version of the prompt and a model.
+        A column is a version of the prompt with a model.
 
         Args:
-            models: Names of models; None is the one that the project uses for such work.
+            models: Names of models; None stands for the one that the project uses for such work.
             count: Number of conversations, groups or pairs.
 
         Raises:
             Cancelled: `interrupt` was called.
             UsageError: There is no such model.
-            NotYet: Nothing was clustered yet, and the prompt is one of `OF_GROUPS`.
+            NotYet: Nothing was clustered yet, and the prompt is one of `GROUP_PROMPTS`.
             ModelError: A model cannot be loaded, or refuses a question.
         """
         replies: dict[str, dict[str, str]] = {}
@@ -179,9 +179,9 @@ class PromptTrial:
             self._work.interrupt()
 
     def _ask(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
-        """Returns the reply of one model about each conversation, group or pair, by its name.
+        """Returns the replies of one model about conversations, groups or pairs, by their names.
 
-        A reply with fields is a line for each field, or the reason why it cannot be read.
+        A reply with fields becomes a line for each field, or the reason why it cannot be read.
         """
         workspace = self._workspace
         self._work = work = _TrialWork(workspace, model)
@@ -214,15 +214,16 @@ class PromptTrial:
 
 
 class _TrialWork(ModelWork):
-    """Asks an endpoint over a client of its own, so that a trial that is closed cancels no request of a job."""
+    """Asks an endpoint through a client of its own, so that the end of a trial cancels no request of a job."""
 
     def __init__(self, workspace: OpenProject, model: LoadableModel) -> None:
+        """Asks nothing yet."""
         super().__init__(workspace.process, model)
         self._endpoints = workspace.endpoints
 
     @cached_property
     def process(self) -> ModelClient:
-        """The client of the model."""
+        """The client through which the model is asked."""
         name = self.model.endpoint
         return self._process if name is None else self._endpoints.connect(name)
 

@@ -1,7 +1,5 @@
-"""Puts together what answers the requests of all subjects, in the model process and at endpoints.
-
-`python -m engine.opener.model_process` is the model process.
-"""
+"""The model process, `python -m engine.opener.model_process`: answers requests of all subjects that need a local
+model."""
 
 from __future__ import annotations
 
@@ -10,26 +8,23 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from engine.base import network_guard
-
-if TYPE_CHECKING:
-    pass
 
 PR_SET_PDEATHSIG = 1
 """Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
 ends."""
 
 NICE = 5
-"""Niceness of the model process: it gives way to other processes and costs nothing on an idle machine."""
+"""Niceness of the model process: it yields to other processes, and is as fast as they are on an idle machine."""
 
 
 def take_over_output() -> BinaryIO:
     """Makes this process a model process, and returns the stream to which its answers are written.
 
-    The protocol descriptor is duplicated and descriptor 1 pointed at standard error, so whatever a library prints goes
-    to the log and never into the protocol.
+    Answers go to a duplicate of descriptor 1, and descriptor 1 then leads to standard error: whatever a library prints
+    goes to the log and never between the answers.
     """
     answers: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -43,7 +38,7 @@ def take_over_output() -> BinaryIO:
     if sys.platform == "linux":
         # The end of the program closes standard input, but a process that is stopped or hangs does not notice.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The screens come first: their work takes milliseconds, that of the model takes minutes.
+    # The screens take precedence: their work takes milliseconds, that of the model minutes.
     os.nice(NICE)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"

@@ -1,8 +1,8 @@
-"""An open project, and the services that screens and commands are handed to read and change it.
+"""An open project, and the services with which screens and commands read and change it.
 
-A part is made when it is first used, and what it needs is imported then: a command or a first frame that needs no model
-does not wait for one. Methods of services may be called from any thread. Those whose docstring begins with *Quick* read
-by key and are fit for the thread that draws; the others belong in a thread worker.
+A *part*, such as a service, is made and its modules are imported when it is first used: a command or a first screen
+that needs no model does not wait for one. Methods of services may be called from any thread. Those whose docstring
+begins with *Quick* read by key and are fit for the thread that draws; the others belong in a thread worker.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders, network_guard
-from engine.base.errors import Cancelled, ProjectError, ProjectMoved, WorkbenchError
-from engine.base.events import DataChanged, Event, FileChanged, Listener, ModelRestarted
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
@@ -23,6 +23,7 @@ from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
+from engine.opener.project_file import ProjectFileWatch
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
@@ -52,26 +53,23 @@ if TYPE_CHECKING:
     from engine.questions.service.questions import QuestionService
     from engine.results.associations.service import AssociationService
     from engine.results.comparison.service import ComparisonService
-    from engine.results.watch.watching import WatchService
+    from engine.results.watch.service import WatchService
     from engine.simulate.service import SimulationService
     from engine.training.service import TrainingService
     from engine.trees.service import TreeService
 
-LOOK_SECONDS = 1.0
-"""Time between two looks at the file."""
-
 T = TypeVar("T")
-"""The value of a property that is made once."""
+"""The value of a `cached_once` property."""
 _GUARD = threading.RLock()
-"""Held while a part of any open project is made; a part may make others."""
+"""A lock that is held while a part of any open project is made; a part may make others."""
 GOAL_STAGES = (
     "summarize", "embed", "cluster", "label", "propose", "decide", "name", "theme", "assign", "stability"
 )  # fmt: skip
 """Names of the stages that work on goals, which all change the same tables."""
 SAMPLE_CHARACTERS = 24_000
-"""Characters of the logs that formats of a model are compared on."""
+"""Characters of the logs on which formats of a model are compared."""
 MAX_SAMPLE_CONVERSATIONS = 64
-"""Most conversations of the project that these logs are taken from."""
+"""Most conversations of the project from which these logs are taken."""
 TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "signs": frozenset({"conversation"}),
@@ -91,75 +89,8 @@ TABLES_BY_STAGE = {
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
 
 
-class ProjectFileService:
-    """Tells the screens what other programs wrote, and when the file was moved or can be written; saves a copy.
-
-    Attributes:
-        moved: What became of the file; None while it is what it was.
-    """
-
-    def __init__(
-        self, project: Project, emit: Callable[[Event], None], tables: frozenset[str]
-    ) -> None:
-        """`tables` are those that another program may have changed."""
-        self._project = project
-        self._emit = emit
-        self._tables = tables
-        self._version: int | None = None
-        self._is_free = False
-        self.moved: ProjectMoved | None = None
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Looks at the file every second from now on, until `close`."""
-        self._thread = threading.Thread(target=self._run, name="project-file", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Looks no more. May be called twice."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join(LOOK_SECONDS)
-
-    def _run(self) -> None:
-        """Looks every `LOOK_SECONDS` until it is closed, on a thread of its own."""
-        while not self._closing.wait(LOOK_SECONDS):
-            self.look()
-
-    def look(self) -> None:
-        """Looks at the file, and emits what has changed since the last look of the same thread."""
-        if self.moved is not None:
-            return
-        try:
-            self._project.check()
-            if self._project.read_only is not None:
-                self._look_for_changes()
-        except ProjectMoved as moved:
-            self.moved = moved
-            self._emit(FileChanged())
-        except ProjectError:
-            return  # closed, or what it cannot read, which whoever needs it says
-
-    def _look_for_changes(self) -> None:
-        """Emits what another writer has changed, and that it no longer writes."""
-        with self._project.reading() as conn:
-            (version,) = conn.execute("PRAGMA data_version").fetchone()
-        if self._version not in (None, version):
-            self._emit(DataChanged(self._tables))
-        self._version = version
-        is_free = self._project.waits_for_writer and not self._project.is_written()
-        if is_free and not self._is_free:
-            self._emit(FileChanged())
-        self._is_free = is_free
-
-    def save_copy(self, path: str) -> None:
-        """Writes all that is in the project to a new file; raises as `Project.save_copy`."""
-        self._project.save_copy(path)
-
-
 class cached_once(functools.cached_property[T]):
-    """A `cached_property` that makes its value once, also where several threads ask for it at the same time."""
+    """A `cached_property` that makes its value only once even if several threads read it at the same time."""
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
@@ -168,13 +99,13 @@ class cached_once(functools.cached_property[T]):
     def __get__(self, instance: object, owner: type | None = None) -> T: ...
 
     def __get__(self, instance: object | None, owner: type | None = None) -> Any:
-        """Returns the value, made by the first thread that asks."""
+        """Returns the value, which the first thread that reads the property makes."""
         with _GUARD:
             return super().__get__(instance, owner)
 
 
 def hand_in_field_queries() -> None:
-    """Gives the search for conversations what answers terms on the fields of every subject."""
+    """Registers the queries of every subject with the search for conversations, by the fields that they answer."""
     for subject in (
         conversation_fields,
         completeness_fields,
@@ -190,9 +121,11 @@ class OpenProject:
     """One open project with everything that works on it. Close it, or use it as a context manager.
 
     Attributes:
-        project: The file, for what has no service.
-        name: The last part of its path, for titles.
-        read_only: Why the project cannot be written, as screens tell it; None while it can.
+        project: The project file, for work that has no service.
+        path: The path of the file as the caller gave it.
+        name: The last part of the path, for titles.
+        read_only: Why the project cannot be written, as screens say it; None while it can be written.
+        runner: Runs the stages of this project.
     """
 
     def __init__(
@@ -226,22 +159,22 @@ class OpenProject:
 
     def close(self) -> None:
         """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
-        made = self.__dict__
-        if "file" in made:
+        parts = self.__dict__  # those that were made
+        if "file" in parts:
             self.file.close()
-        if "example_probes" in made:
+        if "example_probes" in parts:
             self.example_probes.close()
         self.runner.stop()  # before the process ends, so that the runs count as interrupted
-        if "process" in made:
+        if "process" in parts:
             self.process.close()
         self.runner.close()
-        if "endpoints" in made:
+        if "endpoints" in parts:
             self.endpoints.close()
         self.project.close()
 
     @property
     def offline_by(self) -> str | None:
-        """What keeps the program offline, by name; None where endpoints that were named may be reached."""
+        """Name of the switch that keeps the program offline; None where named endpoints may be reached."""
         switch = network_guard.switch()
         return None if switch is None else switch.name
 
@@ -267,7 +200,7 @@ class OpenProject:
 
     @cached_once
     def egress(self) -> Egress:
-        """Guards what leaves this machine of the project."""
+        """Guards which data of the project leave this machine."""
         from engine.conversations.text_checks import Redactor
         from engine.model.service.endpoints import Egress
 
@@ -293,7 +226,7 @@ class OpenProject:
 
     @cached_once
     def run_setup(self) -> RunSetup:
-        """What the stages of all subjects are made with: project, model process, catalog, endpoints."""
+        """The parts that stages of all subjects are made with: project, model process, catalog, endpoints."""
         from engine.model.service.run_setup import RunSetup
         from engine.training.service import find_adapter
 
@@ -313,12 +246,12 @@ class OpenProject:
 
     @property
     def models_in_use(self) -> ModelsInUse:
-        """What finds the model of a request."""
+        """Finds the model of a request."""
         return self.run_setup.models
 
     @cached_once
     def scoring_runs(self) -> ScoringRuns:
-        """The stages of scoring runs."""
+        """Makes scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
         from engine.training.run_files import held_out_by, run_named
 
@@ -333,7 +266,7 @@ class OpenProject:
 
     @cached_once
     def merge_queue_cache(self) -> MergeQueueCache:
-        """The views of the clusterings, read once until something of them changes."""
+        """The views of the clusterings, read once and kept until a clustering changes."""
         from engine.goals.views.decision_log import DecisionLog
         from engine.goals.views.merge_queue import MergeQueueCache
 
@@ -348,18 +281,18 @@ class OpenProject:
 
     @cached_once
     def example_probes(self) -> ExampleProbeService:
-        """Probes fitted to what a person said."""
+        """Probes that are fitted to answers of people."""
         from engine.questions.service.example_probes import ExampleProbeService
 
         return ExampleProbeService(self.project, self.change_notifier("example probes"))
 
     @cached_once
-    def file(self) -> ProjectFileService:
-        """The project's file, and what others do to it."""
+    def file(self) -> ProjectFileWatch:
+        """Watches what other programs do to the project file."""
         tables = frozenset[str]().union(
             *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
         )
-        return ProjectFileService(self.project, self._emit, tables)
+        return ProjectFileWatch(self.project, self._emit, tables)
 
     @cached_once
     def models(self) -> ModelService:
@@ -375,12 +308,12 @@ class OpenProject:
 
     @cached_once
     def triage(self) -> TriageService:
-        """Stores and reads what people answer."""
+        """Stores and reads the answers of people."""
         return TriageService(self.project, self.answer_changed)
 
     @cached_once
     def questions(self) -> QuestionService:
-        """Finds questions and reads what is answered."""
+        """Finds questions and reads the answers."""
         from engine.questions.service.questions import QuestionService
 
         return QuestionService(self.project, self.answer_changed)
@@ -406,7 +339,7 @@ class OpenProject:
 
     @cached_once
     def score_sets(self) -> ScoreSets:
-        """Lists sets of scores and puts one in force."""
+        """Lists sets of scores, and puts a set in force."""
         from engine.completeness.service.sets import ScoreSets
 
         return ScoreSets(self.project, self.change_notifier("score"))
@@ -420,7 +353,7 @@ class OpenProject:
 
     @cached_once
     def exports(self) -> ExportFiles:
-        """Writes what is in the project to files."""
+        """Writes exports of the project to files."""
         from engine.opener.exports import ExportFiles
 
         return ExportFiles(self.project)
@@ -441,7 +374,7 @@ class OpenProject:
 
     @cached_once
     def associations(self) -> AssociationService:
-        """Finds what goes with one of two sides."""
+        """Finds the features that go with one of two sides."""
         from engine.results.associations.service import AssociationService
 
         return AssociationService(self.project, self.merge_queue_cache)
@@ -476,7 +409,7 @@ class OpenProject:
 
     @cached_once
     def simulations(self) -> SimulationService:
-        """Plays conversations with known truth, and reads what was played."""
+        """Plays conversations with known truth, and reads the results."""
         from engine.simulate.service import SimulationService
 
         return SimulationService(self.run_setup)
@@ -484,7 +417,7 @@ class OpenProject:
     @cached_once
     def watches(self) -> WatchService:
         """Watches files that grow."""
-        from engine.results.watch.watching import WatchService
+        from engine.results.watch.service import WatchService
 
         return WatchService(
             self.project,
@@ -496,19 +429,19 @@ class OpenProject:
     # Events
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Adds a listener; the function that is returned removes it."""
+        """Adds a listener, and returns the function that removes it."""
         with self._guard:
             self._listeners.append(listener)
 
         def unsubscribe() -> None:
-            """Calls the listener no more."""
+            """Removes the listener."""
             with self._guard:
                 self._listeners.remove(listener)
 
         return unsubscribe
 
     def _emit(self, event: Event) -> None:
-        """Tells all listeners of an event."""
+        """Passes an event to all listeners."""
         with self._guard:
             listeners = list(self._listeners)
         for listener in listeners:
@@ -519,9 +452,9 @@ class OpenProject:
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     def answer_changed(self) -> None:
-        """Notifies the listeners that a person answered a question, or took an answer back."""
+        """Notifies the listeners that a person gave an answer or took one back."""
         self._emit(DataChanged(frozenset({"answer"})))
-        self.example_probes.noticed()
+        self.example_probes.refit_soon()
 
     # Runs
 
@@ -556,7 +489,7 @@ class OpenProject:
 
 
 def _sample_logs(project: Project) -> str:
-    """Returns logs of a project, to compare formats of a model on; logs of sample conversations if it has none."""
+    """Returns logs of a project on which formats of a model are compared; if it has none, bundled logs."""
     from engine.base.conversation import render_log
     from engine.conversations.tables import conversations
     from engine.model.service.run_setup import bundled_logs

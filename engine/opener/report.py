@@ -1,4 +1,4 @@
-"""The report on a project: puts it together from what the services give, asks no model, and writes it."""
+"""Makes the report on a project from the results of the services, without a model, and writes it as a document."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from engine.opener.key_figures import (
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
+from engine.questions.service.questions import QuestionSummary
 from engine.results.associations.formatting import (
     conclusion,
     feature_sentence,
@@ -37,8 +38,8 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table
-from engine.results.comparison.measures import Measures
+from engine.results.comparison.formatting import breakdown_table, sign_sentences
+from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
     Bars,
@@ -60,16 +61,16 @@ CONVERSATIONS_TO_READ = 8
 """Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
-"""Length of an opening from which on it says more than a greeting."""
+"""Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Number of characters of a message that are quoted."""
+"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
-"""Most associations that are said of each side."""
+"""Most sentences on what goes with each side."""
 
 STRONGEST_WORDS = 8
-"""Most words for an end, and most against one."""
+"""Most words that speak for an end, and most that speak against one."""
 
 BINS = 20
 """Number of bars of the histogram of scores."""
@@ -78,25 +79,28 @@ MAX_VALUES = 12
 """Most values of a field (source, language, model) that are listed."""
 
 EXAMPLES_TO_CHOOSE_FROM = 10
-"""Members of a goal of which one is its example."""
+"""Number of members of a goal from which its example is chosen."""
 
 OPENING_CHARACTERS, LONG_OPENING_CHARACTERS = 90, 120
-"""Number of characters of the opening of a conversation in a table, and in one with few columns."""
+"""Most characters of the opening of a conversation in a table, and in a table with few columns."""
 
 GOAL_CHARACTERS = 60
-"""Number of characters of the label of a goal beside other cells."""
+"""Most characters of the label of a goal, or of another text, beside other cells."""
 
 MAX_ANSWERS = 5
-"""Number of answers to a question that is not yes or no."""
+"""Most answers that are listed of a question that is not yes or no."""
 
 TO_READ = "What to read first"
 """Title of the section with conversations to read."""
 
-QUOTED, CLEAREST = 3, 3
-"""Number of conversations, and of features that go with the outcome, at the beginning."""
+SUMMARY_QUOTES, SUMMARY_FEATURES = 3, 3
+"""Most quoted conversations, and most features that go with the outcome, in the summary."""
+
+NOT_CHECKED = "not checked"
+"""Stands in place of a corrected share where people have not checked what answered."""
 
 _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
-"""What the report calls each kind of personal data; the kinds are texts of the project file here."""
+"""The name of each kind of personal data, by the kind as the project file has it."""
 
 
 def write_report(
@@ -110,13 +114,13 @@ def write_report(
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
     Args:
-        filter: An empty one stands for the whole project.
+        filter: Selects the conversations; an empty filter selects the whole project.
         redact: Whether personal data is replaced.
-        force: Whether a file that is there already may be written over.
+        force: Whether an existing file may be overwritten.
 
     Raises:
-        UsageError: The name has another ending, or no conversation matches.
-        ProjectError: The file is there already, or cannot be written.
+        UsageError: The name of the file has no ending of HTML, or no conversation matches.
+        ProjectError: There is such a file already, or it cannot be written.
         WorkbenchError: The project cannot evaluate the filter.
     """
     check_place(path, force=force)
@@ -128,14 +132,15 @@ def write_report(
 
 
 class _Report:
-    """The sections of one report, each as the blocks that it consists of."""
+    """Makes one report; the methods `_..._blocks` yield the blocks of a section each."""
 
     def __init__(self, services: OpenProject, filter: Filter, measures: Measures) -> None:
-        """`measures` are those of the conversations of the filter."""
+        """Makes the report on the conversations of a filter; `measures` are their measures."""
         self._services, self._filter, self._measures = services, filter, measures
         self._sets = services.score_sets.all()
-        self._shown = services.goals.shown()
-        self._unknown: list[str] = []  # what is not known, with the command that brings it
+        self._unknown: list[
+            str
+        ] = []  # sentences on what is not known, with the command that finds it out
 
     def document(self) -> Document:
         """Returns the report."""
@@ -161,24 +166,22 @@ class _Report:
             for part, folded in ((contents, False), (methods, True))
             for title, blocks in part.items()
         ]
-        of = f"Conversations that match {filter}. " if filter else ""
-        span = ""
-        dates = services.conversations.dates()
-        if dates and not filter:
+        subject = f"Conversations that match {filter}. " if filter else ""
+        if not filter and (dates := services.conversations.dates()):
             first, last = dates
-            span = f"From {first[:10]} to {last[:10]}. "
+            subject = f"From {first[:10]} to {last[:10]}. "
         program = f"Made by Conversation Workbench {folders.version()}."
         return Document(
             f"Report on {services.name}",
-            f"{of}{span}{program}",
+            f"{subject}{program}",
             tuple(section for section in sections if section.blocks),
         )
 
     def _key_figures(self) -> KeyFigures:
-        """Returns what is known best of the conversations."""
+        """Returns the key figures of the conversations."""
         store = self._services.conversations
         by_score = self._services.comparison.goes_by_score(self._filter)
-        now = in_force(self._sets)
+        set_in_force = in_force(self._sets)
         no, yes = (
             store.counts(
                 ListQuery(Filter((*self._filter.terms, Term(SUCCEEDED, ":", (verdict,)))))
@@ -186,18 +189,18 @@ class _Report:
             for verdict in (Verdict.NO, Verdict.YES)
         )
         return KeyFigures(
-            store.counts(ListQuery(self._filter)),
-            [(label, len(part.ids)) for label, part in self._parts],
-            store.in_trouble(self._filter),
-            (no, no + yes),
-            imported_failures(self._services, self._filter),
-            self._measures.rate(by_score=by_score).corrected,
-            month_change(self._services, self._filter),
-            reliability(now, self._sets).doubt if now else "",
+            counts=store.counts(ListQuery(self._filter)),
+            goals=[(label, len(part.ids)) for label, part in self._goals],
+            trouble=store.in_trouble(self._filter),
+            judged=(no, no + yes),
+            failures=imported_failures(self._services, self._filter),
+            succeeded=self._measures.rate(by_score=by_score).corrected,
+            change=month_change(self._services, self._filter),
+            doubt=reliability(set_in_force, self._sets).doubt if set_in_force else "",
         )
 
     def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
-        """Yields the answers in a sentence each, then the ends of conversations to read first."""
+        """Yields a sentence on each key figure, then the ends of conversations to read first."""
         answers = {
             "What users wanted": [
                 ", ".join(figures.goal_clauses()[1:6]) or figures.goal_clauses()[0]
@@ -209,19 +212,19 @@ class _Report:
             rows = [row for row in self._associations.rows if row.side == 0]
             features = [text for row in rows if (text := plainest_feature(row))]
             outcome = self._associations.split.outcome
-            answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:CLEAREST]
+            answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:SUMMARY_FEATURES]
         if figures.change is not None:
             answers["What changed"] = figures.change_clauses()
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in self._readings[:QUOTED]:
+        for reading in self._readings[:SUMMARY_QUOTES]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
 
     def _unknown_blocks(self) -> Iterator[Block]:
-        """Yields what is not known, with the command that brings it."""
+        """Yields sentences on what is not known; the other sections must have been made before."""
         yield from map(Paragraph, self._unknown)
 
     def _content_blocks(self) -> Iterator[Block]:
@@ -262,8 +265,7 @@ class _Report:
     def _ending_blocks(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""
         states = self._measures.states()
-        now = in_force(self._sets)
-        if states.rate is None or now is None:
+        if states.rate is None or in_force(self._sets) is None:
             self._unknown.append(
                 "Nothing is scored. `workbench run complete PROJECT` scores in seconds."
             )
@@ -290,8 +292,7 @@ class _Report:
         )
 
     def _failure_blocks(self, figures: KeyFigures) -> Iterator[Block]:
-        """Yields how many show which sign of trouble, what verdicts say, and what goes with the outcome that is known
-        best."""
+        """Yields the numbers of signs of trouble, what verdicts say, and what goes with the best known outcome."""
         read, with_signs = figures.trouble
         if with_signs:
             signs = self._services.conversations.values("sign", self._filter)
@@ -334,60 +335,57 @@ class _Report:
             yield Paragraph(" ".join(notes(self._associations)))
 
     def _question_blocks(self) -> Iterator[Block]:
-        """Yields the shares of the answers to each question, corrected where a machine was checked; nothing for a
-        filter, for whose conversations a check does not stand."""
-        rows, checked = [], False
-        for summary in [] if self._filter else self._services.questions.all():
-            name = summary.question.name
-            if name == NOTE or not summary.answers:
-                continue
-            checks = {check.by: check for check in self._services.questions.checks(name)}
-            for by, counts in summary.answers:
-                if not counts:
-                    continue
-                check, total = checks.get(by), sum(counts.values())
-                shares = {share.value: share for share in check.shares} if check else {}
-                shown = list(counts)[:MAX_ANSWERS]
-                if summary.question.kind == "yes-no" and name != SUCCEEDED:
-                    shown = [YES]
-                for value in shown:
-                    share = shares.get(value)
-                    correction = "" if by == PEOPLE else "not checked"
-                    if share is not None and share.corrected is not None:
-                        correction, checked = share.in_words, True
-                    rows.append(
-                        (
-                            name,
-                            one_line(by, GOAL_CHARACTERS),
-                            one_line(value, GOAL_CHARACTERS),
-                            f"{total:,}",
-                            f"{counts.get(value, 0):,} ({counts.get(value, 0) / total:.0%})",
-                            correction,
-                        )
-                    )
+        """Yields the shares of the answers to each question, corrected where a machine was checked.
+
+        Yields nothing for a filter, because a check says nothing of a part of the conversations.
+        """
+        if self._filter:
+            return
+        summaries = self._services.questions.all()
+        rows = [row for summary in summaries for row in self._answer_rows(summary)]
         if rows:
-            head = (
-                "question",
-                "answered by",
-                "answer",
-                "conversations",
-                "of these",
-                "corrected (95%)",
+            columns = ("question", "answered by", "answer", "conversations", "of these")
+            yield text_table(
+                "Questions and their answers", (*columns, "corrected (95%)"), tuple(rows), (3, 4, 5)
             )
-            yield text_table("Questions and their answers", head, tuple(rows), (3, 4, 5))
-        if checked:
+        if any(correction not in ("", NOT_CHECKED) for *_, correction in rows):
             yield Paragraph(
                 "Where people checked a machine on conversations drawn at random, its share is without its errors."
             )
 
+    def _answer_rows(self, summary: QuestionSummary) -> Iterator[tuple[str, ...]]:
+        """Yields a row for each answer to a question of each who answered; its last cell is the corrected share."""
+        name = summary.question.name
+        if name == NOTE or not summary.answers:
+            return
+        checks = {check.by: check for check in self._services.questions.checks(name)}
+        is_tag = summary.question.kind == "yes-no" and name != SUCCEEDED
+        for by, counts in summary.answers:
+            check, total = checks.get(by), sum(counts.values())
+            shares = {share.value: share for share in check.shares} if check else {}
+            for value in [YES] if is_tag and counts else list(counts)[:MAX_ANSWERS]:
+                share = shares.get(value)
+                correction = "" if by == PEOPLE else NOT_CHECKED
+                if share is not None and share.corrected is not None:
+                    correction = share.in_words
+                count = counts.get(value, 0)
+                yield (
+                    name,
+                    one_line(by, GOAL_CHARACTERS),
+                    one_line(value, GOAL_CHARACTERS),
+                    f"{total:,}",
+                    f"{count:,} ({count / total:.0%})",
+                    correction,
+                )
+
     @cached_property
     def _readings(self) -> list[FirstReading]:
-        """What to read first; failures that a person judged are among them."""
+        """The conversations to read first, among them those that a person judged failed."""
         return conversations_to_read(self._services, self._filter, failures=True)
 
     @cached_property
     def _associations(self) -> Associations | None:
-        """What goes with the outcome that is known best; None where too few have one."""
+        """The features that go with the best known outcome; None where too few conversations have an outcome."""
         service = self._services.associations
         try:
             split = service.split()
@@ -402,32 +400,28 @@ class _Report:
             return None
 
     def _goal_blocks(self) -> Iterator[Block]:
-        """Yields the themes with their goals, and the goals with shares, how many ended, and examples."""
+        """Yields a table of the themes with their goals, and one of the goals with shares and examples."""
         if not self._measures.goals:
             self._unknown.append(
                 "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal."
             )
             return
-        parts = self._parts
-        total = len(self._measures.ids)
-        size_of = {label: len(part.ids) for label, part in parts}
-        themes = [theme for theme in themes_of(self._services.goals.groups()) if not theme.single]
-        if themes:
-            yield text_table(
-                "Themes, with the goals under each",
-                ("theme", "conversations", "goals"),
-                tuple(
-                    (
-                        theme.label,
-                        f"{sum(size_of.get(goal.label, 0) for goal in theme.goals):,}",
-                        " · ".join(goal.label for goal in theme.goals),
-                    )
-                    for theme in themes
-                ),
-                (1,),
+        goals, total = self._goals, len(self._measures.ids)
+        size_of = {label: len(part.ids) for label, part in goals}
+        theme_rows = [
+            (
+                theme.label,
+                f"{sum(size_of.get(goal.label, 0) for goal in theme.goals):,}",
+                " · ".join(goal.label for goal in theme.goals),
             )
+            for theme in themes_of(self._services.goals.groups())
+            if not theme.single
+        ]
+        if theme_rows:
+            columns = ("theme", "conversations", "goals")
+            yield text_table("Themes, with the goals under each", columns, theme_rows, (1,))
         rows, faint = [], []
-        for index, (label, part) in enumerate(parts[:MAX_GOALS]):
+        for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
             if is_few(scored):
                 faint.append((index, 3))
@@ -447,8 +441,8 @@ class _Report:
             (1, 2, 3),
             faint,
         )
-        unlisted = len(parts) - MAX_GOALS
-        without = total - sum(len(part.ids) for _, part in parts)
+        unlisted = len(goals) - MAX_GOALS
+        without = total - sum(size_of.values())
         if unlisted > 0 or without:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
@@ -471,7 +465,7 @@ class _Report:
             )
 
     def _tree_blocks(self) -> Iterator[Block]:
-        """Yields how sure the model was, and the conversations in which it was least sure."""
+        """Yields a sentence on how sure the model was, and a table of the conversations in which it was least sure."""
         with_trees = self._measures.part(~np.isnan(self._measures.entropy))
         if not len(with_trees.ids):
             self._unknown.append(
@@ -488,18 +482,17 @@ class _Report:
         rows = {row.id: row for row in self._services.conversations.rows(ids)}
         cells = []
         for index, key in zip(order, ids, strict=True):
-            if key in rows:
-                goal = int(with_trees.goal[index])
-                cells.append(
-                    (
-                        rows[key].external_id,
-                        f"{with_trees.entropy[index]:.2f}",
-                        f"{with_trees.leaves[index]:.0f}",
-                        rows[key].state,
-                        one_line(with_trees.goals[goal], GOAL_CHARACTERS) if goal >= 0 else "",
-                        one_line(rows[key].opening, OPENING_CHARACTERS),
-                    )
+            goal = int(with_trees.goal[index])
+            cells.append(
+                (
+                    rows[key].external_id,
+                    f"{with_trees.entropy[index]:.2f}",
+                    f"{with_trees.leaves[index]:.0f}",
+                    rows[key].state,
+                    one_line(with_trees.goals[goal], GOAL_CHARACTERS) if goal != NO_GOAL else "",
+                    one_line(rows[key].opening, OPENING_CHARACTERS),
                 )
+            )
         yield text_table(
             "The conversations in which the model was least sure",
             ("conversation", "entropy in bits", "leaves", "state", "goal", "begins with"),
@@ -508,23 +501,24 @@ class _Report:
         )
 
     def _time_blocks(self) -> Iterator[Block]:
-        """Yields the share that ended by month, with the change from the month before."""
+        """Yields a table of the share that ended by month, with the change from the month before."""
         try:
             months = self._services.comparison.breakdown(self._measures, "month", self._filter)
         except UsageError:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
+        yield from map(Paragraph, sign_sentences(months))
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""
-        now = in_force(self._sets)
-        if now is not None:
-            report = reliability(now, self._sets)
+        set_in_force = in_force(self._sets)
+        if set_in_force is not None:
+            report = reliability(set_in_force, self._sets)
             yield Paragraph(
-                f"Scores in force: {name_of(now)} (set {now.config_hash[:16]})."
+                f"Scores in force: {name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
                 f" {report.test[:1].upper()}{report.test[1:]}."
                 + (f" Doubt: {report.doubt}." if report.doubt else "")
             )
@@ -561,32 +555,29 @@ class _Report:
         )
 
     def _merges(self) -> str:
-        """Returns in words who merged clusters."""
+        """Returns in words how many merges of clusters are those of the rule, of a model and of people."""
         merges = self._services.goals.merges()
         by_model = f", {merges['llm']:,} a model's" if merges["llm"] else ""
         return f"of their merges {merges['auto']:,} are the rule's{by_model} and {merges['human']:,} a person's"
 
     @cached_property
-    def _parts(self) -> list[tuple[str, Measures]]:
-        """The goals that have conversations, with these, the most frequent first, as in every list of them."""
-        parts = [
+    def _goals(self) -> list[tuple[str, Measures]]:
+        """The label of each goal that has conversations, with the measures of these; the most frequent goal first."""
+        goals = [
             (label, self._measures.part(self._measures.goal == number))
             for number, label in enumerate(self._measures.goals)
         ]
-        return sorted(
-            ((label, part) for label, part in parts if len(part.ids)),
-            key=lambda label_and_part: -len(label_and_part[1].ids),
-        )
+        goals.sort(key=lambda goal: -len(goal[1].ids))
+        return [(label, part) for label, part in goals if len(part.ids)]
 
     def _example(self, part: Measures) -> str:
-        """Returns the opening of one of the first conversations that says more than a greeting."""
+        """Returns the opening of one of the first conversations of a goal, if possible one that is no mere greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
-        # those that say more come first, in their order
         longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
         return next((one_line(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
 
     def _quote(self, key: int) -> Quote:
-        """Returns the first message of the user, and the last two messages with text."""
+        """Returns a quote of a conversation: the first message of the user, and the last two messages with text."""
         store = self._services.conversations
         messages = [
             message
@@ -598,12 +589,12 @@ class _Report:
         quoted = [
             (messages[index].role, one_line(messages[index].content, QUOTE_CHARACTERS))
             for index in sorted({first, *last_two})
-            if index < len(messages)  # there may be none with text
+            if index < len(messages)  # there may be no message with text
         ]
         name = next((row.external_id for row in store.rows([key])), str(key))
         return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
 
 
 def _share(part: int, of: int) -> str:
-    """Returns a share with its interval, as a cell of a table."""
+    """Returns a share with its interval as a cell of a table; the word for no score where there is nothing to share."""
     return share_range(part, of) if of else State.UNSCORED.word

@@ -1,4 +1,7 @@
-"""The table of conversations: one row for each, with all that is known of it, for files of other programs."""
+"""Exports the table of conversations, with a row for each and all that is known of it, for other programs.
+
+The columns are the fixed ones, and one for each field of `meta` and `truth`; names of nested fields are joined by dots.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,16 @@ _JSON_COLUMNS = ("tags", "meta")
 """Columns of the view that hold JSON."""
 
 MAX_COLUMNS = 200
-"""Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
+"""Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the less frequent
+ones."""
 
-_FIXED_COLUMNS = (  # grouped by what they are about
+_FIXED_COLUMNS = (  # grouped by subject
     *("id", "source", "date", "messages", "turns", "length", "goal"),
     *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
     *("succeeded", "note", "tags"),
     *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal"),
 )
-"""Columns that every table has, in their order."""
+"""Columns that every table has, in order."""
 
 _NUMBER_COLUMNS = {
     "p_end",
@@ -54,14 +58,14 @@ _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
 
 
-def rows(
-    conn: sqlite3.Connection, ids: Sequence[int] | None = None, *, truth: bool = False
+def _rows(
+    conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of conversations, in the order of `ids`, or of all in the order of import.
+    """Yields the rows of conversations in the order of `ids`, or with None of all in the order of import.
 
-    A row has the columns of the view, `language` (None if it is not known), `personal`, the kinds of personal data
-    that were found, and `trouble` and `signs` of trouble (None and empty before they were read); `meta` is an object
-    and, where it is asked for, `truth` an object or None.
+    A row has the columns of the view `conversation_table`, `language` (None if unknown), `personal`, the kinds of
+    personal data in the conversation, and `trouble` and `signs` of trouble (None and empty before they were read).
+    `meta` is an object, and `truth`, which rows have only on request, is an object or None.
     """
     for page in id_pages(conn, ids):
         condition = f"conversation_id IN ({placeholders(page)})"
@@ -73,11 +77,8 @@ def rows(
             rows_by_id = {row[0]: dict(zip(names, row, strict=True)) for row in cursor}
             truths: dict[int, str] = {}
             if truth:
-                truths = dict(
-                    conn.execute(
-                        f"SELECT conversation_id, truth FROM truth WHERE {condition}", tuple(page)
-                    )
-                )
+                query = f"SELECT conversation_id, truth FROM truth WHERE {condition}"
+                truths = dict(conn.execute(query, tuple(page)))
         languages = facets.of_conversations(conn, facets.LANGUAGE, page)
         personal = facets.of_conversations(conn, facets.PERSONAL, page)
         success = success_of(conn, page)
@@ -91,7 +92,7 @@ def rows(
                 row[name] = json.loads(row[name])
             row["language"] = next(iter(languages.get(key, [])), None)
             row["personal"] = personal.get(key, [])
-            del row["success"]  # of the view, which has it also while its test is at chance
+            del row["success"]  # the view has it even where its test is at chance
             row["p_succeeded"] = success.get(key)
             row["trouble"] = trouble.get(key)
             row["signs"] = [reading.sign for reading in signs_by_id.get(key, ())]
@@ -100,21 +101,17 @@ def rows(
             yield row
 
 
-def objects(
+def _objects(
     conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
 ) -> Iterator[tuple[str, Any]]:
-    """Yields ("meta", object) and, where it is asked for, ("truth", object) of conversations."""
+    """Yields ("meta", object) of conversations and, where `truth` is set, also ("truth", object)."""
+    queries = {"meta": "SELECT meta FROM conversation WHERE id IN"}
+    if truth:
+        queries["truth"] = "SELECT truth FROM truth WHERE conversation_id IN"
     for page in id_pages(conn, ids):
-        in_page = f"IN ({placeholders(page)})"
-        for (text,) in conn.execute(
-            f"SELECT meta FROM conversation WHERE id {in_page}", tuple(page)
-        ):
-            yield "meta", json.loads(text)
-        if truth:
-            for (text,) in conn.execute(
-                f"SELECT truth FROM truth WHERE conversation_id {in_page}", tuple(page)
-            ):
-                yield "truth", json.loads(text)
+        for name, query in queries.items():
+            for (text,) in conn.execute(f"{query} ({placeholders(page)})", tuple(page)):
+                yield name, json.loads(text)
 
 
 @dataclass(slots=True)
@@ -124,35 +121,36 @@ class TableColumns:
     Attributes:
         fields: Names of the fields of `meta` and `truth` that have a column, such as `meta.channel`, with the types of
             their values.
-        rest: Those of `meta` and `truth` that have fields without a column.
+        objects: `meta` and `truth`, each only if it has fields without a column, which then are in the column of this
+            name.
     """
 
     fields: dict[str, set[type]] = field(default_factory=dict)
-    rest: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
 
     @classmethod
     def read(
         cls, conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
     ) -> TableColumns:
-        """Reads which fields the conversations have."""
+        """Reads which fields the conversations have, and returns the columns for them."""
         types: dict[str, set[type]] = {}
         counts: Counter[str] = Counter()
-        for name, value in objects(conn, ids, truth=truth):
+        for name, value in _objects(conn, ids, truth=truth):
             for key, inner in _flatten(name, value):
                 counts[key] += 1
                 types.setdefault(key, set()).add(_type(inner))
         fields: dict[str, set[type]] = {}
-        rest = []
+        objects = []
         for name in ("meta", "truth"):
             keys = [key for key, _ in counts.most_common() if key.startswith(f"{name}.")]
             fields |= {key: types[key] for key in sorted(keys[:MAX_COLUMNS])}
-            rest += [name] if len(keys) > MAX_COLUMNS else []
-        return cls(fields, tuple(rest))
+            objects += [name] if len(keys) > MAX_COLUMNS else []
+        return cls(fields, tuple(objects))
 
     @property
     def names(self) -> list[str]:
-        """The names of all columns in their order."""
-        return [*_FIXED_COLUMNS, *self.fields, *self.rest]
+        """The names of all columns in order."""
+        return [*_FIXED_COLUMNS, *self.fields, *self.objects]
 
 
 def table_lines(
@@ -165,14 +163,15 @@ def table_lines(
     """Yields a line for each conversation; every line has the same keys.
 
     Args:
-        truth: Adds the fields of the truth.
-        columns: As `TableColumns.read` gives them; None reads them.
+        ids: Ids of the conversations in the order of the lines; None for all in the order of import.
+        truth: Whether the lines have the fields of the truth.
+        columns: The columns of the lines; None for those of `TableColumns.read`.
     """
     if columns is None:
         columns = TableColumns.read(conn, ids, truth=truth)
-    now = score_sets.config_in_force(conn)
-    score_set = None if now is None else name_of(now)
-    for row in rows(conn, ids, truth=truth):
+    config = score_sets.config_in_force(conn)
+    score_set = None if config is None else name_of(config)
+    for row in _rows(conn, ids, truth=truth):
         fields = dict(_flatten("meta", row["meta"])) | dict(
             _flatten("truth", row.get("truth") or {})
         )
@@ -181,7 +180,7 @@ def table_lines(
         line["score_set"] = None if row["state"] == "unscored" else score_set
         line["perplexity"] = _perplexity(row["answer_logprob"])
         line.update({key: value for key, value in fields.items() if key in columns.fields})
-        for name in columns.rest:
+        for name in columns.objects:
             line[name] = {
                 key.removeprefix(f"{name}."): value
                 for key, value in fields.items()
@@ -191,9 +190,9 @@ def table_lines(
 
 
 def write_table(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Path) -> int:
-    """Writes lines of `table_lines` as a Parquet file and returns how many.
+    """Writes lines of `table_lines` as a Parquet file, and returns how many.
 
-    Columns of metadata whose values have several types, and lists and objects, are JSON.
+    Values of metadata and truth that are lists or objects, or of several types in one column, are written as JSON.
 
     Raises:
         WorkbenchError: pyarrow is not installed.
@@ -207,7 +206,7 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
     """Returns the type of a column of the table.
 
     Args:
-        values: Types of the values of a field of the metadata or the truth.
+        values: Types of the values, for a field of the metadata or the truth.
     """
     if name in _NUMBER_COLUMNS:
         return "number"
@@ -230,7 +229,10 @@ def _type(value: Any) -> type:
 
 
 def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields of an object and of objects in it, with names joined by dots; lists are values."""
+    """Yields name and value of the fields of an object, and of the objects in it, with names joined by dots.
+
+    Lists are values; an empty object is left out.
+    """
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _flatten(f"{name}.{key}", inner)
@@ -239,5 +241,5 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _perplexity(log_probability: float | None) -> float | None:
-    """Returns the perplexity of a mean log-probability of a token."""
+    """Returns the perplexity that belongs to the mean log-probability of a token; None for None."""
     return None if log_probability is None else math.exp(min(-log_probability, _MAX_LOG_PERPLEXITY))

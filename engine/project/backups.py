@@ -1,7 +1,8 @@
 """Backups of a project: whole copies of its file, beside it, named `<file>.backup-...`.
 
-One is made before each upgrade (`<file>.backup-<schema>`) and by `back_up` (`<file>.backup-<UTC time>`); only those of
-`back_up` are ever removed. `restore` puts a copy of one in the project's place and keeps the present file beside it.
+A backup is made before each upgrade (`<file>.backup-<schema>`) and by `back_up` (`<file>.backup-<UTC time>`); only
+those of `back_up` are ever removed. `restore` puts a copy of a backup in the place of the project and keeps the present
+file beside it. `real` is the path of a project without symbolic links.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import APPLICATION_ID, atomic_replacement
-from engine.project.connections import file_uri
+from engine.project.connections import file_uri, find_damage, fold_log
 from engine.project.failures import translate_file_errors
 from engine.project.write_lock import WriteLock, check_log
 
@@ -26,10 +27,10 @@ BACKUPS_KEPT = 5
 """Default number of backups of `back_up` that stay."""
 
 _DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
-"""Matches the end of the name of a backup that `back_up` made: `.backup-20260701T120000Z`, `-2` after it if taken."""
+"""Matches the end of the name of a backup of `back_up`: `.backup-20260701T120000Z`, and `-2` for a second one."""
 
 _SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock", ".partial")
-"""Endings of what lies beside a backup, and of one that an earlier version did not finish."""
+"""Endings of the files beside a backup, and of a backup that an earlier version did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Backup:
     """A backup of a project.
 
     Attributes:
-        path: Its file.
-        made: When it was written, as UTC in ISO 8601.
-        size: Its length in bytes.
+        path: The file of the backup.
+        made: When it was written, in UTC as ISO 8601.
+        size: Length of the file in bytes.
     """
 
     path: str
@@ -48,7 +49,7 @@ class Backup:
 
 
 def backups_of(path: str) -> list[Backup]:
-    """Returns the backups beside a project, the newest first; the project itself need not be there."""
+    """Returns the backups beside a project, the newest first; the project itself may be missing."""
     real = os.path.realpath(path)
     backups = [
         _describe(name)
@@ -59,10 +60,13 @@ def backups_of(path: str) -> list[Backup]:
 
 
 def back_up(path: str, keep: int = BACKUPS_KEPT) -> tuple[str, list[str]]:
-    """Copies a project beside itself, also while it is open elsewhere, and removes the oldest copies of this kind.
+    """Copies a project beside itself, even while it is open elsewhere, and removes the oldest copies of this kind.
+
+    Args:
+        keep: Number of backups of this kind that stay, the new one included.
 
     Returns:
-        The new file, and those that were removed.
+        The path of the new file, and the paths of those that were removed.
 
     Raises:
         ProjectError: There is no project, it is damaged, or the disk is full. No backup is removed then.
@@ -98,28 +102,32 @@ def restore(path: str, backup: str) -> str | None:
         lock.acquire()
         try:
             with atomic_replacement(Path(real)) as part:
-                with (
-                    translate_file_errors(backup, real),
-                    closing(_open_for_reading(backup, backup)) as conn,
-                ):
-                    _check_backup(conn, backup)
-                    _vacuum(conn, part)
-                    with part.open("rb") as file:  # before the project makes room for it
-                        os.fsync(file.fileno())
-                new_name = _set_aside(real, lock) if os.path.exists(real) else None
+                _copy_backup(backup, part, real)
+                return _set_aside(real, lock) if os.path.exists(real) else None
         finally:
             lock.release()
-    return new_name
+
+
+def _copy_backup(backup: str, target: Path, real: str) -> None:
+    """Writes a sound backup of a project to a file and waits until it is on the disk."""
+    with (
+        translate_file_errors(backup, real),
+        closing(_open_for_reading(backup, backup)) as conn,
+    ):
+        _check_backup(conn, backup)
+        _vacuum(conn, target)
+        with target.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:
-    """Writes the database of a connection to the new file `target`, which is there whole or not at all."""
+    """Writes the database of a connection to the new file `target`, completely or not at all."""
     with atomic_replacement(Path(target)) as part:
         _vacuum(conn, part)
 
 
 def back_up_before_upgrade(conn: sqlite3.Connection, real: str, schema: int) -> None:
-    """Copies a file of an earlier schema to `<file>.backup-<schema>`, or with a number behind it where that is taken.
+    """Copies a file of an earlier schema to `<file>.backup-<schema>`, with a number behind the name if it is taken.
 
     Raises:
         ProjectError: The disk is full, or the file is damaged.
@@ -136,7 +144,7 @@ def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
 
 
 def free_name(name: str) -> str:
-    """Returns `name`, or with a number behind it where a file has that name."""
+    """Returns `name`, with a number behind it if a file has that name."""
     candidate, count = name, 1
     while os.path.lexists(candidate):
         count += 1
@@ -145,13 +153,13 @@ def free_name(name: str) -> str:
 
 
 def _set_aside(real: str, lock: WriteLock) -> str:
-    """Renames a project, with what SQLite keeps beside it; returns the new name."""
+    """Renames a project with the files that SQLite keeps beside it; returns the new name."""
     with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(real)) as conn:
-        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        fold_log(conn)
     if lock.file is not None:
         lock.file.lock_anew()
     new_name = free_name(f"{real}.before-restore")
-    # the log before the file: a file that is restored must never meet the log of another
+    # the log before the file: a restored file must never meet the log of another one
     for suffix in ("-wal", "-shm", ""):
         with contextlib.suppress(FileNotFoundError):
             os.rename(real + suffix, new_name + suffix)
@@ -159,7 +167,7 @@ def _set_aside(real: str, lock: WriteLock) -> str:
 
 
 def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
-    """Opens a file whose log, if there is one, belongs to it; `name` is the file as the person gave it."""
+    """Opens a file for reading, after a check that its log belongs to it; `name` is the path as the person gave it."""
     if not os.path.isfile(real):
         raise ProjectError(f"There is no file {name}.", "Check the path.")
     check_log(real)
@@ -167,17 +175,20 @@ def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
 
 
 def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
-    """Checks that a backup is a sound project."""
+    """Checks that a backup is a project and not damaged.
+
+    Raises:
+        ProjectError: It is not.
+    """
     (application,) = conn.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         raise NotAProject(f"{backup} is not a project of this program.", "Choose another backup.")
-    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
-    if answer != "ok":
-        raise ProjectDamaged(f"{backup} is damaged ({answer}).", "Choose another backup.")
+    if (damage := find_damage(conn)) is not None:
+        raise ProjectDamaged(f"{backup} is damaged ({damage}).", "Choose another backup.")
 
 
 def _describe(path: str) -> Backup:
-    """Returns what a list of backups shows of one."""
+    """Returns the backup in a file, with its time and size."""
     status = os.stat(path)
     made = datetime.fromtimestamp(status.st_mtime, UTC).isoformat(timespec="seconds")
     return Backup(path, made, status.st_size)

@@ -1,4 +1,4 @@
-"""Connections to the database of a project: how one is opened, and those that only read, one for each thread."""
+"""Opens connections to the database of a project, and keeps the reading connection of each thread."""
 
 from __future__ import annotations
 
@@ -45,8 +45,14 @@ def connect(path: str, mode: str, *, immutable: bool = False) -> sqlite3.Connect
 
 
 def fold_log(conn: sqlite3.Connection) -> None:
-    """Writes what is in the log (the file `-wal`, where SQLite writes first) into the file, and empties the log."""
+    """Writes the content of the log (the file `-wal`, where SQLite writes first) into the file, and empties the log."""
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def find_damage(conn: sqlite3.Connection) -> str | None:
+    """Returns what SQLite finds wrong in the file, such as a missing value where there must be one; None if nothing."""
+    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+    return None if answer == "ok" else str(answer)
 
 
 class Reader:
@@ -54,27 +60,29 @@ class Reader:
 
     Attributes:
         conn: The connection, which only reads.
-        thread: The thread that asked for it.
-        handed_out: The thread has the connection itself, so that nobody else knows when it is in use.
-        in_use: Held by the thread while it reads.
+        thread: The thread that it belongs to.
+        handed_out: Whether the thread has the connection itself, so that nobody else knows when it is in use.
+        in_use: A lock that the thread holds while it reads.
     """
 
     def __init__(self, conn: sqlite3.Connection, thread: threading.Thread) -> None:
-        """The connection is not handed out, nor in use."""
+        """Makes a reader that is neither handed out nor in use."""
         self.conn = conn
         self.thread = thread
         self.handed_out = False
         self.in_use = threading.RLock()
 
     def close(self) -> None:
-        """Ends a query that runs and closes, unless another thread may be inside the connection.
+        """Interrupts a running query and closes the connection, unless another thread may be inside it.
 
         Python crashes when a connection is closed under a running query; one that is left open here is closed
-        when its thread lets go of it.
+        when its thread drops it.
         """
         self.conn.interrupt()
-        is_own = self.thread is threading.current_thread() or not self.thread.is_alive()
-        if self.handed_out and not is_own:
+        other_thread_lives = (
+            self.thread is not threading.current_thread() and self.thread.is_alive()
+        )
+        if self.handed_out and other_thread_lives:
             return
         for _ in range(_MAX_INTERRUPTS):
             if self.in_use.acquire(timeout=_INTERRUPT_SECONDS):
@@ -85,17 +93,17 @@ class Reader:
 
 
 class Readers:
-    """The readers of one project, one for each thread that has asked."""
+    """The readers of one project, one for each thread that reads."""
 
     def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
-        """`open_connection` opens a connection that only reads."""
+        """Makes no reader yet; `open_connection` opens a connection that only reads."""
         self._open_connection = open_connection
         self._local = threading.local()
         self._readers: list[Reader] = []
         self._guard = threading.Lock()
 
     def of_this_thread(self) -> Reader:
-        """Returns this thread's reader; closes those of threads that have ended when it has to open one."""
+        """Returns this thread's reader; when it has to open one, it closes those of threads that have ended."""
         reader: Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             conn = self._open_connection()
@@ -108,7 +116,7 @@ class Readers:
         return reader
 
     def close(self) -> None:
-        """Closes the readers; see `Reader.close`."""
+        """Closes all readers; see `Reader.close`."""
         with self._guard:
             readers = list(self._readers)
             self._readers.clear()

@@ -1,4 +1,4 @@
-"""Translates errors of SQLite and of the system into messages that say what to do."""
+"""Translates errors of SQLite and of the operating system into messages that say what to do."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ _FILE_LIMIT_CODES = (
     sqlite3.SQLITE_IOERR_TRUNCATE,
     sqlite3.SQLITE_IOERR_SHMSIZE,
 )
-"""What SQLite reports when the system refuses to make a file larger for another reason than a full disk."""
+"""Error codes of SQLite where the system refuses to make a file larger for another reason than a full disk."""
 
 _PRIMARY_CODE_BITS = 0xFF
-"""The bits of an extended error code of SQLite that are its primary code, which is the kind of the error."""
+"""The bits of an extended error code of SQLite that are its primary code."""
 
 
 @contextmanager
 def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
-    """Turns errors of SQLite on a project into a ProjectError; other errors of the caller pass.
+    """Turns errors of SQLite in the block into a ProjectError; most other errors pass.
 
-    So are values turned that are neither text nor JSON where they must be, or JSON nested without end.
+    Errors of values that are no text or no JSON where they must be, and of JSON nested without end, also show damage
+    and are turned into one.
 
     Args:
         path: The project.
-        written: The file that is written, where that is another one.
+        written: The file that is written, where that is another file.
     """
     try:
         yield
@@ -44,7 +45,7 @@ def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
 
 @contextmanager
 def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
-    """Turns errors of SQLite and of the system into a ProjectError; see `translate_sqlite_errors`."""
+    """Turns errors of SQLite and of the system in the block into a ProjectError; see `translate_sqlite_errors`."""
     try:
         with translate_sqlite_errors(path, written):
             yield
@@ -53,10 +54,9 @@ def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
 
 
 def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
-    """Returns what an error of SQLite means for a person."""
+    """Returns the error for a person that an error of SQLite means; arguments as in `translate_sqlite_errors`."""
     name, written_name = os.path.basename(path), os.path.basename(written)
-    code = getattr(error, "sqlite_errorcode", None) or 0
-    primary = code & _PRIMARY_CODE_BITS
+    code, primary = _code(error), primary_code(error)
     folder = Path(written).parent
     if (
         primary == sqlite3.SQLITE_FULL
@@ -72,7 +72,7 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
         return ProjectReadOnly(
             f"{name} cannot be written.", "Check the permissions of the file and of its folder."
         )
-    # Python's own error on bytes that are no text has no code
+    # the error of Python on bytes that are no text has no code
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (
         not code and "decode to UTF-8" in str(error)
     ):
@@ -88,8 +88,18 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
     return ProjectError(f"{name} could not be read or written ({error}).")
 
 
+def primary_code(error: sqlite3.Error) -> int:
+    """Returns the kind of an error of SQLite: its code without the details; 0 for an error without a code."""
+    return _code(error) & _PRIMARY_CODE_BITS
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Returns the extended code of an error of SQLite; 0 for an error of Python's own, which has none."""
+    return int(getattr(error, "sqlite_errorcode", None) or 0)
+
+
 def damaged(path: str, symptom: object) -> ProjectError:
-    """Returns the error that says that the project at `path` is damaged, and by what that was noticed."""
+    """Returns the error that says that the project at `path` is damaged, with the symptom of the damage."""
     return ProjectDamaged(
         f"{os.path.basename(path)} is damaged ({symptom}).",
         "See `workbench restore FILE` for backups, or save what can still be read: `workbench repair FILE -o NEW`.",
@@ -97,7 +107,7 @@ def damaged(path: str, symptom: object) -> ProjectError:
 
 
 def _from_system(path: str, written: str, error: OSError) -> ProjectError:
-    """Returns what an error of the system means for a person."""
+    """Returns the error for a person that an error of the system means; arguments as in `translate_sqlite_errors`."""
     name = os.path.basename(path)
     if is_disk_full(error):
         return disk_full_error(os.path.basename(written))

@@ -1,10 +1,10 @@
 """The lock on a project file itself, which holds under every name of the file.
 
-The lock is on bytes that lie behind any content, and of the kind that SQLite uses, so that it holds where SQLite's do.
-A link or a new name of the file would bring a second log, and two logs destroy the file.
+The lock is on bytes that lie behind any content. It is of the kind that SQLite uses, so it works wherever SQLite's
+locks do. It is needed because a link or a new name of the file would bring a second log, and two logs destroy the file.
 
-A POSIX lock tells others the id of its process, and is lost when the process closes any descriptor of the file. A lock
-of a descriptor (OFD) is not lost so, but names nobody. So both are set, on two bytes.
+A POSIX lock tells others the id of its process, but is lost when the process closes any descriptor of the file. A lock
+of a descriptor (OFD lock) is not lost in this way, but names no process. So both are set, on two bytes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _BYTE = 1 << 62
 """The byte of a project file that its writer locks; SQLite locks bytes from 2**30 to 2**30 + 511."""
 
 _MAX_SAMPLED_PAGES = 256
-"""Most pages of a file that its sample covers; with a file that is not a multiple of it, a few more."""
+"""Most pages of a file that its sample covers; a few more where the size of the file is no multiple of this."""
 
 _PAGE_BYTES = 4096
-"""Length of a page of the sample, which need not be that of SQLite's pages."""
+"""Length of a page of the sample; it need not be that of SQLite's pages."""
 
 _LOCKED_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
-"""Error numbers of a lock that another process holds."""
+"""Error numbers where another process holds the lock."""
 
-# Python does not name the requests of macOS for OFD locks, which are those of its <sys/fcntl.h>.
+# Python has no names for the OFD requests of macOS; the numbers are those of its <sys/fcntl.h>.
 _OFD_SETLK, _OFD_GETLK = (
     (90, 92) if sys.platform == "darwin" else (fcntl.F_OFD_SETLK, fcntl.F_OFD_GETLK)
 )
@@ -48,23 +48,23 @@ class ProjectFile:
     """
 
     _guard: ClassVar = threading.Lock()
-    """Guards what follows, which all instances of this process share."""
+    """Guards the following three, which all instances of this process share."""
     _users: ClassVar[dict[Identity, int]] = {}
     """Number of open instances of each file."""
     _descriptors: ClassVar[dict[Identity, list[tuple[int, int]]]] = {}
-    """Of each file in use, the descriptors, each with the access that it was opened for."""
+    """The descriptors of each file in use, each with the access that it was opened for."""
     _locked: ClassVar[set[Identity]] = set()
-    """The files whose lock this process holds: POSIX locks do not keep a process from itself."""
+    """The files whose lock this process holds; POSIX locks do not exclude the process that set them."""
 
     def __init__(self, path: str, flags: int) -> None:
-        """Opens a file.
+        """Opens the file at a path with the flags of `os.open`.
 
         Raises:
-            OSError: It cannot be opened.
+            OSError: The file cannot be opened.
         """
         access = flags & os.O_ACCMODE
         with self._guard:
-            shared = self._shared(path, access)
+            shared = self._open_descriptor(path, access)
             self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600) if shared is None else shared
             status = os.fstat(self.fd)
             self._identity = (status.st_dev, status.st_ino)
@@ -73,10 +73,10 @@ class ProjectFile:
             if shared is None:
                 self._descriptors.setdefault(self._identity, []).append((self.fd, access))
         self._closed = False
-        self._holds = False  # whether this instance has the lock
+        self._has_lock = False
 
-    def _shared(self, path: str, access: int) -> int | None:
-        """Returns a descriptor of the file of this path that is open for this access already; None without one."""
+    def _open_descriptor(self, path: str, access: int) -> int | None:
+        """Returns a descriptor of the file at a path that is already open for this access; None without one."""
         try:
             status = os.stat(path)
         except OSError:
@@ -85,12 +85,12 @@ class ProjectFile:
         return next((fd for fd, mode in descriptors if mode == access), None)
 
     def close(self) -> None:
-        """Lets go of the lock and the descriptor. May be called twice; close what SQLite has open before."""
+        """Releases the lock and the descriptor; may be called twice. SQLite's connections must be closed before."""
         with self._guard:
             if self._closed:
                 return
             self._closed = True
-            if self._holds:
+            if self._has_lock:
                 self._locked.discard(self._identity)
                 _set_locks(self.fd, fcntl.F_UNLCK)
             self._users[self._identity] -= 1
@@ -101,14 +101,14 @@ class ProjectFile:
                     os.close(fd)
 
     def is_at(self, path: str) -> bool:
-        """Returns whether the file of this path is this one."""
+        """Returns whether the file at a path is this one."""
         try:
             return os.path.samestat(os.fstat(self.fd), os.stat(path))
         except FileNotFoundError:
             return False
 
     def sample(self) -> bytes:
-        """Returns a digest of the size and of up to 256 pages, evenly distributed: of all of a file of up to 1 MiB."""
+        """Returns a digest of the size and of about 256 evenly spaced pages; of a file of up to 1 MiB of all pages."""
         size = os.fstat(self.fd).st_size
         digest = hashlib.blake2b(str(size).encode())
         step = max(_PAGE_BYTES, size // _MAX_SAMPLED_PAGES // _PAGE_BYTES * _PAGE_BYTES)
@@ -117,7 +117,7 @@ class ProjectFile:
         return digest.digest()
 
     def lock(self) -> bool:
-        """Takes the lock of the file; returns whether it was free.
+        """Takes the lock of the file if it is free; returns whether it was.
 
         Raises:
             OSError: The file system has no locks.
@@ -133,24 +133,24 @@ class ProjectFile:
                     return False
                 raise
             self._locked.add(self._identity)
-            self._holds = True
+            self._has_lock = True
         return True
 
     def lock_anew(self) -> None:
-        """Takes the lock again if it is held: with the last of its own locks SQLite releases all of the process."""
+        """Takes the lock anew if it is held: SQLite, releasing its last own lock, releases all of the process."""
         with self._guard:
-            if self._holds:
+            if self._has_lock:
                 _set_locks(self.fd, fcntl.F_WRLCK)
 
     def holder(self) -> int | None:
-        """Returns the id of the process that holds the lock; 0 where that is not known, None if nobody does."""
+        """Returns the id of the process that holds the lock; 0 where the id is not known, None if none holds it."""
         with self._guard:
             if self._identity in self._locked:
                 return os.getpid()
-            with contextlib.suppress(OSError):  # without locks there are no holders
+            with contextlib.suppress(OSError):  # a file system without locks has no holders
                 kind, pid = _conflicting_lock(self.fd, fcntl.F_GETLK)
                 if kind != fcntl.F_UNLCK:
-                    return max(pid, 0)  # of another machine it is negative
+                    return max(pid, 0)  # the id of a process of another machine is negative
                 kind, _ = _conflicting_lock(self.fd, _OFD_GETLK)
                 if kind != fcntl.F_UNLCK:
                     return 0  # a lock of a descriptor names no process
@@ -168,7 +168,11 @@ def _set_locks(fd: int, kind: int) -> None:
 
 
 def _conflicting_lock(fd: int, command: int) -> tuple[int, int]:
-    """Returns the kind of the lock that keeps us from setting ours, `F_UNLCK` for none, and the id of its process."""
+    """Returns the kind of the lock that conflicts with ours, `F_UNLCK` for none, and the id of its process.
+
+    Args:
+        command: `F_GETLK` asks about the POSIX lock, `_OFD_GETLK` about the lock of a descriptor.
+    """
     byte = _BYTE if command == fcntl.F_GETLK else _BYTE + 1
     answer = fcntl.fcntl(fd, command, _lock_request(fcntl.F_WRLCK, byte))
     if sys.platform == "darwin":
@@ -179,8 +183,11 @@ def _conflicting_lock(fd: int, command: int) -> tuple[int, int]:
 
 
 def _lock_request(kind: int, byte: int) -> bytes:
-    """Returns a `struct flock` for one byte: its offset from the beginning, length 1, process 0, kind of lock. The
-    order of the fields is that of the system."""
+    """Returns a `struct flock` for one byte of a file, with its fields in the order of the system.
+
+    The fields are the offset of the byte, counted from the beginning of the file, the length 1, the process 0 and the
+    kind of the lock.
+    """
     if sys.platform == "darwin":
         return struct.pack("qqihh", byte, 1, 0, kind, os.SEEK_SET)
     return struct.pack("hhqqi", kind, os.SEEK_SET, byte, 1, 0)

@@ -1,4 +1,4 @@
-"""Sets of conversations, as one byte for each id: a million take a megabyte and are combined in a millisecond."""
+"""Sets of conversations with one byte for each id: a million take a megabyte and are combined in a millisecond."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 
 def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> array[int]:
-    """Returns the integers that a query of one column gives, in its order, without a list of a million rows."""
+    """Returns the integers of a query with one column, in its order, without making a list of a million rows."""
     return array("q", chain.from_iterable(conn.execute(sql, values)))
 
 
 class IdSet:
-    """Ids of conversations of one project; made by `every` and by the sets that come from it.
+    """A set of ids of conversations of one project. `every` makes the first set, and all others come from it.
 
     Attributes:
         flags: A byte for each id from 0 on: 1 where it is in the set, else 0.
     """
 
     def __init__(self, flags: bytes) -> None:
-        """For the class methods and the sets themselves."""
+        """Makes a set of its flags; callers outside of this class use `every` and `of`."""
         self.flags = flags
 
     @classmethod
@@ -38,7 +38,7 @@ class IdSet:
         return cls(bytes(1 + last)).of(read_ids(conn, "SELECT id FROM conversation"))
 
     def of(self, ids: Iterable[int]) -> IdSet:
-        """Returns the set of these ids, each of which must be that of a conversation."""
+        """Returns a new set with these ids, each of which must be the id of a conversation."""
         flags = bytearray(len(self.flags))
         for key in ids:
             flags[key] = 1
@@ -57,7 +57,7 @@ class IdSet:
         return self._from(self._number() & ~other._number())
 
     def condition(self, column: str) -> tuple[str, tuple[bytes, ...]]:
-        """Returns the SQL condition that the conversation id in a column is in the set, and its parameters."""
+        """Returns an SQL condition that the conversation id in a column is in the set, and its parameters."""
         if len(self) == len(self.flags) - 1:  # all of them; 0 is no id
             return "TRUE", ()
         return f"substr(?, {column} + 1, 1) = x'01'", (self.flags,)
@@ -67,9 +67,9 @@ class IdSet:
         return array("q", compress(range(len(self.flags)), self.flags))
 
     def _number(self) -> int:
-        """Returns the flags as one long integer, whose bits the operators combine at once."""
+        """Returns the flags as one long integer, whose bits the operators combine in one step."""
         return int.from_bytes(self.flags, "little")
 
     def _from(self, number: int) -> IdSet:
-        """Returns the set of the flags in such an integer, which are as many as here."""
+        """Returns the set whose flags, as many as those of this set, are an integer of `_number`."""
         return IdSet(number.to_bytes(len(self.flags), "little"))

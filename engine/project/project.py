@@ -1,20 +1,21 @@
-"""Opening, reading, writing and closing a project file.
+"""Opens, reads, writes and closes a project file.
 
-A writer thread owns the only writing connection."""
+A writer thread owns the only writing connection; each other thread reads through a connection of its own. SQLite writes
+into its *log* (the file `-wal`) first. A project that another program *moved* was renamed, deleted, replaced or
+overwritten while it was open here.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import queue
 import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from engine.base.errors import (
     NameTaken,
@@ -30,136 +31,26 @@ from engine.base.errors import (
 from engine.base.files import remove_leftovers
 from engine.project import runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
-from engine.project.connections import Reader, Readers, connect, fold_log
-from engine.project.failures import damaged, translate_file_errors, translate_sqlite_errors
+from engine.project.connections import Reader, Readers, connect, find_damage, fold_log
+from engine.project.failures import (
+    damaged,
+    primary_code,
+    translate_file_errors,
+    translate_sqlite_errors,
+)
 from engine.project.file_lock import ProjectFile
 from engine.project.schema import NOT_OURS_HINT, SCHEMA, check_schema, migrate
 from engine.project.write_lock import WriteLock, check_readable, has_log
-
-MAX_LOG_BYTES = 4 << 20
-"""Length of SQLite's log above which it is written into the file, as SQLite itself would do."""
-
-_Work = tuple[Callable[[sqlite3.Connection], Any], bool, "Future[Any]"]
-"""A function, whether it is run in a transaction, and the future that gets its result."""
-
-
-class Writer:
-    """Runs functions one after another, each in a transaction of its own, on a file that is still what it was.
-
-    The thread is a daemon, so that quitting never waits for it; a transaction that is cut short is undone by
-    SQLite at the next open.
-    """
-
-    def __init__(self, conn: sqlite3.Connection, lock: WriteLock) -> None:
-        self._conn = conn
-        self._lock = lock
-        conn.execute("PRAGMA wal_autocheckpoint = 0")
-        conn.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._closed = False
-        self._closing = threading.Lock()
-        self._thread = threading.Thread(target=self._loop, name="project-writer", daemon=True)
-        self._thread.start()
-
-    def submit(
-        self, fn: Callable[[sqlite3.Connection], T], *, transaction: bool = True
-    ) -> Future[T]:
-        """Queues `fn`; the future has its result once the transaction is committed, or a ProjectMoved.
-
-        Args:
-            transaction: Without one, `fn` is run as it is, on whatever became of the file.
-
-        Raises:
-            RuntimeError: the writer is closed, or `submit` is called from inside a transaction, whose own
-                end the caller would wait for.
-        """
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("a write inside a write would wait for itself")
-        future: Future[T] = Future()
-        with self._closing:
-            if self._closed:
-                raise RuntimeError("the project is closed")
-            self._queue.put((fn, transaction, future))
-        return future
-
-    def close(self, timeout: float) -> bool:
-        """Lets what is queued finish, or interrupts it after `timeout` seconds; returns whether the thread ended."""
-        with self._closing:
-            if not self._closed:
-                self._closed = True
-                self._queue.put(None)
-        self._thread.join(timeout)
-        if self._thread.is_alive():
-            self._conn.interrupt()
-            self._thread.join(1.0)
-        return not self._thread.is_alive()
-
-    def _loop(self) -> None:
-        """Runs what is queued, one after another, until the writer is closed."""
-        while (work := self._queue.get()) is not None:
-            fn, transaction, future = work
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = self._in_transaction(fn) if transaction else fn(self._conn)
-            except BaseException as error:  # noqa: BLE001 - belongs to the caller, who waits on the future
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-            # a result may be large, and this frame waits long
-            del work, fn, future
-
-    def _in_transaction(self, fn: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a function in one transaction, on a file that is still what it was before and after it."""
-        self._lock.check()
-        self._conn.execute("BEGIN IMMEDIATE")
-        try:
-            result = fn(self._conn)
-            self._lock.check()  # it may have taken long
-            self._conn.execute("COMMIT")
-        except BaseException as error:
-            if self._conn.in_transaction:  # a full disk may have ended it already
-                self._conn.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError):
-                self._lock.check()  # what looks damaged may have been overwritten
-            raise
-        self._fold_large_log()
-        return result
-
-    def _fold_large_log(self) -> None:
-        """Does what SQLite would do by itself, between two looks at the file, so that writes of others are noticed.
-
-        Raises:
-            ProjectMoved: Another program wrote into the file while it was written.
-        """
-        try:
-            if self._lock.log_size() <= MAX_LOG_BYTES:
-                self._lock.check()
-                return
-            self._lock.sync_log()  # SQLite waits for that, and the file is not looked at meanwhile
-            self._lock.check()
-            # it goes on with a part if readers need the rest, and the next write tries again
-            _, frames, written = self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            self._lock.note_write(frames if frames == written else 0)
-        except FileNotFoundError:
-            return  # of the log; the next look at the file says where it went
-        except ProjectMoved as moved:
-            if moved.overwritten:
-                raise
-            # what was committed gets into the file at the next write, or at the end
-
-
-T = TypeVar("T")
-"""The result of a write."""
+from engine.project.writer import T, Writer
 
 _ERRORS_OF_DAMAGED_VALUES = (AttributeError, LookupError, TypeError, ValueError)
-"""What code raises that got a value from a damaged file that no sound file has."""
+"""Errors that code raises when it reads a value that only a damaged file has."""
 
 _SQLITE_BEGINNING = b"SQLite format 3\0"
 """The first bytes of every database of SQLite."""
 
 _NO_SIDE_FILES_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""What SQLite reports, among others, where it may not create the side files that a log needs."""
+"""Error codes of SQLite where it may not create the side files that a log needs."""
 
 
 class Project:
@@ -167,10 +58,10 @@ class Project:
     opened it.
 
     Attributes:
-        path: As given by the caller.
+        path: The path as the caller gave it.
         read_only: Why nothing can be written, a few words; None for a writable project. A project that another program
             moves or changes becomes read-only at the next write.
-        waits_for_writer: Whether it is read-only because another one writes it.
+        waits_for_writer: Whether the project is read-only because another process writes it.
     """
 
     def __init__(
@@ -183,11 +74,11 @@ class Project:
         file: ProjectFile,
         lock: WriteLock | None,
     ) -> None:
-        """For `open`, which has locked and checked the file.
+        """Makes a project whose file `open` has locked and checked.
 
         Args:
-            path: The project as the caller names it.
-            real: The same without symbolic links.
+            path: Path of the project as the caller gave it.
+            real: The same path without symbolic links.
             read_only: Why nothing can be written; None for a writable project.
             immutable: Whether SQLite is told that nobody writes the file, so that it needs no side files.
             file: Our own descriptor of the file.
@@ -220,37 +111,38 @@ class Project:
     ) -> Project:
         """Opens a project.
 
-        A project that someone else is writing, or that the system does not let us write, opens read-only and
+        A project that another process writes, or that the system does not let us write, opens read-only, and
         `read_only` says why. An older file is copied beside itself and then migrated. Runs that an earlier
         process left running are marked as interrupted.
 
         Args:
-            create: Make a new project where there is none.
-            read_only: Never write, not even when it would be possible.
-            upgrade: With `read_only`, still bring an older file up to date, since it cannot be read as it is.
+            create: Whether a new project is made where there is none.
+            read_only: Whether nothing is written even where it could be.
+            upgrade: With `read_only`, whether an older file is still migrated, since it cannot be read as it is.
 
         Raises:
-            ProjectError: nothing there, not a project, a newer one, damaged, no permission, disk full.
+            ProjectError: There is no file, it is no project or a newer one, it is damaged, there is no permission, or
+                the disk is full.
         """
         name = os.fspath(path)
         real = os.path.realpath(name)
         remove_leftovers(Path(real).parent)
         with translate_file_errors(real):
-            exists = _check_place(name, real, create and not read_only)
+            exists = _check_path(name, real, create and not read_only)
             if read_only:
                 open_file = cls._open_upgraded if upgrade else cls._open_for_reading
                 return open_file(name, real, _NotWritable("opened for reading only"))
             try:
-                return cls._open_for_writing(name, real, create=not exists or create)
+                return cls._open_for_writing(name, real, create=create)
             except _NotWritable as reason:
                 return cls._open_unwritable(name, real, reason, exists)
 
     @classmethod
     def _open_unwritable(cls, name: str, real: str, reason: _NotWritable, exists: bool) -> Project:
-        """Opens for reading what cannot be written.
+        """Opens a project that cannot be written for reading; `reason` says why it cannot.
 
         Raises:
-            ProjectLocked: Another process is just making the file, or brings it up to date.
+            ProjectLocked: Another process is just making the file or migrating it.
             ProjectError: There is no file, and none can be made.
         """
         locked_error = ProjectLocked(
@@ -272,7 +164,7 @@ class Project:
 
     @classmethod
     def _open_upgraded(cls, name: str, real: str, reason: _NotWritable) -> Project:
-        """Opens for reading what is brought up to date first, where it is older and can be written."""
+        """Opens a project for reading, after migrating it where it is older and can be written."""
         with contextlib.suppress(ProjectTooOld):
             return cls._open_for_reading(name, real, reason)
         try:
@@ -283,10 +175,10 @@ class Project:
 
     @classmethod
     def _open_for_writing(cls, name: str, real: str, *, create: bool) -> Project:
-        """Locks the file and opens it.
+        """Locks the file and opens it for writing.
 
         Raises:
-            _NotWritable: It is locked or write-protected, or has a second name.
+            _NotWritable: The file is locked or write-protected, or has a second name.
         """
         if os.path.exists(real) and not os.access(real, os.W_OK):
             raise _NotWritable("the file is write-protected")
@@ -313,7 +205,7 @@ class Project:
         return project
 
     def _start(self, lock: WriteLock, create: bool) -> None:
-        """Connects to the locked file, brings it up to date and starts the writer."""
+        """Connects to the locked file, makes or migrates its tables, and starts the writer."""
         _check_beginning(self.path, self._file)
         conn = connect(self._real, "rw")
         self._conn = conn
@@ -337,7 +229,10 @@ class Project:
 
     @classmethod
     def _open_for_reading(cls, name: str, real: str, reason: _NotWritable) -> Project:
-        """Opens a file that is not written by this project; `reason` is why."""
+        """Opens a file that this process does not write; `reason` says why not.
+
+        The second attempt tells SQLite that nobody writes the file, so that it needs no side files.
+        """
         for immutable in (False, True):
             file = ProjectFile(real, os.O_RDONLY)
             project = cls(
@@ -351,7 +246,7 @@ class Project:
             except sqlite3.OperationalError as error:
                 project.close()
                 # without the right to create its side files SQLite cannot open a file in WAL mode
-                if immutable or _primary_code(error) not in _NO_SIDE_FILES_CODES:
+                if immutable or primary_code(error) not in _NO_SIDE_FILES_CODES:
                     raise
             except BaseException:
                 project.close()
@@ -367,22 +262,22 @@ class Project:
         raise AssertionError("the last attempt returns or raises")
 
     def is_written(self) -> bool:
-        """Returns whether a process has the project open for writing, so that its runs may be running."""
+        """Returns whether a process has the project open for writing; only then can its runs be running."""
         return self._file.holder() is not None
 
     def is_replaced(self) -> bool:
-        """Returns whether the file that is open is no longer the one of this name."""
+        """Returns whether another file, or none, is now at the path of the open file."""
         return not self._file.is_at(self._real)
 
     def write(self, fn: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `fn` on the writer's thread in one transaction and returns its result once that is committed.
 
-        When `fn` raises, nothing of it is kept and the error is raised here.
+        When `fn` raises, nothing is stored and the error is raised here.
 
         Raises:
-            ProjectReadOnly: the project is open read-only.
-            ProjectMoved: another program moved or changed the file; what was stored before is in it.
-            ProjectError: the disk is full, the file is damaged or closed.
+            ProjectReadOnly: The project is open read-only.
+            ProjectMoved: Another program moved or changed the file; it has what was stored before.
+            ProjectError: The disk is full, or the file is damaged or closed.
         """
         self._check_process()
         if self._moved is not None:
@@ -402,10 +297,10 @@ class Project:
                 raise
 
     def check(self) -> None:
-        """Checks that a writable file is still what it was, as each write does.
+        """Checks, as each write does, that no other program moved or changed a file that is open for writing.
 
         Raises:
-            ProjectMoved: It is not; nothing more is written from now on.
+            ProjectMoved: Another program did; nothing more is written from now on.
         """
         if self._moved is not None:
             raise self._moved
@@ -420,7 +315,7 @@ class Project:
             raise
 
     def _stop_writing(self, moved: ProjectMoved) -> None:
-        """Makes the project read-only from now on."""
+        """Makes the project read-only; `moved` says what another program did to the file."""
         self._moved = moved
         self.read_only = f"{moved.cause} while it was open"
         if not moved.overwritten and self._writer is not None:
@@ -429,11 +324,11 @@ class Project:
                 self._writer.submit(fold_log, transaction=False).result()
 
     def save_copy(self, target: str) -> None:
-        """Writes all that is in the project to a new file, also when the project's own file was deleted.
+        """Writes the whole content of the project to a new file, even after the project's own file was deleted.
 
         Raises:
-            NameTaken: There is such a file.
-            ProjectReadOnly: The project is read-only from the beginning.
+            NameTaken: There is a file at `target` already.
+            ProjectReadOnly: The project was opened read-only.
             ProjectError: The content was overwritten, the project is closed, or the disk is full.
         """
         if self._moved is not None and self._moved.overwritten:
@@ -453,11 +348,11 @@ class Project:
     def reader(self) -> sqlite3.Connection:
         """Returns this thread's read-only connection.
 
-        It is closed with the project if its thread has ended by then or is the one that closes; a thread that
-        lives on is better served by `reading`.
+        It is closed with the project if its thread has ended by then, or is the thread that closes. Threads that may
+        outlive the project use `reading` instead.
 
         Raises:
-            ProjectError: the project is closed, or can no longer be opened.
+            ProjectError: The project is closed, or can no longer be opened.
         """
         reader = self._reader_of_this_thread()
         reader.handed_out = True
@@ -465,7 +360,7 @@ class Project:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yields this thread's reader for the length of a block, with failures raised as ProjectError."""
+        """Yields this thread's read-only connection for a block, whose failures are raised as ProjectError."""
         reader = self._reader_of_this_thread()
         with translate_sqlite_errors(self._real), reader.in_use:
             if self._closed:
@@ -474,19 +369,22 @@ class Project:
             try:
                 yield reader.conn
             except _ERRORS_OF_DAMAGED_VALUES as error:
-                if (damage := _find_damage(reader.conn)) is not None:
+                if (damage := find_damage(reader.conn)) is not None:
                     raise damaged(self.path, damage) from error
                 raise
 
     def _check_same_file(self) -> None:
-        """Refuses to read where the log may be that of another file: nobody but a writer keeps others from the name."""
+        """Raises ProjectMoved where another file has the name of one that is only read.
+
+        The log beside it may then belong to that other file: only a writer's lock keeps others from the name.
+        """
         if self._lock is None and self.is_replaced():
             raise ProjectMoved(
                 f"{os.path.basename(self._real)} was moved, deleted or replaced", "Open it again."
             )
 
     def _check_process(self) -> None:
-        """Refuses a fork of the process that opened the project, for it has none of its locks and threads."""
+        """Raises ProjectError in a fork of the process that opened the project; a fork has no locks and threads."""
         if self._pid != os.getpid():
             raise ProjectError(
                 f"{self.path} was opened by another process, of which this one is a fork.",
@@ -494,14 +392,14 @@ class Project:
             )
 
     def _reader_of_this_thread(self) -> Reader:
-        """Returns the reader of this thread, a new one where it has none."""
+        """Returns the reader of this thread; makes one where it has none."""
         self._check_process()
         if self._closed:
             raise _closed()
         return self._readers.of_this_thread()
 
     def _open_reading_connection(self) -> sqlite3.Connection:
-        """Opens a connection that only reads, also to a file that was moved meanwhile."""
+        """Opens a connection that only reads, to the file where it is now."""
         self._check_same_file()
         real, immutable = self._real, self._immutable
         if self._moved is not None and self.is_replaced():
@@ -513,12 +411,12 @@ class Project:
         return conn
 
     def _moved_to(self, moved: ProjectMoved) -> str:
-        """Returns where the file is that was moved, if all is in it.
+        """Returns the path of a file that was moved and has the whole content.
 
-        It stays as it is until the project is closed, since nobody else can get its lock.
+        The file stays unchanged until the project is closed, since nobody else can get its lock.
 
         Raises:
-            ProjectMoved: That is not known, or a part is only in the log.
+            ProjectMoved: The path is not known, or a part of the content is only in the log.
         """
         where = moved.where
         if where is None or not self._file.is_at(where) or has_log(self._real) or has_log(where):
@@ -526,10 +424,10 @@ class Project:
         return where
 
     def close(self, timeout: float = 5.0) -> None:
-        """Finishes what is being written, folds the write-ahead log into the file and lets go of the lock.
+        """Finishes the writes that run, folds the log into the file and releases the lock; may be called twice.
 
         Args:
-            timeout: Seconds to wait for writes that run; after that they are interrupted and undone.
+            timeout: Seconds to wait for writes; after that they are interrupted and undone.
         """
         with self._guard:
             if self._closed:
@@ -553,7 +451,7 @@ class Project:
                 if moved.overwritten:
                     _leave_log_out(conn, self._real)
                     return
-        # after a full disk the log cannot be folded in; the next open does it
+        # on a full disk the log cannot be folded; the next open does it
         with contextlib.suppress(sqlite3.Error):
             fold_log(conn)
         conn.close()
@@ -569,24 +467,13 @@ class Project:
         self.close()
 
 
-def _find_damage(conn: sqlite3.Connection) -> str | None:
-    """Returns what SQLite finds wrong in the file, such as a missing value where there must be one; None if nothing."""
-    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
-    return None if answer == "ok" else str(answer)
-
-
-def _primary_code(error: sqlite3.Error) -> int:
-    """Returns the code of an error of SQLite without its details, which are in the higher bits."""
-    return error.sqlite_errorcode & 0xFF
-
-
 def _closed() -> ProjectError:
-    """Returns the error for what is asked of a closed project."""
+    """Returns the error for the use of a closed project."""
     return ProjectError("The project is closed.")
 
 
 def _leave_log_out(conn: sqlite3.Connection, real: str) -> None:
-    """Closes the writer of a file that was overwritten, and renames its log, which would destroy what is there now."""
+    """Closes the connection to a file that was overwritten; renames the log, which would destroy the new content."""
     # SQLite writes the log into the file when its last connection is closed, unless that can only read
     with contextlib.closing(connect(real, "ro")) as reader:
         with contextlib.suppress(sqlite3.Error):
@@ -597,16 +484,16 @@ def _leave_log_out(conn: sqlite3.Connection, real: str) -> None:
 
 
 class _NotWritable(Exception):
-    """A project can only be read.
+    """Raised where a project can only be read.
 
-    Args:
-        why: The reason, in words.
-        hint: What to do about it; empty where there is nothing special to do.
-        locked: Whether another process writes it.
+    Attributes:
+        hint: What to do about that; empty where there is nothing special to do.
+        locked: Whether another process writes the project.
     """
 
-    def __init__(self, why: str, hint: str = "", *, locked: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, hint: str = "", *, locked: bool = False) -> None:
+        """`reason` says in words why nothing can be written."""
+        super().__init__(reason)
         self.hint, self.locked = hint, locked
 
 
@@ -617,30 +504,32 @@ def _missing(name: str) -> ProjectMissing:
     )
 
 
-def _check_place(name: str, real: str, create: bool) -> bool:
+def _check_path(name: str, real: str, create: bool) -> bool:
     """Returns whether there is a file to open.
 
+    Args:
+        name, real: See `Project.__init__`.
+        create: Whether a new project may be made.
+
     Raises:
-        ProjectError: There cannot be a project, or there is none and none is to be made.
+        ProjectError: There cannot be a project, or there is none and none may be made.
     """
     if os.path.isdir(real):
         raise NotAProject(f"{name} is a folder.", "Name a file in it, for example project.wb.")
-    if os.path.exists(real) and stat.S_ISFIFO(
-        os.stat(real).st_mode
-    ):  # opening it would wait for a writer
-        raise NotAProject(f"{name} is a pipe.", "Name a file, for example project.wb.")
-    if not os.path.exists(real):
-        folder = os.path.dirname(real)
-        if not os.path.isdir(folder):
-            raise ProjectError(f"{name}: there is no folder {folder}.", "Create the folder first.")
-        if not create:
-            raise _missing(name)
-        return False
-    return True
+    if os.path.exists(real):
+        if stat.S_ISFIFO(os.stat(real).st_mode):  # opening a pipe would wait for a writer
+            raise NotAProject(f"{name} is a pipe.", "Name a file, for example project.wb.")
+        return True
+    folder = os.path.dirname(real)
+    if not os.path.isdir(folder):
+        raise ProjectError(f"{name}: there is no folder {folder}.", "Create the folder first.")
+    if not create:
+        raise _missing(name)
+    return False
 
 
 def _check_beginning(name: str, file: ProjectFile) -> None:
-    """Checks that a file is empty or a database of SQLite."""
+    """Raises NotAProject unless a file is empty or a database of SQLite."""
     beginning = os.pread(file.fd, len(_SQLITE_BEGINNING), 0)
     if beginning and beginning != _SQLITE_BEGINNING:
         raise NotAProject(f"{name} is not a project file.", NOT_OURS_HINT)

@@ -1,4 +1,4 @@
-"""Runs of stages, and estimates of their cost, as they pass between rooms and in words."""
+"""Rows about the runs of stages, and estimates of their cost as rows and in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.base.number_format import Range, amount, cost_text, counted, duratio
 from engine.base.text import one_line
 
 RunState = Literal["running", "done", "cancelled", "failed", "interrupted"]
-"""How a run ended, or that it runs; `interrupted` where its process ended before it."""
+"""How a run ended, or that it is running; `interrupted` where its process ended before the run did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,17 @@ class RunRow:
     """One execution of one stage with everything that determined its result.
 
     Attributes:
-        id: Its number, which grows.
+        id: Id of the run; a later run has a larger one.
         stage: Name of the kind of work, such as `import`.
-        state: How it ended, or that it runs.
-        config_hash: The key under which its results are stored.
+        state: How the run ended, or that it is running.
+        config_hash: The key under which the results are stored.
         params: The parameters that determined the result, as JSON values.
-        fingerprints: What else determined it, such as the model, as JSON values.
+        fingerprints: What determined the result besides these, such as the model, as JSON values.
         code_version: Version of the program.
-        started_at, finished_at: Times in UTC, as `utc_now` writes them; `finished_at` is None while it runs.
-        done: What is done, in the unit of the stage.
-        total: What there was to do, in that unit; None if unknown.
-        message: A sentence on the result, or the error; None while it runs.
+        started_at, finished_at: Times in UTC, as `utc_now` writes them; `finished_at` is None while it is running.
+        done: How much is done, in the unit of the stage.
+        total: How much there was to do, in that unit; None if unknown.
+        message: A sentence on the result, or the error; None while it is running.
     """
 
     id: int
@@ -47,15 +47,15 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class StageCost:
-    """Estimated cost of what one stage asks endpoints.
+    """Estimated cost of the requests of one stage to endpoints.
 
     Attributes:
         stage: Name of the stage in run records.
-        requests: Number of requests.
-        read, written: Numbers of tokens.
-        cost: In the currency of the prices; None where they are unknown.
-        certain: Share of all of these that is spent in any case, from 0 to 1. Below 1 they are the most, for what is
-            asked depends on results that are still to come.
+        requests: Most requests.
+        read, written: Most tokens that the model reads and writes.
+        cost: Highest cost, in the currency of the prices; None where the prices are unknown.
+        certain: Share of the four numbers above that is spent in any case, from 0 to 1. It is below 1 where the
+            number of requests depends on results that are still to come.
     """
 
     stage: str
@@ -69,11 +69,12 @@ class StageCost:
     def ranges(self) -> tuple[Range, Range, Range, Range | None]:
         """The least and the most of requests, tokens read, tokens written, and cost."""
 
-        def of(most: float) -> Range:
+        def range_up_to(most: float) -> Range:
+            """Returns the least and the most of a number."""
             return self.certain * most, most
 
-        cost = None if self.cost is None else of(self.cost)
-        return of(self.requests), of(self.read), of(self.written), cost
+        cost = None if self.cost is None else range_up_to(self.cost)
+        return range_up_to(self.requests), range_up_to(self.read), range_up_to(self.written), cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,15 @@ class Estimate:
     """Estimated cost of a run on this machine.
 
     Attributes:
-        items: Number of conversations that are left to do.
+        items: Number of conversations that the run would work on.
         tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
-        seconds: Time that they take; None where no speed was measured.
-        model: Name of the model that would run, or of several; `words alone` where none would.
-        adapter: Name of the adapter that it would run with; None without one.
-        of: Number of conversations that are left, where the time is over before; None where all are done.
-        costs: Of each stage that asks endpoints.
-        asked: What the model is asked for in a clustering: any of `summaries`, `labels`, `merges`.
+        seconds: Time of the run; None where no speed was measured.
+        model: Names of the models that would run; `words alone` where none would.
+        adapter: Name of the adapter of the model; None without one.
+        of: Number of conversations that wait, of which a limit on the time leaves only `items`; None without a limit.
+        costs: The cost of each stage that asks endpoints.
+        asked: What a clustering asks the model for: any of `summaries`, `labels`, `merges`.
     """
 
     items: int
@@ -104,18 +105,21 @@ class Estimate:
 
 
 MAX_MODEL_CHARACTERS = 60
-"""Most characters of the names of models and of an adapter."""
+"""Most characters of the names of models, and of the name of an adapter, in an estimate."""
 
 
 def estimate_lines(estimate: Estimate) -> list[str]:
-    """Returns an estimate as lines of display-safe text: how much there is to do and how long that takes; with which
-    model, and what that is asked for; then the cost of each stage that asks endpoints, and of all of them."""
+    """Returns an estimate as lines of display-safe text.
+
+    The first line says how much there is to do and how long that takes, the second one names the model and what it is
+    asked for; then the cost of each stage that asks endpoints follows, and their total.
+    """
     if not estimate.items:
         return ["Nothing is left to do: all of this was done, or no conversation matches."]
     count = counted(estimate.items, "conversation")
     if estimate.tokens == 0:
         return [f"{count} read already; only the fit is left, which takes seconds"]
-    if estimate.of is not None:  # the time that was asked for ends before all are read
+    if estimate.of is not None:
         count = f"about {estimate.items:,} of {estimate.of:,}, those that words leave open first"
     facts = [count]
     if estimate.tokens is not None:
@@ -135,7 +139,7 @@ def estimate_lines(estimate: Estimate) -> list[str]:
 
 
 def _cost_lines(costs: Sequence[StageCost]) -> list[str]:
-    """Returns the costs of stages, one a line, and where there are several also their total."""
+    """Returns a line for the cost of each stage and, where there are several, one for their total."""
     lines = [f"{cost.stage:<10} {cost_text(*cost.ranges)}" for cost in costs]
     if len(costs) < 2:
         return lines
@@ -148,5 +152,5 @@ def _cost_lines(costs: Sequence[StageCost]) -> list[str]:
 
 
 def _sum(spans: Sequence[Range]) -> Range:
-    """Returns the least and the most of several amounts together."""
+    """Returns the range of the sum of several amounts."""
     return sum(least for least, _ in spans), sum(most for _, most in spans)

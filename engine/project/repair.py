@@ -1,7 +1,7 @@
-"""Saves what can still be read of a damaged project file in a new one, and says what is lost.
+"""Saves what can still be read of a damaged project file in a new file, and says what is lost.
 
 Every table is read row by row; where a page of it cannot be read, only the rows on that page are lost. Rows that refer
-to lost ones are left out. The search indexes are made anew. The damaged file is only read.
+to lost ones (*orphans*) are left out. The search indexes are made anew. The damaged file is only read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAIN_INDEX = "message_fts"
 """Name of the full-text index over the words of all messages."""
 
 _MAX_STEP = 1 << 62
-"""Longest step over ids that cannot be read: no file has larger ids."""
+"""Longest step over ids that cannot be read; no file has larger ids."""
 
 _MAX_EXAMPLES = 20
 """Most conversations that lost messages that a repair names."""
@@ -49,14 +49,14 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Repair:
-    """What was saved, and what was not.
+    """The result of a repair: what was saved, and what was not.
 
     Attributes:
-        rows: Number of rows saved by table, of tables that have any.
+        rows: Number of saved rows by table, for tables that have any.
         unread: Tables of which some rows could not be read.
         orphans: Number of rows by table that were left out because they refer to lost ones.
         shortened: Number of conversations that lost messages.
-        examples: Ids of some of these, as they were imported.
+        examples: Ids, as they were imported, of some of these conversations.
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -72,10 +72,12 @@ class Repair:
 
 
 def repair(damaged: str, target: str) -> Repair:
-    """Saves what can be read of `damaged` in a new file `target`, of the same version, which `Project.open` upgrades.
+    """Saves what can be read of the file `damaged` in the new file `target`, and returns what was saved.
+
+    The new file has the schema of the damaged one; `Project.open` migrates it.
 
     Raises:
-        ProjectError: `target` is there, or `damaged` is no project or has lost its table of contents.
+        ProjectError: There is a file at `target`, or `damaged` is no project or has lost its table of contents.
     """
     if os.path.exists(target):
         raise ProjectError(
@@ -88,9 +90,9 @@ def repair(damaged: str, target: str) -> Repair:
         with (
             atomic_replacement(Path(target)) as part,
             closing(_open_damaged(damaged)) as source,
-            closing(sqlite3.connect(part)) as made,
+            closing(sqlite3.connect(part)) as target_conn,
         ):
-            _copy(source, made, _contents(source, damaged, report), report)
+            _copy(source, target_conn, _contents(source, damaged, report), report)
     except (sqlite3.Error, OSError) as error:
         raise ProjectError(
             f"{damaged} cannot be saved in {target}: {error}.",
@@ -107,13 +109,13 @@ def _open_damaged(path: str) -> sqlite3.Connection:
 
 
 def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[SchemaObject]:
-    """Returns what a file of this version consists of, but the inner tables of the search indexes.
+    """Returns the objects of the schema to make in the new file, without the inner tables of the search indexes.
 
-    What somebody else put into this one (a trigger, a view, an index, a table that computes) is left out, and noted if
-    it is a table.
+    These are all objects that a file of this schema has, whether the damaged file still has them or not. Foreign
+    objects (see `engine.project.schema`) are left out, and noted if they are tables.
 
     Raises:
-        ProjectError: It is no project, or one of a newer version, or this cannot be read.
+        ProjectError: The file is no project, or one of a newer version, or its table of contents cannot be read.
     """
     hint = "See `workbench restore FILE` for backups; the program makes one before each upgrade."
     try:
@@ -151,15 +153,15 @@ def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[Sch
 
 def _copy(
     source: sqlite3.Connection,
-    made: sqlite3.Connection,
+    target_conn: sqlite3.Connection,
     contents: list[SchemaObject],
     report: Repair,
 ) -> None:
-    """Writes the contents of the damaged file, and the rows of it that can be read, into an empty one."""
-    saved = Database(made, recursive_triggers=False, execute_plugins=False)
+    """Makes the objects of the schema in an empty database, and copies the rows that can be read into it."""
+    saved = Database(target_conn, recursive_triggers=False, execute_plugins=False)
     tables = [item for item in contents if item.kind == "table"]
     for table in tables:
-        made.execute(table.sql)
+        target_conn.execute(table.sql)
     for table in tables:
         is_search_index = table.name in (MAIN_INDEX, cjk_index.INDEX)
         if not is_search_index and table.name not in report.unread:
@@ -168,21 +170,21 @@ def _copy(
     # views, indexes and triggers come after the rows, of which they would only slow the writing
     for item in contents:
         if item.kind != "table":
-            made.execute(item.sql)
-    made.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
+            target_conn.execute(item.sql)
+    target_conn.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
     if any(table.name == cjk_index.INDEX for table in tables):
-        cjk_index.fill(made)
-    _note_shortened(made, report)
+        cjk_index.fill(target_conn)
+    _note_shortened(target_conn, report)
     (schema,) = source.execute("PRAGMA user_version").fetchone()
-    made.execute(f"PRAGMA user_version = {schema}")
-    made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    made.commit()
+    target_conn.execute(f"PRAGMA user_version = {schema}")
+    target_conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    target_conn.commit()
 
 
 def _copy_rows(
     source: sqlite3.Connection, saved: Database, table: SchemaObject, report: Repair
 ) -> None:
-    """Copies the rows of a table that can be read, and that the schema allows."""
+    """Copies those rows of a table that can be read and that the schema allows."""
     columns = [f'"{column.name}"' for column in saved.table(table.name).columns]
     insert = f'INSERT OR IGNORE INTO "{table.name}" ({", ".join(columns)}) VALUES ({placeholders(columns)})'
     key = saved.table(table.name).pks if "WITHOUT ROWID" in table.sql.upper() else None
@@ -229,8 +231,8 @@ def _rows_by_id(
 ) -> Iterator[Row]:
     """Yields the rows in the order of their ids, without those on pages that cannot be read.
 
-    Where rows cannot be read, it asks for fewer until the first one alone cannot be read, and goes on behind the
-    damage.
+    Where a page of rows cannot be read, half as many are read, down to a single row; where that one cannot be read
+    either, reading goes on behind the damage.
 
     Args:
         select: A query whose first column is the row id, which is not yielded.
@@ -246,27 +248,26 @@ def _rows_by_id(
         except sqlite3.DatabaseError:
             return None
 
-    first, count = 0, _ROWS_AT_A_TIME
-    while True:
+    first: int | None = 0
+    count = _ROWS_AT_A_TIME
+    while first is not None:
         rows = read(first, count)
-        if rows is None:
+        if rows:
+            for row_id, *values in rows:
+                yield tuple(values)
+                first = row_id + 1
+        elif rows is not None:
+            return
+        else:
             _note_unread(report, name)
             if count > 1:
                 count //= 2
-                continue
-            after = _readable_from(first, lambda key: read(key, 1) is not None)
-            if after is None:
-                return
-            first, count = after, _ROWS_AT_A_TIME
-            continue
-        if not rows:
-            return
-        for row_id, *values in rows:
-            yield tuple(values)
-            first = row_id + 1
+            else:
+                first = _first_readable(first, lambda key: read(key, 1) is not None)
+                count = _ROWS_AT_A_TIME
 
 
-def _readable_from(first: int, is_readable: Callable[[int], bool]) -> int | None:
+def _first_readable(first: int, is_readable: Callable[[int], bool]) -> int | None:
     """Returns the least id after `first` from which on rows can be read again; None if there is none.
 
     A lost page held one range of ids. Its end is found by steps that double until a row can be read, and then by
@@ -306,7 +307,7 @@ def _delete_orphans(saved: Database, report: Repair) -> None:
 
 
 def _delete_orphans_of(saved: Database, reference: ForeignKey) -> int:
-    """Deletes the rows whose values of one foreign key are in no row that it refers to; returns how many."""
+    """Deletes the rows whose values of one foreign key are in no row of the other table; returns how many."""
     table, other_table = reference.table, reference.other_table
     columns = list(zip(reference.columns, reference.other_columns, strict=True))
     has_values = " AND ".join(f'"{table}"."{column}" IS NOT NULL' for column, _ in columns)
@@ -317,9 +318,9 @@ def _delete_orphans_of(saved: Database, reference: ForeignKey) -> int:
     ).rowcount
 
 
-def _note_shortened(made: sqlite3.Connection, report: Repair) -> None:
-    """Counts conversations that have fewer messages than they had."""
-    short = made.execute(
+def _note_shortened(target_conn: sqlite3.Connection, report: Repair) -> None:
+    """Counts the conversations that have fewer messages than their row says."""
+    short = target_conn.execute(
         "SELECT c.external_id FROM conversation AS c WHERE c.messages <>"
         " (SELECT count(*) FROM message AS m WHERE m.conversation_id = c.id) ORDER BY c.id"
     ).fetchall()

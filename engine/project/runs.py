@@ -1,4 +1,7 @@
-"""Stores the runs of a project: every execution of every stage, with everything that determines its result."""
+"""Stores the runs of a project: every execution of every stage, with everything that determined its result.
+
+The counter of a run is how many conversations, or other units of its stage, are done and how many there are in all.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from engine.project.records import RunRow, RunState
 from engine.project.sql import utc_now
 
 Batch = TypeVar("Batch")
-"""What is stored of a few conversations together."""
+"""Results of a few conversations that are stored together."""
 
 ReadBatch = Callable[[sqlite3.Connection, Sequence[int]], Batch]
-"""Returns what there is to store of the conversations with these ids."""
+"""A function that reads and returns the results for the conversations with these ids."""
 
 PutBatch = Callable[[sqlite3.Connection, Batch], None]
-"""Stores a batch."""
+"""A function that stores a batch."""
 
 _COLUMNS = (
     "id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at,"
@@ -60,7 +63,7 @@ def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -
 
 
 def measure_replies(conn: sqlite3.Connection, run_id: int, tokens: float | None) -> None:
-    """Sets the mean tokens of the replies of endpoints in a run; None leaves it."""
+    """Stores the mean number of tokens of the replies of endpoints in a run; None changes nothing."""
     if tokens is not None:
         conn.execute("UPDATE run SET tokens_per_reply = ? WHERE id = ?", (tokens, run_id))
 
@@ -68,7 +71,8 @@ def measure_replies(conn: sqlite3.Connection, run_id: int, tokens: float | None)
 def tokens_per_reply(
     conn: sqlite3.Connection, stage: str, fingerprints: Mapping[str, Any]
 ) -> float | None:
-    """Returns the mean tokens of the replies in the newest run of a stage with the same model; None before any."""
+    """Returns the mean number of tokens of the replies in the newest run of a stage with the same model; None before
+    any."""
     row = conn.execute(
         "SELECT tokens_per_reply FROM run WHERE stage = ? AND fingerprints = ?"
         " AND tokens_per_reply IS NOT NULL ORDER BY id DESC LIMIT 1",
@@ -78,15 +82,19 @@ def tokens_per_reply(
 
 
 def put_batch(
-    conn: sqlite3.Connection, put: PutBatch[Batch], batch: Batch, run: tuple[int, int, int]
+    conn: sqlite3.Connection, put: PutBatch[Batch], batch: Batch, counter: tuple[int, int, int]
 ) -> None:
-    """Stores a batch with the counter of the run: its id, the conversations done, and all of them."""
+    """Stores a batch together with the counter of its run.
+
+    Args:
+        counter: Id of the run, number of conversations that are done, and of all of them.
+    """
     put(conn, batch)
-    count(conn, *run)
+    count(conn, *counter)
 
 
 def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str) -> None:
-    """Records how a run ended; the message may name a file whose name is no text."""
+    """Records how a run ended; the message may contain the name of a file that is no valid text."""
     conn.execute(
         "UPDATE run SET state = ?, message = ?, finished_at = ? WHERE id = ?",
         (state, without_surrogates(message), utc_now(), run_id),
@@ -96,7 +104,7 @@ def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str)
 def interrupt_running(conn: sqlite3.Connection) -> int:
     """Marks runs that are still `running` as interrupted; returns how many.
 
-    Only for the holder of the write lock, who knows that no other process runs any.
+    Only the holder of the write lock may call this: it knows that no other process runs a stage.
     """
     return conn.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'").rowcount
 
@@ -104,18 +112,20 @@ def interrupt_running(conn: sqlite3.Connection) -> int:
 def get(conn: sqlite3.Connection, run_id: int) -> RunRow | None:
     """Returns one run; None if there is none with this id."""
     row = conn.execute(f"SELECT {_COLUMNS} FROM run WHERE id = ?", (run_id,)).fetchone()
-    return None if row is None else _row(row)
+    return None if row is None else _run_of_row(row)
 
 
 def all_runs(conn: sqlite3.Connection) -> list[RunRow]:
     """Returns every run, newest first."""
-    return [_row(row) for row in conn.execute(f"SELECT {_COLUMNS} FROM run ORDER BY id DESC")]
+    return [
+        _run_of_row(row) for row in conn.execute(f"SELECT {_COLUMNS} FROM run ORDER BY id DESC")
+    ]
 
 
 def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
     """Returns the interrupted runs that no later run of the same stage and configuration resumed, newest first."""
     return [
-        _row(row)
+        _run_of_row(row)
         for row in conn.execute(
             f"SELECT {_COLUMNS} FROM run WHERE state = 'interrupted' AND NOT EXISTS (SELECT 1 FROM"
             " run AS later WHERE later.id > run.id AND later.stage = run.stage"
@@ -124,7 +134,7 @@ def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
     ]
 
 
-def _row(row: tuple[Any, ...]) -> RunRow:
+def _run_of_row(row: tuple[Any, ...]) -> RunRow:
     """Returns the record of a row of `_COLUMNS`."""
     run_id, stage, state, config_hash, params, fingerprints, *rest = row
     return RunRow(

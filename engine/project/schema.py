@@ -1,11 +1,11 @@
 """The schema of a project file, as version 1.0 has it, and how a file gets it.
 
-A later schema is one more migration with the next number: a function of a connection in `MIGRATIONS`. Each runs in one
-transaction together with its record and with `user_version`. `executescript` is not used, because it commits first.
-Foreign keys are not watched meanwhile, for a table that others refer to may be made anew.
+A later schema is one more migration with the next number: a function of a connection in `MIGRATIONS`. Each migration
+runs in one transaction together with its record and with `user_version`. `executescript` is not used, because it
+commits first. Foreign keys are not enforced meanwhile, because a table that others refer to may be made anew.
 
-The file may come from a stranger. *Foreign* is what no file of this program has, and what would run his SQL when it is
-read or written: a trigger, another view, a computed column.
+The file may come from a stranger. An object of the schema is *foreign* if no file of this program has it; reading or
+writing a foreign trigger, view or computed column would run SQL of the stranger.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NOT_OURS_HINT = "It was not written by this program; choose another file."
 """What to do about a file that is no project."""
 
 _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
-"""Matches names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any
-version of them: `message_fts_data`, `_sqlite_migrations`."""
+"""Matches names of tables and indexes that SQLite's full-text search or sqlite_utils makes, in any version of these:
+`message_fts_data`, `_sqlite_migrations`."""
 
 _COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
-"""Matches what is in a statement that computes something, written as `_plain` does (a computed column, a check, a
-default, an index on an expression); those of libraries have none of it."""
+"""Matches the part of a statement that computes something: a computed column, a check, a default, an index on an
+expression. The statement is one of `_normalized`; statements of libraries compute nothing."""
 
 _WRITTEN_DIFFERENTLY = re.compile(r"[\s\"'`]+")
 """Matches blanks and quotes, which versions of SQLite write differently in the same statement."""
@@ -64,10 +64,10 @@ def create(conn: sqlite3.Connection) -> None:
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
     FIRST_SCHEMA: create,
 }
-"""What makes the schema of each number out of the one before; the first makes it out of an empty file."""
+"""The function that makes the schema of each number out of the one before; the first one starts from an empty file."""
 
 SCHEMA = max(MIGRATIONS)
-"""The schema that this program writes; a file's own number is its `user_version`."""
+"""Number of the schema that this program writes; the number of a file is its `user_version`."""
 
 
 class SchemaObject(NamedTuple):
@@ -75,7 +75,7 @@ class SchemaObject(NamedTuple):
 
     Attributes:
         kind: `table`, `view`, `index` or `trigger`.
-        sql: The statement that makes it.
+        sql: The statement that made the object.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class SchemaObject(NamedTuple):
 
 @cache
 def objects(schema: int) -> Mapping[str, SchemaObject]:
-    """Returns what a project of a schema number consists of, by name, without what libraries add."""
+    """Returns the objects of a project of a schema number by name, without those that libraries add."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as conn:
         for number, change in MIGRATIONS.items():
             if number <= schema:
@@ -94,9 +94,9 @@ def objects(schema: int) -> Mapping[str, SchemaObject]:
 
 
 def foreign_object(conn: sqlite3.Connection, schema: int) -> SchemaObject | None:
-    """Returns something in a file that would run SQL of whoever made it; None if there is nothing.
+    """Returns a foreign object in a file that would run SQL of its maker; None if there is none.
 
-    Foreign tables of other names than ours are not looked at, because nothing reads them.
+    Foreign tables with names that we do not use are ignored, because nothing reads them.
     """
     our_names = objects(schema)
     for item in objects_of(conn):
@@ -107,45 +107,48 @@ def foreign_object(conn: sqlite3.Connection, schema: int) -> SchemaObject | None
 
 
 def is_foreign(item: SchemaObject, schema: int) -> bool:
-    """Returns whether no project of a schema number has this: it has another name, or another statement, such as a view
-    in the place of a table, or a table with a computed column."""
-    sql = _plain(item.sql)
+    """Returns whether no project of a schema number has this object.
+
+    The object is foreign by its name, or by its statement, such as that of a view in the place of a table, or of a
+    table with a computed column.
+    """
+    sql = _normalized(item.sql)
     if _LIBRARY_OBJECTS.fullmatch(item.name):
         return item.kind not in ("table", "index") or _COMPUTING_SQL.search(sql) is not None
     ours = objects(schema).get(item.name)
-    return ours is None or (ours.kind, _plain(ours.sql)) != (item.kind, sql)
+    return ours is None or (ours.kind, _normalized(ours.sql)) != (item.kind, sql)
 
 
 def objects_of(conn: sqlite3.Connection) -> list[SchemaObject]:
-    """Returns what a file consists of, without what SQLite adds by itself."""
+    """Returns the tables, views, indexes and triggers of a file, without those that SQLite adds by itself."""
     rows = conn.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return [
         SchemaObject(kind, name, sql) for kind, name, sql in rows if not name.startswith("sqlite_")
     ]
 
 
-def _plain(sql: str) -> str:
-    """Returns a statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
+def _normalized(sql: str) -> str:
+    """Returns a statement without what versions of SQLite write differently: blanks, quotes, and upper case."""
     return _WRITTEN_DIFFERENTLY.sub("", sql).lower()
 
 
 def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
-    """Returns the schema number of a file, 0 for an empty one.
+    """Returns the number of the schema of a file, 0 for an empty file.
 
     Args:
-        name: The file, as the person gave it.
-        allow_empty: Whether a file without tables is taken for a new project.
+        name: The path of the file, as the person gave it.
+        allow_empty: Whether a file without tables counts as a new project.
 
     Raises:
-        ProjectError: It is no project, runs SQL of its own, or is of a version that this one cannot open.
+        ProjectError: The file is no project, has a foreign object, or is of a version that this one cannot open.
     """
     # the list of migrations is made before the first of them: a kill or a full disk between them leaves only it
     tables, triggers = conn.execute(
         "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
         " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
     ).fetchone()
-    application = _number_of(conn, "application_id")
-    schema = _number_of(conn, "user_version")
+    application = _header_number(conn, "application_id")
+    schema = _header_number(conn, "user_version")
     if not tables and not schema and application in (0, APPLICATION_ID):
         if allow_empty:
             return 0
@@ -179,14 +182,14 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
     return schema
 
 
-def _number_of(conn: sqlite3.Connection, pragma: str) -> int:
-    """Returns a number that the header of the file has."""
+def _header_number(conn: sqlite3.Connection, pragma: str) -> int:
+    """Returns a number in the header of the file, which SQLite gives by a pragma."""
     (number,) = conn.execute(f"PRAGMA {pragma}").fetchone()
     return int(number)
 
 
 def migrate(conn: sqlite3.Connection, schema: int) -> None:
-    """Brings the file behind `conn` from its number (0: empty) to `SCHEMA`; each step happens entirely or not."""
+    """Migrates the file from the number of its schema (0: empty) to `SCHEMA`; each step happens entirely or not."""
     # imported here because a file that is up to date, the usual case, does not need it
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations

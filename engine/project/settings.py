@@ -1,7 +1,8 @@
 """Reads and stores the settings of a project, which are JSON values by name, and its id.
 
-The id is made when the file is first opened for writing. What lies beside the file, such as training runs, names its
-project by it. A file that is renamed, moved or copied keeps it; a new project of the same name has another one.
+The id of a project is made when the file is first opened for writing. Files beside the project, such as training runs,
+name their project by it. A project file that is renamed, moved or copied keeps its id; a new project of the same name
+has another id.
 """
 
 from __future__ import annotations
@@ -44,9 +45,4 @@ def project_id(conn: sqlite3.Connection) -> str | None:
 def ensure_project_id(conn: sqlite3.Connection) -> None:
     """Gives the project an id if it has none."""
     if project_id(conn) is None:
-        renew_project_id(conn)
-
-
-def renew_project_id(conn: sqlite3.Connection) -> None:
-    """Gives the project a new id."""
-    put(conn, PROJECT_ID, uuid.uuid4().hex)
+        put(conn, PROJECT_ID, uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""Helpers for SQL that all modules with tables share."""
+"""Helpers for SQL that all modules with tables share: ids of messages, times, pages of ids, JSON, snapshots."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ K = TypeVar("K")
 """A key of a table."""
 
 MESSAGE_BITS = (MAX_MESSAGES - 1).bit_length()
-"""Number of bits of a message's index. The id of a message is its conversation's id, shifted left by so many bits, plus
-its index."""
+"""Number of bits of the index of a message. The id of a message is the id of its conversation, shifted left by this
+number of bits, plus the index."""
 
 CHUNK = 500
 """Number of keys in one IN list, far below SQLite's limit on variables."""
@@ -29,32 +29,31 @@ def message_ids(conversation_id: int) -> tuple[int, int]:
 
 
 def utc_now() -> str:
-    """Returns the time in UTC with milliseconds, as it is stored: `2026-07-01T12:00:00.123Z`."""
+    """Returns the present time in UTC with milliseconds, in the stored form: `2026-07-01T12:00:00.123Z`."""
     now = datetime.datetime.now(datetime.UTC)
     return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
 
 
-def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """Yields the keys in pieces that fit one IN list."""
-    for start in range(0, len(keys), CHUNK):
-        yield keys[start : start + CHUNK]
+def chunks(keys: Sequence[K], size: int = CHUNK) -> Iterator[Sequence[K]]:
+    """Yields the keys in their order in pieces of at most `size`, by default so many that they fit one IN list."""
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
 
 
 def id_pages(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None, size: int = CHUNK
 ) -> Iterator[Sequence[int]]:
-    """Yields some ids in their order, or the ids of all conversations ascending, at most `size` at a time.
+    """Yields ids of conversations in pages of at most `size`: the given ids in their order, or all ascending.
 
     Args:
-        ids: The ids; None for all conversations.
-        size: Number of ids in a page.
+        ids: The ids; None for those of all conversations.
+        size: Most ids in a page.
 
     Raises:
         ValueError: The ids of a damaged file are out of order, so that their pages would never end.
     """
     if ids is not None:
-        for start in range(0, len(ids), size):
-            yield ids[start : start + size]
+        yield from chunks(ids, size)
         return
     last = 0
     while page := conn.execute(
@@ -73,10 +72,10 @@ def placeholders(values: Sequence[object]) -> str:
 
 
 def not_undone(table: str, act: str) -> str:
-    """SQL condition that nothing undid an act, or that it was redone last.
+    """Returns an SQL condition that an act was not undone, or was redone after it was undone.
 
     Args:
-        table: A table to which acts and their undoing are appended; `target` of an undo or redo is the id of its act.
+        table: A table to which acts, undos and redos are appended; `target` of an undo or redo is the id of its act.
         act: SQL expression of the id of the act.
     """
     return (
@@ -91,7 +90,7 @@ to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 @contextmanager
 def snapshot(conn: sqlite3.Connection) -> Iterator[None]:
-    """Makes several reads see one state of the file; joins a transaction that is already open."""
+    """Makes all reads in the block see the same state of the file; joins a transaction that is already open."""
     if conn.in_transaction:
         yield
         return

@@ -1,9 +1,10 @@
 """Views of the project file for other programs; their names and columns stay.
 
-A *cluster* comes from the algorithm; merges and a person's moves make *groups* of clusters, and `goal_group.current`
-has the group in which one stands now. A conversation is a *member* of the clustering, or was *assigned* to it later.
-Letters stand for rows everywhere: `c` conversation, `m` membership, `a` assignment, `v` a move or an answer, `g` the
-group of a row, `q` the goal of a conversation.
+A *cluster* comes from the algorithm; merges, and moves by people, make *groups* of clusters, and `goal_group.current`
+names the group to which a cluster or group belongs now. A conversation is a *member* of the clustering, or was
+*assigned* to it later. In all statements a letter stands for a row: `c` of conversation, `m` of membership, `a` of
+assignment, `v` of a move or an answer, `g` of a group, `q` of the goal of a conversation, `t` of a tree, `s` of a
+score, `r` of remaining tasks or of the group of a conversation, `l` of a label, `k` of a cluster.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from __future__ import annotations
 from engine.project.sql import not_undone
 
 _CLUSTERING = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
-"""SQL expression for the id of the clustering that is shown; NULL before any."""
+"""SQL expression for the id of the clustering that is shown; NULL before the first one."""
 
 SCORES_IN_FORCE = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
-"""SQL expression for the config hash of the scores that are shown; NULL before any scoring."""
+"""SQL expression for the config hash of the scores that are shown; NULL before the first scoring."""
 
 _TREES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'tree_config')"
-"""SQL expression for the config hash of the trees that are shown; NULL before any."""
+"""SQL expression for the config hash of the trees that are shown; NULL before the first ones."""
 
 _THRESHOLD = (
     "coalesce((SELECT json_extract(value, '$.threshold') FROM setting WHERE key = 'rule'), 0.5)"
@@ -28,22 +29,23 @@ _BAND = "coalesce((SELECT json_extract(value, '$.band') FROM setting WHERE key =
 """SQL expression for the distance from the threshold within which a score is borderline."""
 
 _TREE = f"FROM tree AS t WHERE t.config_hash = {_TREES} AND t.conversation_id = c.id"
-"""The end of a query over the trees of the conversation `c`."""
+"""The part from FROM on of a query over the trees of the conversation `c`."""
 
 NOT_UNDONE = not_undone("answer", "v.id")
-"""SQL condition that the answer `v` was not undone, or that its undoing was undone last."""
+"""SQL condition that the answer `v` was not undone, or was redone after it was undone."""
 
 OF_THIS_TEXT = (
     "v.id > coalesce((SELECT max(e.answer_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
-"""SQL condition that the answer `v` is on the text as it is now: it came after the last change of the text."""
+"""SQL condition that the answer `v` was given to the present text: after the last change of the text."""
 
 _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
-"""SQL expression for the group of a member `m`: that of its cluster, unless a move `v` took it elsewhere."""
+"""SQL expression for the group of a member `m`: the one of its cluster, or of the move `v` if there is one."""
 
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
-"""SQL expression for the group of an assigned conversation `a`, unless a move `v` took it elsewhere."""
+"""SQL expression for the group of an assigned conversation `a`: the assigned one, or of the move `v` if there is
+one."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
     SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),
@@ -55,8 +57,8 @@ _GOAL_LABEL = """CREATE VIEW goal_label AS
     LEFT JOIN cluster_label AS l ON l.clustering_id = k.clustering_id AND l.number = k.number
         AND l.config_hash = clustering.label_config
     WHERE g.current = g.group_id"""
-"""Makes the view of the label of each current group: a person's, else that of a model or of phrases of its members,
-else its three first words."""
+"""The statement that makes the view of the label of each current group: the label of a person, else that of a model or
+of phrases of the members, else the first three words."""
 
 _GOAL = f"""SELECT r.conversation_id, r.group_id, l.label AS goal FROM (
         SELECT m.conversation_id, g.current AS group_id FROM membership AS m
@@ -69,7 +71,7 @@ _GOAL = f"""SELECT r.conversation_id, r.group_id, l.label AS goal FROM (
         JOIN goal_group AS g ON g.clustering_id = a.clustering_id AND g.group_id = {_ASSIGNED_GROUP}
         WHERE a.clustering_id = {_CLUSTERING}
     ) AS r JOIN goal_label AS l ON l.clustering_id = {_CLUSTERING} AND l.group_id = r.group_id"""
-"""The query for the group and the goal, its label, of each conversation in one: of members and of assigned ones."""
+"""The query for the group, and for its label, the goal, of each conversation that is a member or was assigned."""
 
 _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
     SELECT c.id AS conversation_id, c.external_id AS id, source.label AS source,
@@ -102,7 +104,7 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
         c.meta
     FROM conversation AS c JOIN source ON source.id = c.source_id
     LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {SCORES_IN_FORCE}"""
-"""Makes the view with a row for each conversation, and all that is known of it."""
+"""The statement that makes the view with a row for each conversation, with all that is known of it."""
 
 VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_GOAL}", _CONVERSATION_TABLE)
 """The statements that make the views."""

@@ -1,11 +1,11 @@
 """The write lock of a project, which the system releases when the process ends. It has two parts.
 
-- The *name* is locked by an flock on `<project>.lock`: SQLite names its log (`<project>-wal`) after the project, so no
-  other file may come under this name while a log is there. The lock file says who holds it, and of which file the log
-  is; it stays as long as a log with content stays.
-  What it says is a JSON object, here called `owner`: `pid` and `host` of the process, `time` of the locking, `lock` and
-  `file`, the inodes of the lock file and of the project, and `sample`, a digest of the project's content.
-- The *file* is locked too, under whatever name it is opened (`engine.project.file_lock`).
+- The *name* of the project is locked by an flock on the *lock file* `<project>.lock`. SQLite names its log
+  (`<project>-wal`) after the project, so no other file may take this name while there is a log. The lock file says who
+  holds the lock, and to which file the log belongs; it stays as long as a log with content stays.
+  Its content is a JSON object, here called `owner`: `pid` and `host` of the process, `time` of the locking, `lock` and
+  `file`, the inodes of the lock file and of the project, and `sample`, a digest of the content of the project.
+- The project *file* is locked too, under whatever name it is opened (`engine.project.file_lock`).
 
 Not covered: network file systems that ignore locks; SQLite's own locking does not work there either.
 """
@@ -24,52 +24,56 @@ from engine.project.file_lock import ProjectFile
 from engine.project.sql import utc_now
 
 DEAD_HOLDER_SECONDS = 2.0
-"""How long to wait for a lock whose holder is dead: a child that it was starting holds the lock until it has begun."""
+"""How long to wait for a lock whose holder is dead: a child process that it was starting holds the lock for a
+moment."""
 
 _RETRY_SECONDS = 0.02
 """How long to wait before the next try to get a lock whose holder is dead."""
 
 _OWNER_SECONDS = 0.002
-"""How long to wait before the lock file is read again, whose holder may be about to write it."""
+"""How long to wait before the lock file is read once more, because its holder may be about to write it."""
 
 _LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
-"""Lengths of the header of SQLite's log, and of that of each frame in it; a *frame* is a header and a page."""
+"""Lengths of the header of SQLite's log and of the header of each frame; a *frame* is a header and a page."""
 
 _PAGE_BYTES_IN_HEADER = slice(8, 12)
-"""Where the header of the log has the length of a page in bytes, big-endian."""
+"""Place of the length of a page, in bytes and big-endian, in the header of the log."""
+
+_MAX_OWNER_BYTES = 1000
+"""Most bytes of a lock file that are read; its content is far shorter."""
 
 _ATTEMPTS = 50
-"""Number of times that something is looked at that another process may be changing just now."""
+"""Number of attempts to read what another process may be changing at the same time."""
 
 
 class WriteLock:
-    """The write lock of one project: of its name and, where it is there, of its file.
+    """The write lock of one project: of its name and, if the file exists, of the file.
 
     Attributes:
-        file: The file, from `acquire` to `release`; None where there is none.
+        file: The project file, from `acquire` to `release`; None where there is none.
     """
 
     def __init__(self, project_path: str) -> None:
-        """Takes nothing yet; see `acquire`."""
+        """Locks nothing; `acquire` does."""
         self._project = project_path
         self._path = project_path + ".lock"
         self._fd: int | None = None  # descriptor of the lock file while it is locked
-        self._owner: dict[str, object] = {}  # what the lock file says; see the module docstring
-        # the project file as it was after our last write
+        self._owner: dict[str, object] = {}  # content of the lock file; see the module docstring
+        # the project file after our last write
         self._size_and_time = (0, 0)  # length in bytes, and time of the last change in nanoseconds
-        self._sample = b""  # digest of its content, see `ProjectFile.sample`
+        self._sample = b""  # digest of the content, see `ProjectFile.sample`
         self.file: ProjectFile | None = None
 
     def acquire(self, *, create: bool = False) -> None:
-        """Takes the lock at once, or within `DEAD_HOLDER_SECONDS` from a holder that has just died.
+        """Takes the lock at once, or within `DEAD_HOLDER_SECONDS` if its holder has just died.
 
         Args:
-            create: Make an empty file where there is none.
+            create: Whether an empty project file is made where there is none.
 
         Raises:
-            ProjectLocked: Another process, or another part of this one, holds it.
+            ProjectLocked: Another process, or another part of this process, holds the lock.
             ProjectLinked: The file has a second name.
-            ProjectError: The log beside it belongs to another file.
+            ProjectError: The log beside the file belongs to another file.
             OSError: The lock file or the file cannot be opened or locked.
         """
         deadline = time.monotonic() + DEAD_HOLDER_SECONDS
@@ -90,7 +94,7 @@ class WriteLock:
             status = os.fstat(self.file.fd)
             self._owner["file"] = status.st_ino
             with contextlib.suppress(OSError):
-                # whoever may read the project may know who writes it
+                # everyone who may read the project may read who writes it
                 os.fchmod(self._fd, status.st_mode & 0o666)
             self.note_write()
         else:
@@ -100,12 +104,18 @@ class WriteLock:
         """Writes who holds the lock into the lock file."""
         assert self._fd is not None
         text = json.dumps(self._owner).encode()
-        with contextlib.suppress(OSError):  # on a full disk the lock holds without a name
+        with contextlib.suppress(
+            OSError
+        ):  # on a full disk the lock works without the name of its holder
             os.pwrite(self._fd, text, 0)
             os.ftruncate(self._fd, len(text))
 
     def _lock_name(self, deadline: float) -> None:
-        """Locks the lock file; `deadline` is when to stop waiting for a dead holder."""
+        """Locks the lock file.
+
+        Args:
+            deadline: When to stop waiting for a dead holder, in seconds of the monotonic clock.
+        """
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -135,17 +145,12 @@ class WriteLock:
             except FileNotFoundError:
                 return
             try:
-                while not file.lock():
-                    pid = file.holder()
-                    if pid or time.monotonic() > deadline:  # a dead holder has no id
-                        name = _process_name(pid or 0)
-                        raise ProjectLocked(f"{name} has it open under another name")
-                    time.sleep(_RETRY_SECONDS)
+                _wait_for_file(file, deadline)
                 if file.is_at(self._project):
                     self._check_locked(file)
                     self.file = file
                     return
-                file.close()  # another one was put in its place meanwhile
+                file.close()  # another file was put in its place meanwhile
             except BaseException:
                 file.close()
                 raise
@@ -156,21 +161,30 @@ class WriteLock:
         )
 
     def _check_locked(self, file: ProjectFile) -> None:
-        """Checks that a log beside the file belongs to it, and that the file has no second name."""
+        """Checks that the log beside a locked file belongs to it, and that the file has no second name.
+
+        Raises:
+            ProjectLinked: The file has a second name.
+            ProjectError: The log belongs to another file.
+        """
         assert self._fd is not None
         inode, owner = os.fstat(file.fd).st_ino, _parse_owner(self._fd)
-        # without a file in the lock file nobody says that the log is of another one
+        # a lock file that names no file does not say that the log belongs to another one
         is_same = owner.get("file", inode) == inode or _is_copy(file, owner)
         if has_log(self._project) and not is_same:
             raise _log_of_another(self._project)
         if os.fstat(file.fd).st_nlink > 1:
-            raise _linked(self._project)
+            name = os.path.basename(self._project)
+            raise ProjectLinked(
+                f"{name} has a second name (a hard link): writing by two names would destroy it",
+                f"Remove the other name, or give this one a file of its own: cp {name} new.wb.",
+            )
 
     def check(self) -> None:
-        """Checks that the file is still what it was when it was opened, under this name and no other.
+        """Checks that the file has its name and no other, and that no other program has changed it.
 
         Raises:
-            ProjectMoved: It is not, and what that says can be read by a person.
+            ProjectMoved: One of these is not so; the message says which, for a person.
         """
         if self.file is None:
             return
@@ -189,10 +203,10 @@ class WriteLock:
         if (status.st_size, status.st_mtime_ns) != self._size_and_time:
             if self.file.sample() != self._sample:
                 raise _overwritten(self._project)
-            self._size_and_time = status.st_size, status.st_mtime_ns  # only its time was changed
+            self._size_and_time = status.st_size, status.st_mtime_ns  # only the time was changed
 
     def _moved(self, what: str) -> ProjectMoved:
-        """Returns the error that says what happened to the file, a participle, and where it is now."""
+        """Returns the error for a file that was moved: `what`, a participle, happened to it, and where it is now."""
         assert self.file is not None
         name, where = os.path.basename(self._project), _present_path(self.file.fd)
         if where is None:
@@ -206,18 +220,18 @@ class WriteLock:
         )
 
     def note_write(self, frames: int = 0) -> None:
-        """Notes what the file looks like after it was written by the holder of this lock.
+        """Notes the size, time and sample of the file after the holder of this lock wrote it.
 
         Args:
-            frames: So many of the first frames of SQLite's log were written into it.
+            frames: Number of the first frames of SQLite's log that were written into the file.
 
         Raises:
-            ProjectMoved: It does not have the pages of these frames: another program wrote into it meanwhile.
+            ProjectMoved: The file does not have the pages of these frames: another program wrote into it meanwhile.
         """
         if self.file is None:
             return
         sample, status = self.file.sample(), os.fstat(self.file.fd)
-        # after the look at the time, so that `check` notices what others write from now on
+        # after the time was read, so that `check` notices what others write from now on
         self._check_log_written(frames)
         self._size_and_time = status.st_size, status.st_mtime_ns
         if sample != self._sample:
@@ -257,11 +271,11 @@ class WriteLock:
             os.close(fd)
 
     def log_size(self) -> int:
-        """Returns the length of SQLite's log in bytes; 0 without one."""
+        """Returns the length of SQLite's log in bytes; 0 without a log."""
         return _log_size(self._project)
 
     def release(self) -> None:
-        """Releases the lock; the lock file stays only beside a log. May be called twice."""
+        """Releases the lock, and removes the lock file unless there is a log; may be called twice."""
         if self.file is not None:
             self.file.close()
             self.file = None
@@ -274,30 +288,43 @@ class WriteLock:
         self._fd = None
 
     def _is_current(self, fd: int) -> bool:
-        """Returns whether the lock file of this name is the open one."""
+        """Returns whether an open lock file is still the one at its path."""
         try:
             return os.path.samestat(os.fstat(fd), os.stat(self._path))
         except FileNotFoundError:
             return False
 
 
-def check_readable(project_path: str, file: ProjectFile) -> None:
-    """Checks that SQLite would read a project with the log that belongs to it.
+def _wait_for_file(file: ProjectFile, deadline: float) -> None:
+    """Locks a project file; waits until `deadline` for a dead holder.
 
     Raises:
-        ProjectLocked: The file is being written under another name, or was replaced while it is open.
-        ProjectError: The log beside it was left by another file.
+        ProjectLocked: Another process holds the lock.
+    """
+    while not file.lock():
+        pid = file.holder()
+        if pid or time.monotonic() > deadline:  # a dead holder has no id
+            raise ProjectLocked(f"{_process_name(pid or 0)} has it open under another name")
+        time.sleep(_RETRY_SECONDS)
+
+
+def check_readable(project_path: str, file: ProjectFile) -> None:
+    """Checks that the log with which SQLite would read a project belongs to it.
+
+    Raises:
+        ProjectLocked: The file is being written under another name, or was replaced while it is open elsewhere.
+        ProjectError: The log beside the file belongs to another file.
     """
     inode = os.fstat(file.fd).st_ino
     for _ in range(_ATTEMPTS):
         holder = file.holder()
         owner = _read_owner(project_path + ".lock")
-        # a lock file that names no file: fine if nobody holds the lock, else its holder is about to write it
+        # a lock file that names no file is fine if nobody holds the lock; else its holder is about to write it
         if owner.get("file", inode if holder is None else None) == inode:
             return
         if holder is None:
             break
-        time.sleep(_OWNER_SECONDS)  # the holder may be about to write who it is
+        time.sleep(_OWNER_SECONDS)
     name = os.path.basename(project_path)
     if holder is not None:
         raise ProjectLocked(
@@ -317,12 +344,12 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
 
 
 def _is_copy(file: ProjectFile, owner: dict[str, object]) -> bool:
-    """Returns whether a file has the content, as far as samples tell, of the one that its lock file is of."""
+    """Returns whether a file has the content, as far as samples tell, of the file that a lock file names."""
     return owner.get("sample") == file.sample().hex()
 
 
 def _was_copied(lock_path: str, owner: dict[str, object]) -> bool:
-    """Returns whether a lock file is a copy, so that the process named in it has the original open, if any."""
+    """Returns whether a lock file is a copy; the process that it names then has the original open, if any."""
     try:
         return owner.get("lock") != os.stat(lock_path).st_ino
     except OSError:
@@ -330,16 +357,13 @@ def _was_copied(lock_path: str, owner: dict[str, object]) -> bool:
 
 
 def check_log(project_path: str) -> None:
-    """Checks a file that this process does not have open; see `check_readable`."""
-    file = ProjectFile(project_path, os.O_RDONLY)
-    try:
+    """Checks a project that this process does not have open; see `check_readable`."""
+    with contextlib.closing(ProjectFile(project_path, os.O_RDONLY)) as file:
         check_readable(project_path, file)
-    finally:
-        file.close()
 
 
 def has_log(project_path: str) -> bool:
-    """Returns whether SQLite's log with content is beside a project."""
+    """Returns whether there is a log with content beside a project."""
     return _log_size(project_path) > 0
 
 
@@ -349,13 +373,13 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # the process is that of another user
+        pass
     return True
 
 
 def _log_size(project_path: str) -> int:
-    """Returns the length of SQLite's log in bytes; 0 without one."""
+    """Returns the length of the log beside a project in bytes; 0 without a log."""
     try:
         return os.path.getsize(project_path + "-wal")
     except OSError:
@@ -372,17 +396,8 @@ def _overwritten(path: str) -> ProjectMoved:
     )
 
 
-def _linked(path: str) -> ProjectLinked:
-    """Returns the error for a project that has a second name."""
-    name = os.path.basename(path)
-    return ProjectLinked(
-        f"{name} has a second name (a hard link): writing by two names would destroy it",
-        f"Remove the other name, or give this one a file of its own: cp {name} new.wb.",
-    )
-
-
 def _log_of_another(path: str) -> ProjectError:
-    """Returns the error for a log that another file left under this name."""
+    """Returns the error for a log beside a project that belongs to another file."""
     name = os.path.basename(path)
     return ProjectError(
         f"{name}-wal has changes of another file, which was moved away or replaced while it was open.",
@@ -392,43 +407,40 @@ def _log_of_another(path: str) -> ProjectError:
 
 
 def _read_owner(lock_path: str) -> dict[str, object]:
-    """Returns what a lock file says; empty without one."""
+    """Returns the content of a lock file; empty without a lock file."""
     try:
-        fd = os.open(lock_path, os.O_RDONLY)
+        with open(lock_path, "rb") as file:
+            return _parse_owner(file.fileno())
     except OSError:
         return {}
-    try:
-        return _parse_owner(fd)
-    finally:
-        os.close(fd)
 
 
 def _parse_owner(fd: int) -> dict[str, object]:
-    """Returns what an open lock file says; empty where that makes no sense."""
+    """Returns the content of an open lock file; empty where it is no JSON object."""
     try:
-        owner = json.loads(os.pread(fd, 1000, 0))
+        owner = json.loads(os.pread(fd, _MAX_OWNER_BYTES, 0))
     except (OSError, ValueError):
         return {}
     return owner if isinstance(owner, dict) else {}
 
 
 def _describe_owner(owner: dict[str, object]) -> tuple[str, bool]:
-    """Returns who holds a lock, in words, and whether that is a process of this machine that has ended."""
+    """Returns who holds a lock, in words, and whether it is a process of this machine that has ended."""
     try:
         pid, is_here = int(str(owner["pid"])), owner["host"] == socket.gethostname()
         host = "" if is_here else f" on {owner['host']}"
-        return f"another workbench (pid {pid}{host})", is_here and not is_running(pid)
+        return _process_name(f"{pid}{host}"), is_here and not is_running(pid)
     except (OverflowError, ValueError, KeyError):
-        return "another workbench", False
+        return _process_name(0), False
 
 
-def _process_name(pid: int) -> str:
-    """Returns what a message calls the process of this id; 0 where the id is not known."""
+def _process_name(pid: int | str) -> str:
+    """Returns what a message calls the process of an id; 0 stands for an id that is not known."""
     return f"another workbench (pid {pid})" if pid else "another workbench"
 
 
 def _present_path(fd: int) -> str | None:
-    """Returns where an open file is now; None where the system does not say that."""
+    """Returns the present path of an open file; None where the system does not tell it."""
     try:
         path = os.readlink(f"/proc/self/fd/{fd}")
         return path if os.path.samestat(os.stat(path), os.fstat(fd)) else None

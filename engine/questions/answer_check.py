@@ -50,7 +50,7 @@ claim that it has no errors. With 2, intervals of 95% covered the truth in 92 to
 
 
 class Stratum(msgspec.Struct, frozen=True):
-    """Conversations of which the machine said the same, about as sure.
+    """Conversations on which the machine gave the same answer, with about the same probability where it gives one.
 
     Attributes:
         size: Number of them.
@@ -66,7 +66,7 @@ class Stratum(msgspec.Struct, frozen=True):
 
     @property
     def drawn(self) -> tuple[tuple[int, str], ...]:
-        """The drawn ones."""
+        """The pairs of `order` that are drawn."""
         return self.order[: self.count]
 
 
@@ -111,9 +111,9 @@ def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -
     can_split = 2 * len(parts) <= MAX_STRATA
     strata = []
     for value, part in sorted(parts.items()):
-        sure = all(answer.p is not None for answer in part)
+        has_p = all(answer.p is not None for answer in part)
         part.sort(key=lambda answer: (answer.p or 0.0, answer.conversation_id))
-        middle = len(part) // 2 if sure and can_split and len(part) >= MIN_SPLIT else len(part)
+        middle = len(part) // 2 if has_p and can_split and len(part) >= MIN_SPLIT else len(part)
         for half in filter(None, (part[:middle], part[middle:])):
             error = 1 - sum(answer.p or 0.0 for answer in half) / len(half)
             keys = [(answer.conversation_id, str(answer.value)) for answer in half]
@@ -121,15 +121,16 @@ def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -
             strata.append(
                 Stratum(
                     len(half),
-                    min(max(error, ERROR_RANGE[0]), ERROR_RANGE[1]) if sure else EXPECTED_ERROR,
+                    min(max(error, ERROR_RANGE[0]), ERROR_RANGE[1]) if has_p else EXPECTED_ERROR,
                     tuple(keys[:MAX_DRAWN]),
                 )
             )
     return extend(AnswerCheck(by, counts, tuple(known), tuple(strata)))
 
 
-def within(check: AnswerCheck, answers: Mapping[int, str]) -> AnswerCheck:
-    """Returns the check of some of the conversations; within each stratum theirs are drawn at random, too.
+def restrict(check: AnswerCheck, answers: Mapping[int, str]) -> AnswerCheck:
+    """Returns the check of some of the conversations: within each stratum those that were drawn are drawn at random
+    among these, too.
 
     The size of a stratum among them is estimated where its random order does not hold all of it.
 
@@ -162,7 +163,9 @@ def is_stale(check: AnswerCheck, answers: Sequence[MachineAnswer]) -> bool:
 
 def extend(check: AnswerCheck) -> AnswerCheck:
     """Returns the check with `ROUND` more conversations drawn, or as many as there are."""
-    spreads = [s.size * math.sqrt(s.error * (1 - s.error)) for s in check.strata]
+    spreads = [
+        stratum.size * math.sqrt(stratum.error * (1 - stratum.error)) for stratum in check.strata
+    ]
     total = sum(stratum.count for stratum in check.strata) + ROUND
     targets = [total * (spread / sum(spreads) + 1 / len(spreads)) / 2 for spread in spreads]
     counts = [
@@ -170,8 +173,12 @@ def extend(check: AnswerCheck) -> AnswerCheck:
         for stratum, target in zip(check.strata, targets, strict=True)
     ]
     while sum(counts) < min(total, sum(len(stratum.order) for stratum in check.strata)):
-        room = [n for n, stratum in enumerate(check.strata) if counts[n] < len(stratum.order)]
-        counts[max(room, key=lambda n: targets[n] - counts[n])] += 1
+        not_full = [
+            index
+            for index, stratum in enumerate(check.strata)
+            if counts[index] < len(stratum.order)
+        ]
+        counts[max(not_full, key=lambda index: targets[index] - counts[index])] += 1
     strata = tuple(
         msgspec.structs.replace(stratum, count=count)
         for stratum, count in zip(check.strata, counts, strict=True)
@@ -196,6 +203,7 @@ def report(check: AnswerCheck, question: Question, people: Mapping[int, str]) ->
         """Returns the share of one answer."""
 
         def holds(answer: str) -> bool:
+            """Returns whether an answer is the value, or of several labels has it."""
             return value in answer.split(",") if question.kind == "several" else answer == value
 
         apparent = sum(count for answer, count in check.counts.items() if holds(answer)) / total
@@ -229,8 +237,10 @@ def _correct_share(
     known = [holds(people[key]) for key, _ in check.known if key in people]
     size = sum(stratum.size for stratum in check.strata)
     known_counts = Counter(value for _, value in check.known)
-    apparent = sum(n - known_counts[value] for value, n in check.counts.items() if holds(value))
-    answered = [[pair for pair in s.drawn if pair[0] in people] for s in check.strata]
+    apparent = sum(
+        count - known_counts[value] for value, count in check.counts.items() if holds(value)
+    )
+    answered = [[pair for pair in stratum.drawn if pair[0] in people] for stratum in check.strata]
     if not all(answered):
         return None
     if size == 0:
@@ -246,15 +256,7 @@ def _correct_share(
     )
     share = min(1.0, max(0.0, share))
     count = sum(map(len, differences))
-    pooled = (sum(map(_signs_of_errors, differences)) + 0.5) / (count + 1)
-    variance = 0.0
-    for stratum, weight, of_stratum in zip(check.strata, weights, differences, strict=True):
-        count_here = len(of_stratum)
-        error = (_signs_of_errors(of_stratum) + POOLED_ANSWERS * pooled) / (
-            count_here + POOLED_ANSWERS
-        )
-        rest = 1 - count_here / stratum.size
-        variance += weight**2 * error * (1 - error) / count_here * rest
+    variance = _variance_of_share(check.strata, weights, differences)
     low = high = share
     if variance > 0:
         moderate = (share * count + 1) / (count + 2)
@@ -263,6 +265,26 @@ def _correct_share(
     total = len(known) + size
     ends = [(sum(known) + size * end) / total for end in (share, low, high)]
     return Interval(*ends)
+
+
+def _variance_of_share(
+    strata: Sequence[Stratum], weights: Sequence[float], differences: Sequence[Sequence[int]]
+) -> float:
+    """Returns the variance of a corrected share, by the shares of errors in the strata.
+
+    Args:
+        weights: Share of each stratum of the conversations of all.
+        differences: For each stratum, what each checked answer was off by: -1, 0 or 1.
+    """
+    count = sum(map(len, differences))
+    pooled = (sum(map(_count_errors, differences)) + 0.5) / (count + 1)
+    variance = 0.0
+    for stratum, weight, of_stratum in zip(strata, weights, differences, strict=True):
+        checked = len(of_stratum)
+        error = (_count_errors(of_stratum) + POOLED_ANSWERS * pooled) / (checked + POOLED_ANSWERS)
+        unchecked_share = 1 - checked / stratum.size
+        variance += weight**2 * error * (1 - error) / checked * unchecked_share
+    return variance
 
 
 def _correct_mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
@@ -293,6 +315,6 @@ def _correct_mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare
     return MachineShare(MEAN, apparent, Interval(mean, mean - half, mean + half))
 
 
-def _signs_of_errors(differences: Sequence[int]) -> int:
+def _count_errors(differences: Sequence[int]) -> int:
     """Returns how many differences are not 0; each is -1, 0 or 1."""
     return sum(map(abs, differences))

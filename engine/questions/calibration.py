@@ -27,8 +27,8 @@ from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records import MIN_OF_EACH, MIN_VERDICTS, Agreement, CompletionRate
 
-_TP, _FN, _FP, _TN = range(4)
-"""Kinds of a verdict at a threshold: true positive, false negative, false positive, true negative."""
+_TRUE_POSITIVE, _FALSE_NEGATIVE, _FALSE_POSITIVE, _TRUE_NEGATIVE = range(4)
+"""Kinds of a verdict at a threshold."""
 
 ROUNDING = 1e-12
 """Greatest difference of two shares (0 to 1) that is taken for an error of rounding."""
@@ -75,7 +75,9 @@ def measure_agreement(pairs: Sequence[tuple[Hashable, Hashable]]) -> Agreement:
 def explain_shortage(complete: int, incomplete: int) -> str:
     """Returns why this many verdicts are not enough for a threshold; empty if they are."""
     if min(complete, incomplete) < MIN_OF_EACH:
-        kind, number = min(("complete", complete), ("incomplete", incomplete), key=lambda k: k[1])
+        kind, number = min(
+            ("complete", complete), ("incomplete", incomplete), key=lambda pair: pair[1]
+        )
         return f"needs {MIN_OF_EACH} verdicts that say {kind}, has {number}"
     if complete + incomplete < MIN_VERDICTS:
         return f"needs {MIN_VERDICTS} verdicts, has {complete + incomplete}"
@@ -111,7 +113,7 @@ def calibrate(
     Args:
         scores, complete: Normalized score and verdict of each judged conversation, in any order.
         population: Scores of all scored conversations, the judged ones among them; in any order.
-        threshold_in_force: Evaluate at this threshold instead of the best one.
+        threshold_in_force: The threshold at which errors are estimated; None takes the best one.
     """
     p, truth = np.asarray(scores, float), np.asarray(complete, bool)
     everything = np.sort(np.asarray(population, float))
@@ -166,8 +168,8 @@ def _threshold_between(low: float, high: float) -> float:
 
 
 def _stratify(p: Floats, population: Floats, cut: float | None) -> tuple[Floats, Ints, float]:
-    """Returns the weight (their sum is 1) and the stratum of each verdict, and the share of the population in cells
-    that hold a verdict.
+    """Returns the weight of each verdict, all together 1, its stratum, and the share of the population in cells with a
+    verdict.
 
     Strata are tenths of the population by score, cut once more at `cut`; those with too few verdicts are merged with
     the next on the same side of it, as long as that side has any. A cell is a stratum before merging.
@@ -216,7 +218,11 @@ def _estimate_errors(p: Floats, truth: Bools, population: Floats, threshold: flo
     a Jeffreys prior, so that verdicts without an error do not claim certainty.
     """
     above = p >= threshold
-    kinds = np.where(truth, np.where(above, _TP, _FN), np.where(above, _FP, _TN))
+    kinds = np.where(
+        truth,
+        np.where(above, _TRUE_POSITIVE, _FALSE_NEGATIVE),
+        np.where(above, _FALSE_POSITIVE, _TRUE_NEGATIVE),
+    )
     weights, stratum, _ = _stratify(p, population, threshold)
     random = np.random.default_rng(SEED)
     sums, drawn_sums = np.zeros(4), np.zeros((DRAWS, 4))
@@ -228,7 +234,7 @@ def _estimate_errors(p: Floats, truth: Bools, population: Floats, threshold: flo
         drawn_sums += weight * random.multinomial(counts.sum(), counts / counts.sum(), size=DRAWS)
     counts = np.bincount(kinds, minlength=4)
     columns = []
-    for right, wrong in ((_TP, _FN), (_TN, _FP)):
+    for right, wrong in ((_TRUE_POSITIVE, _FALSE_NEGATIVE), (_TRUE_NEGATIVE, _FALSE_POSITIVE)):
         mean = (sums[right] + sums[wrong]) / (counts[right] + counts[wrong])
         prior_right, prior_wrong = mean * random.gamma(JEFFREYS, size=(2, DRAWS))
         good = drawn_sums[:, right] + prior_right
@@ -306,9 +312,11 @@ def estimate_completion_rate(
         states.above + JEFFREYS, scored - states.above + JEFFREYS, size=len(draws)
     )
     gain = draws.sum(axis=1) - 1
-    telling = gain > 0
-    rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(telling, gain, 1.0), 0.0, 1.0)
-    interval = _interval_around(value, np.where(telling, rates, 0.0), np.where(telling, rates, 1.0))
+    is_better = gain > 0  # than chance
+    rates = np.clip((apparent_draws + draws[:, 1] - 1) / np.where(is_better, gain, 1.0), 0.0, 1.0)
+    interval = _interval_around(
+        value, np.where(is_better, rates, 0.0), np.where(is_better, rates, 1.0)
+    )
     if interval.low == interval.high:
         why = "no rate gives such a share with these errors: they must be others here"
         return rate(corrected=None, why=why)
@@ -338,10 +346,10 @@ def estimate_rate_change(
         random.beta(called + JEFFREYS, scored - called + JEFFREYS, size=len(gain) - 1)
         for called, scored in (first, second)
     )
-    telling = gain[1:] > 0
-    change = np.clip((after - before) / np.where(telling, gain[1:], 1.0), -1.0, 1.0)
+    is_better = gain[1:] > 0  # than chance
+    change = np.clip((after - before) / np.where(is_better, gain[1:], 1.0), -1.0, 1.0)
     return _interval_around(
         min(1.0, max(-1.0, apparent_change / float(gain[0]))),
-        np.where(telling, change, -1.0),
-        np.where(telling, change, 1.0),
+        np.where(is_better, change, -1.0),
+        np.where(is_better, change, 1.0),
     )

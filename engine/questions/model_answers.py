@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
-from engine.base.conversation import Message, render_log
+from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.errors import UsageError
 from engine.model.log_windows import last_pieces, plan_windows
 from engine.model.prompt_files import Prompt
@@ -101,7 +101,7 @@ def log_parts(messages: Sequence[Message], room: int, *, last: bool) -> list[Log
         last: Whether only the last part of a log that does not fit is read.
     """
     pieces = render_log(messages)
-    pinned = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    pinned = count_pinned(pieces)
     lengths = [len(piece.text) for piece in pieces]
     plan: list[Sequence[int]] = [range(len(pieces))]
     if sum(lengths) > room and last:

@@ -114,7 +114,7 @@ class AnswerRow:
 
 
 MachineKind = Literal["pattern", "model", "file"]
-"""What can answer a question beside people and examples."""
+"""What can answer a question beside people and probes that are fitted to examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +286,7 @@ class Opinion:
 
     Attributes:
         annotator: Name of the person; empty without a name.
+        value: The answer.
     """
 
     annotator: str
@@ -341,8 +342,8 @@ class CompletionRate:
     """The rate of complete conversations, as it is and without the errors of the scores.
 
     Attributes:
-        conversations, scored: Number of matching conversations, and of those that have a score.
-        apparent: `StateCounts.rate`: the share of the scored ones at or above the threshold; None without scores.
+        conversations, scored: Number of conversations, and of those that have a score.
+        apparent: The share of the scored ones at or above the threshold (`StateCounts.rate`); None without scores.
         corrected: The share corrected for the errors of the classifier; None if it is unknown.
         why: Why `corrected` is unknown.
         low, high: The 95% Wilson interval of `apparent`; None without scores.
@@ -497,7 +498,7 @@ class ExampleProbeTest:
 
     @property
     def enough(self) -> bool:
-        """Whether there are examples enough for its figures to be shown."""
+        """Whether there are enough examples for its figures to be shown."""
         return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
 
     @property

@@ -1,8 +1,8 @@
-"""Documents: sections of paragraphs, tables, quotes and charts, written into HTML files.
+"""Defines documents, which are sections of paragraphs, tables, quotes and charts, and writes them as HTML files.
 
-A file has no script and needs nothing from elsewhere; it can be read on a telephone, on paper, in black and white, and
-by a screen reader. Charts are SVG whose lengths are in the units of the view box, which is `WIDTH` wide; y grows
-downwards. Colors come from classes: `bar` is a filled mark, `line` a dashed one, `rail` the ground.
+A file has no script and needs no other file; it can be read on a telephone, on paper, in black and white, and by a
+screen reader. Charts are SVG; lengths are in the units of the view box, which is `WIDTH` wide, and y grows downwards.
+Colors come from classes of the style sheet: `bar` is a filled mark, `line` a dashed one, `rail` the ground of bars.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COLUMNS_HEIGHT = 150
 """Height of the greatest of several columns."""
 
 _MAX_COLUMN_NAMES = 14
-"""Most names that fit under the columns; of more columns, every so many are named."""
+"""Most names that fit under the columns; of more columns, only every second, third, ... is named."""
 
 _MIN_WIDTH_FOR_COUNT = 26
 """Width of a column above which there is room for its count."""
@@ -55,7 +55,7 @@ _MIN_WIDTH_FOR_COUNT = 26
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Sentences; `important` are set apart."""
+    """Sentences; an `important` paragraph is set apart."""
 
     text: str
     important: bool = False
@@ -68,7 +68,7 @@ class Quote:
     Attributes:
         source: Name of the conversation.
         messages: (speaker, text) of each message.
-        more_in: Title of the section that says more of the conversation; empty for none.
+        more_in: Title of the section that has more on the conversation; empty for none.
     """
 
     source: str
@@ -94,11 +94,11 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Counts side by side, from left to right.
+    """Counts as columns side by side, from left to right.
 
     Attributes:
         values: Label and count of each column.
-        line: A place among the columns, from 0 to 1, where a line is drawn, with its label.
+        line: Position of a vertical line, from 0 (left) to 1 (right), and its label.
     """
 
     title: str
@@ -107,7 +107,7 @@ class Columns:
 
 
 Figure = Bars | Columns
-"""What is drawn."""
+"""A block that is drawn."""
 
 Block = Paragraph | ReportTable | Quote | Figure
 """A part of a section."""
@@ -115,7 +115,7 @@ Block = Paragraph | ReportTable | Quote | Figure
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it; what is `folded` is read by those who look for it."""
+    """A heading with blocks; those of a `folded` section are shown on request."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -131,10 +131,10 @@ class Document:
     sections: tuple[Section, ...]
 
     def map_texts(self, change: Callable[[str], str]) -> Document:
-        """Returns the document with its texts changed.
+        """Returns the document with its texts changed by a function.
 
-        What the program itself says stays: titles of charts and columns, the text beside a bar, the label of a vertical
-        line, and the names of speakers.
+        Texts of the program stay as they are: titles of charts and columns, the text beside a bar, the label of a
+        vertical line, and the names of speakers.
         """
         return Document(
             change(self.title),
@@ -151,7 +151,7 @@ class Document:
 
 
 def _map_block(block: Block, change: Callable[[str], str]) -> Block:
-    """Returns a block with the texts changed that `Document.map_texts` changes."""
+    """Returns a block with its texts changed; see `Document.map_texts`."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):
@@ -175,7 +175,7 @@ def _map_block(block: Block, change: Callable[[str], str]) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class WrittenDocument:
-    """What was written of a document.
+    """A document that was written.
 
     Attributes:
         bytes: Size of the file.
@@ -187,14 +187,14 @@ class WrittenDocument:
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Checks that a document can be written under this name.
+    """Checks that a document may be written to a path.
 
     Args:
-        force: Whether a file that is there already may be written over.
+        force: Whether an existing file may be overwritten.
 
     Raises:
-        UsageError: The name has another ending than that of HTML.
-        ProjectError: The file is there already.
+        UsageError: The name of the file has no ending of HTML.
+        ProjectError: There is such a file already.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"A report cannot be written as {path.name}.", "Name a file.html.")
@@ -205,7 +205,7 @@ def check_place(path: Path, *, force: bool) -> None:
 
 
 def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:
-    """Writes a document, completely or not at all, over a file that is there already.
+    """Writes a document, completely or not at all; an existing file is overwritten.
 
     Args:
         redact: Whether personal data is replaced.
@@ -213,7 +213,7 @@ def write_document(document: Document, path: Path, *, redact: bool = False) -> W
     Raises:
         ProjectError: The file cannot be written.
     """
-    # A person may print the file on a terminal, which would obey control characters.
+    # someone may print the file on a terminal, which would obey control characters
     document = document.map_texts(display_safe)
     redactor = Redactor()
     if redact:
@@ -321,7 +321,7 @@ def _cell_texts(table: ReportTable) -> list[list[str]]:
 def _svg_element(
     title: str, descriptions: Sequence[str], height: int, elements: Sequence[str]
 ) -> str:
-    """Returns a drawing as an SVG element with its title and a description of each mark, which screen readers read."""
+    """Returns a drawing as an SVG element, with its title and a description of each mark for screen readers."""
     return (
         f'<svg role="img" viewBox="0 0 {WIDTH} {height}" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape('; '.join(descriptions))}</desc>{''.join(elements)}</svg>"

@@ -1,7 +1,8 @@
-"""What a validation is asked for, and its results as frozen rows without arrays.
+"""The request and the results of a validation, as frozen rows without arrays.
 
-The truncation test holds whole conversations against the same ones cut off at an earlier boundary: a score of
-completeness should tell them apart. Truth is what came with the conversations.
+The truncation test compares whole conversations with the same ones cut at an earlier boundary; a score of completeness
+should be higher for the whole ones. Truth is what is known of conversations from elsewhere. A claim says that something
+went wrong in a conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from engine.completeness.records import Mode
 from engine.completeness.tables.score_sets import ScoreConfig
 
 RowKind = Literal["scores", "keywords", "position"]
-"""What a row of the truncation test is: scores of a model, or a baseline that reads no score."""
+"""Kind of a row of the truncation test: scores, or one of the two baselines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Missing:
     """A comparison that is not possible yet.
 
     Attributes:
-        what: What is missing, one sentence.
+        metric: Name of the metric.
+        what: One sentence on what is missing.
         how: How to get it, with a command if there is one.
     """
 
@@ -47,18 +49,18 @@ class AdapterTraining:
 
 @dataclass(frozen=True, slots=True)
 class SeparationRow:
-    """How well one score or rule separates whole from cut conversations.
+    """How well scores or a baseline separate whole from cut conversations.
 
     Attributes:
-        name: Its title, e.g. `tuned star-1` or `keyword rule`.
+        name: Title of the row, such as `tuned star-1` or `keyword rule`.
+        kind: Scores, or a baseline: the keyword rule, or position and length alone.
+        scored: Number of the conversations asked for that have a score.
         metrics: Accuracy, precision, recall, F1, AUROC, average precision and calibration error, with intervals.
-        kind: Scores, or a baseline that reads no score: the keyword rule, or position and length alone.
-        matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
-            conversations allow it.
+        matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None where there
+            is no such pair of conversations.
         matched_pairs: Number of such pairs.
         config: How the scores were made; None for a baseline.
         training: How the adapter of the scores was trained.
-        scored: Number of the conversations asked for that it has a score for.
     """
 
     name: str
@@ -73,9 +75,10 @@ class SeparationRow:
 
 @dataclass(frozen=True, slots=True)
 class TruthRow:
-    """Comparison of the values at the last boundary with one claim of the truth.
+    """How well the values of one row at the last boundary predict one claim.
 
     Attributes:
+        name: Title of the row.
         auroc: P(a conversation for which the claim fails has a higher value than one for which it holds).
         ap: Average precision of finding the conversations for which the claim holds by low values.
     """
@@ -87,13 +90,14 @@ class TruthRow:
 
 @dataclass(frozen=True, slots=True)
 class TruthTable:
-    """Comparison of all rows with one claim that should go with a low value, such as `not complete` or `reward 0`.
+    """How well all rows predict one claim that should go with a low value, such as `not complete` or `reward 0`.
 
     Attributes:
+        claim: Name of the claim.
         description: Description of the claim.
-        holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
-        known: Number of the conversations asked for whose truth is known, scored or not.
-        rows: Empty if the claim has the same value for all conversations.
+        holds, fails: Number of conversations, scored by every row, for which the claim holds and fails.
+        known: Number of the conversations asked for that the claim is decided for, scored or not.
+        rows: A row for each scoring; empty where the claim holds for all conversations or for none.
     """
 
     claim: str
@@ -106,20 +110,21 @@ class TruthTable:
 
 @dataclass(frozen=True, slots=True)
 class CompletenessTable:
-    """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
+    """The truncation test of a project, and the comparison of the same scores with truth if there is any.
 
     Attributes:
-        run: The training run whose test part these are; None: all conversations of the project.
+        run: The training run whose test part was tested; None where all conversations of the project were.
         seed: Seed of the cuts.
         threshold: Value from which a conversation is called complete.
         asked: Number of conversations asked for.
-        single: Number of those that every row has scored but that have only one boundary, so that they cannot be cut.
+        single: Number of conversations, scored by every row, that have only one boundary and cannot be cut.
         n: Number of conversations in the test, each once whole and once cut; every row has a score for both.
+        rows: A row for each configuration of scores and each baseline.
         trained: Number of conversations left out because an adapter of a row was trained on them.
         selecting: Number of conversations left out because they selected the checkpoint of an adapter of a row.
         left_out: (name, conversations) of scores without a row because they cover too few conversations.
         truths: A table for each claim whose value is known for a conversation that every row has scored.
-        conclusion: A sentence on the best scores against the best baseline; empty where one is missing.
+        conclusion: A sentence that compares the best scores with the best baseline; empty where one is missing.
     """
 
     run: str | None
@@ -137,7 +142,7 @@ class CompletenessTable:
 
     @property
     def coverage(self) -> float:
-        """Share of the conversations that could be cut that are in the test."""
+        """Share of the conversations asked for, without those with a single boundary, that are in the test."""
         return self.n / (self.asked - self.single) if self.asked > self.single else 0.0
 
 
@@ -147,11 +152,11 @@ class TruncationTest:
 
     Attributes:
         run_name: Training run whose test part is tested; None tests all conversations.
-        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
-            its file or its run.
+        mode, adapter: Restrict the rows to scores of this mode and adapter, which is given by name, file or run; the
+            baselines always have rows.
         seed: Seed of the random cuts.
-        limit: Test at most this many conversations; None tests all.
-        paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        limit: Most conversations that are tested; None tests all.
+        paper: Whether a value is 1 or 0, by whether the end tag is what the model writes, as Soroka et al. decide.
 
     Raises:
         UsageError: A value cannot be used.

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
@@ -63,21 +64,21 @@ _QUESTION_MARK = re.compile("[?？؟]")
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 """Matches a word; a Chinese or Japanese character is one."""
 
-_ERROR_SHAPE = re.compile(
+_ERROR_PATTERN = re.compile(
     r"\w{3,}(?:error|exception)\b|\bexit (?:code|status):? [1-9]|\bhttp[ /\d.]* [45]\d\d\b"
     r"|\"(?:status|code|status_?code)\": ?\"?[45]\d\d\b|\b[45]\d\d (?:bad|unauth|forbid|not |internal|service|too)"
 )
 """Finds the name of an exception, an exit status or a status of HTTP (RFC 9110) that stands for an error."""
 
-_NO_ERROR = re.compile(
+_NO_ERROR_STATED = re.compile(
     r"\berrors?\"?\s*[:=]\s*(?:null|none|false|0\b|\"\"|\[\]|\{\})|\b(?:no|0|zero|without) (?:errors?|failures?)\b"
 )
 """Finds what says that there was no error."""
 
-_SPACELESS = re.compile(rf"[{CJK}\uac00-\ud7a3]")
+_SPACELESS_CHARACTER = re.compile(rf"[{CJK}\uac00-\ud7a3]")
 """Matches a character of Chinese, Japanese or Korean, in whose texts words have no borders that a pattern can see."""
 
-_NOTHING = frozenset(
+_EMPTY_RESULTS = frozenset(
     ("", "none", "null", "[]", "{}", '""', "no results", "no output", "no results found")
 )
 """Results that say nothing, in lower case."""
@@ -85,12 +86,15 @@ _NOTHING = frozenset(
 
 @cache
 def _patterns(name: WordList) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Returns what finds the phrases of a list in lower-case text of any of the languages: those between borders of
-    words, where a phrase that ends in `*` is a beginning, and those of scripts that put no blanks between words."""
+    """Returns two patterns that find the phrases of a list, of all languages, in text in lower case.
+
+    The first is for phrases between borders of words, where one that ends in `*` is a beginning; the second for those
+    of scripts that put no blanks between words.
+    """
     phrases: set[str] = set()
     for file in (resources.files("engine.signs") / "words").iterdir():
         phrases.update(tomllib.loads(file.read_text("utf-8")).get(name, ()))
-    spaceless = {phrase for phrase in phrases if _SPACELESS.match(phrase)}
+    spaceless = {phrase for phrase in phrases if _SPACELESS_CHARACTER.match(phrase)}
     # by their first letter, so that few are compared at each word
     by_letter: dict[str, list[str]] = {}
     for phrase in sorted(phrases - spaceless):
@@ -106,8 +110,8 @@ def _find(name: WordList, text: str) -> re.Match[str] | None:
     return words.search(text) or (None if text.isascii() else spaceless.search(text))
 
 
-def _ends(text: str) -> str:
-    """Returns what is read of a text, in lower case and with straight apostrophes."""
+def _shortened(text: str) -> str:
+    """Returns a text in lower case and with straight apostrophes, a long one without its middle (`EDGE`)."""
     if len(text) > 2 * EDGE:
         text = f"{text[:EDGE]}\n{text[-EDGE:]}"
     return text.lower().replace("’", "'")
@@ -125,10 +129,10 @@ def _is_refusal(text: str) -> bool:
 
 def _is_error(text: str) -> bool:
     """Returns whether a result in lower case looks like an error."""
-    if not _find("error", text) and not _ERROR_SHAPE.search(text):
+    if not _find("error", text) and not _ERROR_PATTERN.search(text):
         return False
-    text = _NO_ERROR.sub(" ", text)
-    return bool(_find("error", text) or _ERROR_SHAPE.search(text))
+    text = _NO_ERROR_STATED.sub(" ", text)
+    return bool(_find("error", text) or _ERROR_PATTERN.search(text))
 
 
 def read_signs(messages: Sequence[Message]) -> list[SignReading]:
@@ -138,17 +142,40 @@ def read_signs(messages: Sequence[Message]) -> list[SignReading]:
     Args:
         messages: All of them, in order; those that are hidden from models are not read.
     """
-    return list(_Reader(messages).signs())
+    return list(_SignReader(messages).signs())
 
 
-class _Reader:
-    """The messages of a conversation by who speaks, as (index, message, text in lower case)."""
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A message that models read.
+
+    Attributes:
+        index: Its position in the conversation, from 0.
+        text: What is read of its text, in lower case.
+    """
+
+    index: int
+    message: Message
+    text: str
+
+
+class _SignReader:
+    """Reads the signs of a conversation from its messages, which it holds by who speaks.
+
+    Attributes:
+        assistant: The messages of the assistant.
+        user: Those of the user.
+        results: The answers of tools.
+        replies: Indices of the messages of the user right after a question of the assistant.
+        last_role: Who has the last word.
+        ends_in_call: Whether the last message calls a tool.
+    """
 
     def __init__(self, messages: Sequence[Message]) -> None:
-        self.assistant: list[tuple[int, Message, str]] = []
-        self.user: list[tuple[int, Message, str]] = []
-        self.results: list[tuple[int, Message, str]] = []
-        self.replies: set[int] = set()  # messages of the user right after a question
+        self.assistant: list[_Entry] = []
+        self.user: list[_Entry] = []
+        self.results: list[_Entry] = []
+        self.replies: set[int] = set()
         self.last_role: Role = "system"
         self.ends_in_call = False
         before = ""  # what the assistant said just before
@@ -162,7 +189,7 @@ class _Reader:
             if role == "user" and _QUESTION_MARK.search(before):
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
-            entry = index, message, _ends(raw)
+            entry = _Entry(index, message, _shortened(raw))
             self.last_role, self.ends_in_call = role, bool(message.tool_calls)
             if role == "assistant":
                 self.assistant.append(entry)
@@ -172,97 +199,102 @@ class _Reader:
                 self.results.append(entry)
 
     def signs(self) -> Iterator[SignReading]:
-        """Yields the signs that are there."""
+        """Yields the signs that the conversation has, in the order of `Sign`."""
         yield from self._refusals()
         yield from self._result_signs()
         yield from self._complaints()
         yield from self._repeats()
         yield from self._repeated_requests()
-        if self.last_role == "user" and not _find("closing", self.user[-1][2]):
-            yield SignReading(Sign.UNANSWERED, 1, (self.user[-1][0],), "the user has the last word")
+        yield from self._unanswered_end()
+
+    def _unanswered_end(self) -> Iterator[SignReading]:
+        """Yields the sign of a conversation in which an answer is missing at the end."""
+        if self.last_role == "user" and not _find("closing", self.user[-1].text):
+            reason = "the user has the last word"
+            yield SignReading(Sign.UNANSWERED, 1, (self.user[-1].index,), reason)
         if self.last_role == "tool":
             reason = "the last message is a tool's answer"
-            yield SignReading(Sign.TOOL_LAST, 1, (self.results[-1][0],), reason)
+            yield SignReading(Sign.TOOL_LAST, 1, (self.results[-1].index,), reason)
         elif self.ends_in_call:
             reason = "the last message is a call"
-            yield SignReading(Sign.TOOL_LAST, 1, (self.assistant[-1][0],), reason)
+            yield SignReading(Sign.TOOL_LAST, 1, (self.assistant[-1].index,), reason)
 
     def _refusals(self) -> Iterator[SignReading]:
-        """Yields what says that the assistant is sorry or cannot."""
-        refusals = [index for index, _, text in self.assistant if _is_refusal(text)]
+        """Yields the signs of answers in which the assistant is sorry or refuses."""
+        refusals = [entry.index for entry in self.assistant if _is_refusal(entry.text)]
         if not refusals:
             return
         reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"
         share = len(refusals) / len(self.assistant)
         yield SignReading(Sign.REFUSED, share, tuple(refusals), reason)
-        answers = [index for index, _, text in self.assistant if text]
+        answers = [entry.index for entry in self.assistant if entry.text]
         if answers[-1] == refusals[-1]:
             reason = "refusal or apology in the last answer"
             yield SignReading(Sign.REFUSED_LAST, 1, (answers[-1],), reason)
 
     def _result_signs(self) -> Iterator[SignReading]:
-        """Yields what the results of tools say."""
+        """Yields the signs of results of tools that are errors or empty."""
         total = len(self.results)
-        errors = [index for index, _, text in self.results if _is_error(text)]
+        errors = [entry.index for entry in self.results if _is_error(entry.text)]
         if errors:
             reason = f"{len(errors):,} of {counted(total, 'result')} an error"
             yield SignReading(Sign.ERRORS, len(errors) / total, tuple(errors), reason)
-            if errors[-1] == self.results[-1][0]:
+            if errors[-1] == self.results[-1].index:
                 reason = "error in the last result"
                 yield SignReading(Sign.ERROR_LAST, 1, (errors[-1],), reason)
-        empty = [index for index, _, text in self.results if text.strip() in _NOTHING]
+        empty = [entry.index for entry in self.results if entry.text.strip() in _EMPTY_RESULTS]
         if empty:
             reason = counted(len(empty), "empty result")
             yield SignReading(Sign.EMPTY_RESULTS, len(empty) / total, tuple(empty), reason)
 
     def _complaints(self) -> Iterator[SignReading]:
-        """Yields what the user says against the assistant, after the first request."""
+        """Yields the sign of complaints of the user about the assistant, after the first request."""
         hits = [
-            (index, text, hit.start())
-            for index, _, text in self.user[1:]
-            if (hit := _find("complaint", text))
+            (entry, hit.start())
+            for entry in self.user[1:]
+            if (hit := _find("complaint", entry.text)) is not None
         ]
         if hits:
-            _, text, start = hits[-1]
-            sentence = re.split(r"[.!?\n。！？]", text[start:], maxsplit=1)[0]
+            last, start = hits[-1]
+            sentence = re.split(r"[.!?\n。！？]", last.text[start:], maxsplit=1)[0]
             quoted = " ".join(sentence.split())
             if len(quoted) > MAX_QUOTED:
                 quoted = f"{quoted[:MAX_QUOTED].rsplit(' ', 1)[0]}…"
             share = len(hits) / (len(self.user) - 1)
-            messages = tuple(index for index, _, _ in hits)
+            messages = tuple(entry.index for entry, _ in hits)
             yield SignReading(Sign.COMPLAINT, share, messages, f"user: {quoted}")
 
     def _repeats(self) -> Iterator[SignReading]:
-        """Yields what the assistant says or calls again."""
-        count: Counter[tuple[str, str]] = Counter()
+        """Yields the sign of answers and calls that the assistant made before."""
+        counts: Counter[tuple[str, str]] = Counter()  # by tool and arguments, or "" and the text
         repeats = []
-        for index, message, text in self.assistant:
-            keys = [(call.name, call.arguments) for call in message.tool_calls]
-            keys = keys or [("", " ".join(text.split()))]
-            if any(key in count for key in keys):
-                repeats.append(index)
-            count.update(keys)
+        for entry in self.assistant:
+            keys = [(call.name, call.arguments) for call in entry.message.tool_calls]
+            keys = keys or [("", " ".join(entry.text.split()))]
+            if any(key in counts for key in keys):
+                repeats.append(entry.index)
+            counts.update(keys)
         if repeats:
-            ((tool, _), times) = count.most_common(1)[0]
+            ((tool, _), times) = counts.most_common(1)[0]
             what = f"call of {tool}" if tool else "answer"
             reason = f"the same {what} {times:,} times"
             share = len(repeats) / len(self.assistant)
             yield SignReading(Sign.REPEATS, share, tuple(repeats), reason)
 
     def _repeated_requests(self) -> Iterator[SignReading]:
-        """Yields what the user says nearly again."""
+        """Yields the sign of requests that the user nearly made before."""
         before: list[frozenset[str]] = []
         repeats = []
-        for index, _, text in self.user:
-            words = frozenset(_WORD.findall(text))
+        for entry in self.user:
+            words = frozenset(_WORD.findall(entry.text))
             if len(words) < MIN_WORDS:
                 continue
-            is_short_reply = index in self.replies and len(words) <= MAX_REPLY_WORDS
+            is_short_reply = entry.index in self.replies and len(words) <= MAX_REPLY_WORDS
             if not is_short_reply and any(
                 len(words & other) >= MIN_SAME_WORDS * min(len(words), len(other))
                 for other in before[-COMPARED_MESSAGES:]
             ):
-                repeats.append(index)
+                repeats.append(entry.index)
             before.append(words)
         if repeats:
             times = len(repeats)

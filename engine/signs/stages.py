@@ -50,7 +50,7 @@ class SignStage(CpuStage):
         """
         with self._project.reading() as conn:
             ids = tables.unread_ids(conn)
-        for progress in self._each_batch(run_id, ids, BATCH, self._read_signs, tables.put):
+        for progress in self._run_batches(run_id, ids, BATCH, self._read_signs, tables.put):
             self.read = progress.done
             yield progress
         with self._project.reading() as conn:
@@ -67,7 +67,7 @@ class SignStage(CpuStage):
         """Returns the signs of each conversation."""
         signs_by_id = {}
         for key in ids:
-            self._check()
+            self._raise_if_cancelled()
             signs_by_id[key] = read_signs(messages_of(conn, key))
         return signs_by_id
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.base.sign import Sign, SignReading
+from engine.base.sign import ANY_SIGN, Sign, SignReading
 from engine.conversations.filter_fields import FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
@@ -165,18 +165,29 @@ def compare(conn: sqlite3.Connection) -> None:
 
 def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
     """Returns the number of conversations that were read, of those with any sign, and of those with each sign."""
-    (read,) = conn.execute("SELECT count(*) FROM trouble").fetchone()
+    (read_count,) = conn.execute("SELECT count(*) FROM trouble").fetchone()
     (with_signs,) = conn.execute(
         f"SELECT count(DISTINCT conversation_id) FROM ({_SIGNS})"
     ).fetchone()
     rows = conn.execute("SELECT sign, count(*) FROM sign WHERE score > 0 GROUP BY sign")
-    return read, with_signs, Counter({Sign(sign): count for sign, count in rows})
+    return read_count, with_signs, Counter({Sign(sign): count for sign, count in rows})
+
+
+def ids_by_sign(conn: sqlite3.Connection) -> dict[str, set[int]]:
+    """Returns the ids of the conversations with any sign, under `ANY_SIGN`, then of those with each sign that some
+    have; empty where none has a sign."""
+    by_sign: dict[str, set[int]] = {}
+    for key, sign in conn.execute("SELECT conversation_id, sign FROM sign WHERE score > 0"):
+        by_sign.setdefault(sign, set()).add(key)
+    return {ANY_SIGN: set().union(*by_sign.values()), **by_sign} if by_sign else {}
 
 
 def in_trouble(conn: sqlite3.Connection, among: IdSet) -> tuple[int, int]:
     """Returns of how many conversations of a set the signs were read, and how many of these have any."""
-    read = select_among(conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL")
-    return len(read), len(select_among(conn, among, _SIGNS))
+    ids_read = select_among(
+        conn, among, "SELECT conversation_id FROM trouble WHERE total IS NOT NULL"
+    )
+    return len(ids_read), len(select_among(conn, among, _SIGNS))
 
 
 def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

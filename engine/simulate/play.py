@@ -80,7 +80,7 @@ class EndedPlay:
 
 
 class RunOver(Exception):
-    """Ends a play early; the play catches it and returns its ending.
+    """Ends a play early: raised by a part of a play, and caught by the play, which returns its ending.
 
     Attributes:
         reason: How the play ended, e.g. `turns`.
@@ -105,11 +105,6 @@ class _RunningPlay:
     call: Call
 
 
-def _use_role_as_model(role: Role) -> Hashable:
-    """Returns the role: the default of `model_of`, with which no two roles share a model."""
-    return role
-
-
 class ParallelPlays:
     """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
@@ -118,7 +113,7 @@ class ParallelPlays:
         scenarios: Sequence[Scenario],
         *,
         parallel: int,
-        model_of: Callable[[Role], Hashable] = _use_role_as_model,
+        model_of: Callable[[Role], Hashable],
     ) -> None:
         """Starts the first plays.
 
@@ -135,7 +130,7 @@ class ParallelPlays:
 
     def take_ended(self) -> list[EndedPlay]:
         """Returns the plays that have ended since the last call, in order of the scenarios."""
-        ended_plays = [played for _, played in sorted(self._ended, key=lambda pair: pair[0])]
+        ended_plays = [ended for _, ended in sorted(self._ended, key=lambda pair: pair[0])]
         self._ended = []
         return ended_plays
 
@@ -188,7 +183,7 @@ class ParallelPlays:
         """Ends the play without a result."""
         self._end_play(running, EndedPlay(running.key, Ending(), reason))
 
-    def _end_play(self, running: _RunningPlay, played: EndedPlay) -> None:
-        """Takes a play out of the running ones."""
+    def _end_play(self, running: _RunningPlay, ended: EndedPlay) -> None:
+        """Moves a play from the running ones to the ended ones."""
         self._running.remove(running)
-        self._ended.append((running.number, played))
+        self._ended.append((running.number, ended))

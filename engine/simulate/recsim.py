@@ -157,7 +157,7 @@ def recsim_scenarios(
 
 
 def says_goodbye(reply: str) -> bool:
-    """Whether a reply of the user ends the conversation; it is no part of it then."""
+    """Returns whether a reply of the user ends the conversation; it is no part of it then."""
     lowered = reply.lower()
     return "thank you" in lowered and "goodbye" in lowered
 

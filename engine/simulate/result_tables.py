@@ -13,7 +13,7 @@ interpolated linearly. All three are computed for each instruction and then aver
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -36,16 +36,9 @@ SCORE_SCALE = 100
 LOW_PERCENTILE, HIGH_PERCENTILE = 10, 90
 """Percentiles of the runs of one instruction that count as its bad and its good runs."""
 
-_MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
-    "fields": lambda run: run.length,
-    "turns": lambda run: run.turns,
-    "repetitions": lambda run: run.repetitions,
-    "filled_share": lambda run: run.filled_share,
-    "success": lambda run: run.success,
-    "efficiency": lambda run: run.efficiency,
-    "filled_score": lambda run: run.filled_score,
-    "score": lambda run: run.score,
-}
+_MEANS = (
+    "fields", "turns", "repetitions", "filled_share", "success", "efficiency", "filled_score", "score",
+)  # fmt: skip
 """The figures of a run whose means a `FormRow` has."""
 
 _FORM_COLUMNS = (
@@ -319,7 +312,8 @@ def _form_row(model: str, variant: str, form: str, runs: Sequence[Mapping[str, A
     usable_scores = [
         score for score, run in zip(scores, runs, strict=True) if run.get("ended") != BAD_OUTPUTS
     ]
-    means = {name: _mean(map(figure, usable_scores)) for name, figure in _MEANS.items()}
+    figures = [{**score.figures(), "fields": score.length} for score in usable_scores]
+    means = {name: _mean(run_figures[name] for run_figures in figures) for name in _MEANS}
     return FormRow(
         model,
         variant,

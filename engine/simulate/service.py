@@ -40,7 +40,7 @@ from engine.simulate.sharded.task import MathTask, Task
 from engine.simulate.simulation_request import Kind, SimulationRequest
 from engine.simulate.stages import PlayStage
 
-TASKS: Mapping[str, Callable[[Instruction, Mapping[str, str]], Task]] = {
+TASK_CLASSES: Mapping[str, Callable[[Instruction, Mapping[str, str]], Task]] = {
     "math": MathTask,
     "actions": ActionsTask,
 }
@@ -55,41 +55,40 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
     """
     instructions, dataset = load_instructions(request.instructions)
     with_tasks = [
-        (instruction, TASKS[instruction.task](instruction, texts))
+        (instruction, TASK_CLASSES[instruction.task](instruction, texts))
         for instruction in instructions[: request.limit]
     ]
-    setting = Setting(
-        texts=texts,
-        assistant="",
-        user="",
-        system="",
-        dataset=dataset,
-        version=folders.version(),
-        moment=datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
-        assistant_temperature=1.0 if request.temperature is None else request.temperature,
-        user_temperature=request.user_temperature,
-        max_tokens=request.max_tokens,
-        seed=request.seed,
-    )
+    temperature = 1.0 if request.temperature is None else request.temperature
+    params = {
+        "seed": request.seed,
+        "temperature": temperature,
+        "user_temperature": request.user_temperature,
+        "max_tokens": request.max_tokens,
+    }
+    moment = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
         """Returns the scenarios once the names of the models are known."""
-        with_models = replace(
-            setting, assistant=labels["assistant"], user=labels["user"], system=labels["judge"]
+        setting = Setting(
+            texts=texts,
+            assistant=labels["assistant"],
+            user=labels["user"],
+            system=labels["judge"],
+            dataset=dataset,
+            version=folders.version(),
+            moment=moment,
+            assistant_temperature=temperature,
+            user_temperature=request.user_temperature,
+            max_tokens=request.max_tokens,
+            seed=request.seed,
         )
         return [
-            ShardedScenario(with_models, instruction, task, condition, run)
+            ShardedScenario(setting, instruction, task, condition, run)
             for condition in request.conditions or CONDITIONS
             for instruction, task in with_tasks
             for run in range(request.runs)
         ]
 
-    params = {
-        "seed": setting.seed,
-        "temperature": setting.assistant_temperature,
-        "user_temperature": setting.user_temperature,
-        "max_tokens": setting.max_tokens,
-    }
     # User and judge reply by a schema.
     asks: Mapping[Role, Sampling] = {
         "assistant": Sampling(),

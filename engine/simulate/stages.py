@@ -16,9 +16,9 @@ from typing import Any
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.base.number_format import counted
-from engine.conversations.tables import imports
+from engine.conversations.tables import imports, sources
 from engine.formats.records import Rejected
-from engine.formats.registry import parse_made
+from engine.formats.registry import parse_own_record
 from engine.jobs.contract import Lane, OnProgress, Progress, Stage
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
@@ -35,8 +35,8 @@ CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
 
 
-class Answering:
-    """The models of a simulation, with a cache of their replies in the project.
+class RoleModels:
+    """The models that play the roles of a simulation, with a cache of their replies in the project.
 
     Attributes:
         written: Number of replies that models wrote.
@@ -51,17 +51,17 @@ class Answering:
     ) -> None:
         """Loads nothing yet."""
         self._project = project
-        self._of_roles = {role: ModelWork(process, model) for role, model in models.items()}
+        self._work_by_role = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
         self.written = 0
         self.reused = 0
 
     @cached_property
-    def _works(self) -> dict[Role, ModelWork]:
-        """The `ModelWork` of each role; roles with the same model share one. Made when it is first asked for, because
+    def _shared_work(self) -> dict[Role, ModelWork]:
+        """The `ModelWork` of each role; roles with the same model share one. It is computed at its first use, because
         tuning may change a model before."""
         works: dict[Role, ModelWork] = {}
-        for role, work in self._of_roles.items():
+        for role, work in self._work_by_role.items():
             same = (other for other in works.values() if _identity(other) == _identity(work))
             works[role] = next(same, work)
         return works
@@ -69,23 +69,23 @@ class Answering:
     @property
     def labels(self) -> dict[Role, str]:
         """Name of the model of each role."""
-        return {role: work.model.label for role, work in self._of_roles.items()}
+        return {role: work.model.label for role, work in self._work_by_role.items()}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """Everything about the models that determines their replies, by role."""
-        return {role: _identity(work) for role, work in self._of_roles.items()}
+        return {role: _identity(work) for role, work in self._work_by_role.items()}
 
     def model_of(self, role: Role) -> int:
         """Returns a number that identifies the model of a role, equal for roles with the same model; 0 without one."""
-        return id(self._works[role]) if role in self._works else 0
+        return id(self._shared_work[role]) if role in self._shared_work else 0
 
-    def answers(
+    def answer(
         self,
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
-        """Answers calls to one model; only calls without a stored reply are sent, and equal ones once.
+        """Answers calls, all to one model; only calls without a stored reply are sent, and equal ones once.
 
         Args:
             take: Called with the replies, in the order of the calls, before the iterator ends.
@@ -93,7 +93,7 @@ class Answering:
         Yields:
             Number of replies written so far in the current request.
         """
-        work = self._works[calls[0].role]
+        work = self._shared_work[calls[0].role]
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
         with self._project.reading() as conn:
@@ -108,7 +108,7 @@ class Answering:
         for start in range(0, len(missing), CALLS_PER_REQUEST):
             block = missing[start : start + CALLS_PER_REQUEST]
             replies: list[Completion | FailedCall] = []
-            yield from self._ask(work, [unknown[key] for key in block], replies.extend)
+            yield from self._send(work, [unknown[key] for key in block], replies.extend)
             new = dict(zip(block, replies, strict=True))
             self._commit(new)
             known |= new
@@ -125,7 +125,7 @@ class Answering:
         self.written += len(written)
         self._project.write(lambda conn: model_replies.add_replies(conn, written))
 
-    def _ask(
+    def _send(
         self,
         work: ModelWork,
         calls: Sequence[Call],
@@ -138,7 +138,7 @@ class Answering:
             work.load()
             self._loaded.add(id(work))
 
-        def answer(report: OnProgress) -> list[Completion | FailedCall]:
+        def ask(report: OnProgress) -> list[Completion | FailedCall]:
             """Returns the replies to the calls."""
             try:
                 return work.each(
@@ -152,16 +152,16 @@ class Answering:
                 # The refusal concerns single calls: the run goes on without their plays.
                 return [FailedCall(error.message) for _ in calls]
 
-        yield from (count for count, _ in work.live(answer, take))
+        yield from (count for count, _ in work.live(ask, take))
 
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
-        for work in self._of_roles.values():
+        for work in self._work_by_role.values():
             work.interrupt()
 
     def spent(self) -> str:
         """Returns the cost of the answers, as sentences for the end of a summary."""
-        works = {id(work): work for work in self._works.values()}
+        works = {id(work): work for work in self._shared_work.values()}
         return "".join(work.spent() for work in works.values())
 
 
@@ -210,16 +210,16 @@ class PlayStage(Stage):
             parallel: Number of plays at a time.
         """
         self._project = project
-        self._kind, self._scenarios, self._params = kind, scenarios, params
+        self._kind, self._make_scenarios, self._params = kind, scenarios, params
         self._texts, self._parallel = texts, parallel
-        self._answering = Answering(project, process, models)
+        self._models = RoleModels(project, process, models)
         self.played = 0
         self.broken = 0
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
-        labels = dict.fromkeys(self._answering.labels.values())
+        labels = dict.fromkeys(self._models.labels.values())
         return f"Simulating {self._kind} with {', '.join(labels)}"
 
     @property
@@ -234,7 +234,7 @@ class PlayStage(Stage):
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the models, by role."""
-        return self._answering.fingerprints
+        return self._models.fingerprints
 
     @property
     def source(self) -> str:
@@ -244,7 +244,7 @@ class PlayStage(Stage):
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
-        return self._scenarios(self._answering.labels)
+        return self._make_scenarios(self._models.labels)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Plays the missing scenarios; commits the replies of each request, and each finished play with the run's
@@ -263,43 +263,43 @@ class PlayStage(Stage):
             return
         yield Progress(0, None, "loading the model")
         self._project.write(
-            lambda conn: plays.register(conn, self.config_hash, self._kind, self._answering.labels)
+            lambda conn: plays.register(conn, self.config_hash, self._kind, self._models.labels)
         )
         playing = ParallelPlays(
-            self.scenarios, parallel=self._parallel, model_of=self._answering.model_of
+            self.scenarios, parallel=self._parallel, model_of=self._models.model_of
         )
         while True:
-            for played in playing.take_ended():
-                # The others ended before, and were played again from stored replies.
-                if played.key in missing:
-                    self._store_play(run_id, played, len(missing))
+            for ended_play in playing.take_ended():
+                # The others ended in an earlier run, and were played again from stored replies.
+                if ended_play.key in missing:
+                    self._store_play(run_id, ended_play, len(missing))
                     yield self._progress(len(missing), 0)
             calls = playing.next_calls()
             if not calls:
                 return
             replies: list[Completion | FailedCall] = []
-            for count in self._answering.answers(calls, replies.extend):
+            for count in self._models.answer(calls, replies.extend):
                 yield self._progress(len(missing), count)
             playing.answer(replies)
 
     def _progress(self, total: int, writing: int) -> Progress:
         """Returns how many of `total` plays have ended; `writing` is the replies of the request in flight."""
-        note = counted(self._answering.written + writing, "reply", "replies")
+        note = counted(self._models.written + writing, "reply", "replies")
         return Progress(self.played + self.broken, total, note)
 
     def interrupt(self) -> None:
         """Ends the request in flight; replies that are not committed are dropped."""
-        self._answering.interrupt()
+        self._models.interrupt()
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        replies = counted(self._answering.written, "reply", "replies")
+        replies = counted(self._models.written, "reply", "replies")
         text = f"Played {counted(self.played, 'play')} of {self._kind} in {replies}"
-        if self._answering.reused:
-            text += f", {self._answering.reused:,} more were known"
+        if self._models.reused:
+            text += f", {self._models.reused:,} more were known"
         if self.broken:
             text += f"; {self.broken:,} broke off"
-        return f"{text}.{self._answering.spent()}"
+        return f"{text}.{self._models.spent()}"
 
     def _store_play(self, run_id: int, played: EndedPlay, total: int) -> None:
         """Commits a finished play with its conversation and the run's counter."""
@@ -322,16 +322,16 @@ class PlayStage(Stage):
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = imports.put_source(
+        source_id = sources.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
             self.source,
             format,
             "it was simulated",
         )
-        parsed = parse_made(record, format, played.key)
+        parsed = parse_own_record(record, format, played.key)
         if isinstance(parsed, Rejected):
-            imports.put_rejected(conn, source_id, [parsed])
+            sources.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason

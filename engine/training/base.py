@@ -1,4 +1,7 @@
-"""The base weights of a run, the machine it is trained on, and the settings that fit both."""
+"""Describes the base weights of a run and the machine that trains it, and computes settings, memory and time.
+
+A *microbatch* is the part of a step that is in memory at one time; its *rows* are conversations, padded to one length.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ class Shape:
 
     Attributes:
         layers: Number of blocks.
-        hidden, inner: Length of the vector that goes from block to block, and of that inside a feed-forward layer.
-        heads, kv_heads: Number of attention heads, and of those that keys and values have.
+        hidden, inner: Length of the vector between blocks, and of the one inside a feed-forward layer.
+        heads, kv_heads: Number of attention heads, and of heads of keys and values.
         head: Length of the vector of one head.
         vocabulary: Number of tokens.
         tied: Whether the output projection is the embedding.
@@ -80,7 +83,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The weights that a run adapts.
+    """The weights to which a run trains an adapter.
 
     Attributes:
         path: A GGUF file, or a folder in the format of Hugging Face.
@@ -147,17 +150,16 @@ def _shape_of_gguf(file: GgufFile) -> Shape | None:
     arch = file.text("general.architecture")
 
     def figure(key: str) -> int:
-        """Returns a number of the architecture by its key; 0 if the header has none."""
+        """Returns a number of the architecture by its key; 0 if the header does not have it."""
         return file.number(f"{arch}.{key}") or 0
 
-    heads, hidden = figure("attention.head_count"), figure("embedding_length")
     embedding = file.tensors.get("token_embd.weight")
     return _shape(
         {
             "num_hidden_layers": figure("block_count"),
-            "hidden_size": hidden,
+            "hidden_size": figure("embedding_length"),
             "intermediate_size": figure("feed_forward_length"),
-            "num_attention_heads": heads,
+            "num_attention_heads": figure("attention.head_count"),
             "num_key_value_heads": figure("attention.head_count_kv"),
             "head_dim": figure("attention.key_length"),
             "vocab_size": embedding.shape[-1] if embedding else 0,
@@ -167,7 +169,11 @@ def _shape_of_gguf(file: GgufFile) -> Shape | None:
 
 
 def _shape_of_folder(folder: Path) -> Shape | None:
-    """Returns the sizes that the config of a folder names; None if one is missing."""
+    """Returns the sizes that the config of a folder names; None if one is missing.
+
+    Raises:
+        ModelFileError: The config cannot be read.
+    """
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -178,10 +184,10 @@ def _shape_of_folder(folder: Path) -> Shape | None:
 
 
 def _shape(config: dict[str, Any]) -> Shape | None:
-    """Reads a shape from a Hugging Face config; None if a size is missing."""
+    """Returns the shape that a config of Hugging Face describes; None if a size is missing."""
 
     def size(key: str) -> int:
-        """Returns a size of the config by its key; 0 if it has none."""
+        """Returns a size of the config by its key; 0 if the config does not have it."""
         value = config.get(key)
         return value if isinstance(value, int) else 0
 
@@ -201,25 +207,26 @@ def _shape(config: dict[str, Any]) -> Shape | None:
     )
 
 
-# Memory of a run. It is the peak of the longest step. Weights and adapter are exact up to rounding; activations are
-# counted for a transformer of the llama family, which keeps for each token and layer what the backward pass reads.
+# The memory of a run is the peak of its longest step. Weights and adapter are exact up to rounding. Activations are
+# those of a transformer of the llama family, which keeps for each token and layer the results that the backward pass
+# reads.
 
 LENGTH_STEP = 64
-"""Padded lengths are multiples of this. Libraries prepare kernels and memory for each shape that they meet, and keep
-them: on a CPU a conversation of 60 to 400 tokens cost 25 MB at its own length, 4 MB at these lengths."""
+"""Padded lengths are multiples of this. Libraries prepare and keep kernels and memory for each new shape: on a CPU a
+conversation of 60 to 400 tokens took 25 MB at its own length, and 4 MB at these lengths."""
 
 LEAST_BUDGET = 1024
 """Tokens that a microbatch may always have. On two cores the default model reads 302 tokens/s at 1,024 tokens a
 pass, and 319 tokens/s at twice as many."""
 
 TRAINED_WEIGHT_BYTES = 16
-"""Bytes of one weight of the adapter: itself, its gradient and the two moments of AdamW, all in single precision."""
+"""Bytes of a weight of the adapter with its gradient and the two moments of AdamW, all in single precision."""
 
 LOGIT_BYTES = 12
-"""Bytes of one logit: itself, its softmax and its gradient, in single precision."""
+"""Bytes of a logit with its softmax and its gradient, in single precision."""
 
-SOLD_SHARE = 0.9
-"""Share of its memory that a GPU reports at least: one sold as 24 GB has fewer than 24 GiB, and the display uses a
+REPORTED_SHARE = 0.9
+"""Least share of its nominal memory that a GPU reports: one sold as 24 GB has fewer than 24 GiB, and the display uses a
 part."""
 
 GIB = 1 << 30
@@ -228,48 +235,48 @@ GIB = 1 << 30
 ROOM = 0.9
 """Share of the machine's memory that a run may use."""
 
-GPU_LIBRARIES = 700 << 20
+GPU_LIBRARIES_BYTES = 700 << 20
 """Bytes that libraries and context need on a GPU."""
 
-CPU_LIBRARIES = 1400 << 20
-"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
+CPU_LIBRARIES_BYTES = 1400 << 20
+"""Bytes of a CPU process before its first long log: the libraries, and memory that is not freed after loading."""
 
-CPU_KEPT = 1.5
-"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
-process held 5.1 GB, while its longest log alone needs 3.8 GB."""
+CPU_BUFFER_FACTOR = 1.5
+"""Factor for buffers that the libraries keep on the CPU for each length of log: after 30 steps on the demo a process
+had 5.1 GB, while its longest log alone needs 3.8 GB."""
 
 VALIDATION_SPEEDUP = 3.0
 """Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
 
 STARTING_SECONDS = 30.0
-"""Assumed time of every run for loading weights and converting the adapter."""
+"""Assumed seconds that every run takes to load weights and to convert the adapter."""
 
 LONG_LOGS = ((80 * GIB, 8192), (24 * GIB, 4096))
-"""Memory of a GPU and the tokens of the longest log there, the largest first."""
+"""Memory of a GPU, and the tokens of the longest log that is read on it; the largest memory first."""
 
 LONGEST_LOG = 2048
-"""Tokens of the longest log on a smaller GPU and on a CPU."""
+"""Tokens of the longest log that is read on a smaller GPU and on a CPU."""
 
 GPU_BATCH, CPU_BATCH = 8, 2
-"""Conversations of a step. Few on a CPU: there a step costs as much as its conversations, so more and smaller steps
-cost nothing extra and learn more."""
+"""Number of conversations of a step. It is small on a CPU, where the time of a step is that of its conversations, so
+that more and smaller steps take no more time and learn more."""
 
 ROWS = (8, 4, 2, 1)
-"""Values of `TrainConfig.rows` to try, the fastest first."""
+"""Values of `TrainConfig.rows` that are tried, the fastest first."""
 
 
 def padded_length(tokens: int) -> int:
-    """Returns the length that a row of so many tokens is padded to."""
+    """Returns the length to which a row with a number of tokens is padded."""
     return math.ceil(tokens / LENGTH_STEP) * LENGTH_STEP
 
 
 def find_token_budget(rows: int, batch: int, longest: int) -> int:
-    """Returns the most tokens of a microbatch of several conversations, padding included.
+    """Returns the most tokens of a microbatch with several rows, padding included.
 
     Args:
-        rows: Conversations of the greatest length that are in memory together.
-        batch: Conversations of a step.
-        longest: Tokens of the longest conversation of the run.
+        rows: Number of conversations of the greatest length that are in memory together.
+        batch: Number of conversations of a step.
+        longest: Number of tokens of the longest conversation of the run.
     """
     length = padded_length(longest)
     return min(batch * length, max(rows * length, LEAST_BUDGET))
@@ -280,11 +287,11 @@ class Memory:
     """Peak memory in bytes, by what it holds.
 
     Attributes:
-        weights: Those of the base.
-        adapter: Its weights, their gradients and the state of the optimizer.
+        weights: Weights of the base.
+        adapter: Weights of the adapter, their gradients and the state of the optimizer.
         activations: Results of layers that the backward pass reads.
-        logits: The model's results for each label, one for each token of the vocabulary.
-        libraries: What is there before anything is loaded.
+        logits: Logits of all tokens of the vocabulary for each label.
+        libraries: Memory of the process before anything is loaded.
     """
 
     weights: int
@@ -295,16 +302,17 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """All together."""
+        """The sum of all parts."""
         return self.weights + self.adapter + self.activations + self.logits + self.libraries
 
 
 def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
-    """Estimates the peak memory of a run, on the GPU or in the system.
+    """Returns the estimated peak memory of a run, on the GPU or in the system.
 
     Args:
-        longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
-        labels: Positions with a label in such a log.
+        longest: Number of tokens of the longest log, of which at most `config.max_tokens` are read.
+        labels: Number of labels in such a log.
+        gpu: Whether a GPU trains.
     """
     number_bytes = 2 if config.precision == "bf16" else 4
     longest_read = max(1, min(longest, config.max_tokens))
@@ -312,41 +320,41 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
     layer_bytes = _stored_layer_bytes(shape, config.rank, number_bytes)
     activation_bytes = shape.layers * layer_bytes
     if config.recompute:
-        # Of each layer only its input is kept; the rest is there for one layer at a time.
+        # only the input of each layer is kept; all else is there for one layer at a time
         activation_bytes = shape.layers * shape.hidden * number_bytes + layer_bytes
     return Memory(
         weights=number_bytes * (shape.linear + shape.embeddings),
         adapter=TRAINED_WEIGHT_BYTES * shape.adapter(config.rank),
-        activations=int(budget * activation_bytes * (1 if gpu else CPU_KEPT)),
-        # The logs of a microbatch that is full have labels in proportion to their tokens.
+        activations=int(budget * activation_bytes * (1 if gpu else CPU_BUFFER_FACTOR)),
+        # a full microbatch has labels in proportion to its tokens
         logits=int(LOGIT_BYTES * shape.vocabulary * labels * budget / longest_read),
-        libraries=GPU_LIBRARIES if gpu else CPU_LIBRARIES,
+        libraries=GPU_LIBRARIES_BYTES if gpu else CPU_LIBRARIES_BYTES,
     )
 
 
 def _stored_layer_bytes(shape: Shape, rank: int, number_bytes: int) -> int:
-    """Returns the bytes that one layer keeps for one token until the backward pass.
+    """Returns the number of bytes that one layer keeps for one token until the backward pass.
 
     Args:
         rank: Rank of the adapter.
         number_bytes: Bytes of a number in the precision of the base.
     """
-    # Numbers in that precision. Input and output of the two norms; queries before and after rotation; keys and values,
+    # Numbers in that precision: input and output of the two norms; queries before and after rotation; keys and values,
     # and their copies for the heads that share them.
     attention = 4 * shape.hidden + 5 * shape.query_width + 4 * shape.key_width
     # Gate, up, the activated gate and their product.
     feed_forward = 4 * shape.inner
     # Numbers in single precision, of 4 bytes: the inputs of the norms, and at each of the seven linear layers the input
-    # of the adapter and what is between its two matrices.
+    # of the adapter and the vector between its two matrices.
     norms = 2 * shape.hidden
     adapter = 5 * shape.hidden + shape.query_width + shape.inner + 7 * rank
     return number_bytes * (attention + feed_forward) + 4 * (norms + adapter)
 
 
 def longest_log(gpu_memory: int | None) -> int:
-    """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None is a CPU."""
+    """Returns the tokens of the longest log that is read on a GPU with this memory in bytes; None stands for a CPU."""
     return next(
-        (tokens for memory, tokens in LONG_LOGS if (gpu_memory or 0) >= memory * SOLD_SHARE),
+        (tokens for memory, tokens in LONG_LOGS if (gpu_memory or 0) >= memory * REPORTED_SHARE),
         LONGEST_LOG,
     )
 
@@ -361,17 +369,17 @@ def fit_to_memory(
     gpu: bool,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """Returns the config with the fastest settings that fit a machine, else those with the least memory.
+    """Returns the config with the fastest settings that fit a machine, else with those that need the least memory.
 
     Args:
-        shape: Shape of the base. If it is None, settings with low memory are chosen.
+        shape: Shape of the base; None where it is unknown, which gives settings that need little memory.
         memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
-        longest, labels: See `memory_of`.
-        chosen: Fields that the user set, which are not changed.
+        longest, labels, gpu: See `memory_of`.
+        chosen: Names of the fields that the user set, which are not changed.
     """
 
     def set_to(**values: Any) -> TrainConfig:
-        """Returns the config with other values, but for the fields that the user set."""
+        """Returns the config with new values of those fields that the user did not set."""
         return replace(
             config, **{name: value for name, value in values.items() if name not in chosen}
         )
@@ -379,8 +387,8 @@ def fit_to_memory(
     config = set_to(
         max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
     )
-    # The fastest first, the one with the least memory last.
-    ladder = [
+    # the fastest first, the one that needs the least memory last
+    candidates = [
         set_to(rows=rows, recompute=recompute)
         for recompute in (False, True)
         for rows in (ROWS if gpu else (1,))
@@ -388,10 +396,10 @@ def fit_to_memory(
     ]
     if shape is None or memory is None:
         return set_to(rows=1, recompute=gpu)
-    for candidate in ladder:
+    for candidate in candidates:
         if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate
-    return ladder[-1]
+    return candidates[-1]
 
 
 def advice_on(config: TrainConfig, memory: Memory) -> str:
@@ -411,15 +419,15 @@ def steps_of(config: TrainConfig, conversations: int) -> int:
 
 
 def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
-    """Estimates the duration of a run in seconds.
+    """Returns the estimated duration of a run in seconds.
 
     Args:
-        tokens: Tokens of one epoch.
-        valid: Tokens of one validation.
+        steps: Number of optimizer steps.
+        tokens: Number of tokens of one epoch.
+        valid: Number of tokens of one validation.
         speed: Training speed in tokens a second.
     """
-    # One comes before the first step.
-    validations = 1 + steps / config.valid_every
-    # Tokens of training that take as long as the validations.
+    validations = 1 + steps / config.valid_every  # the first one precedes all steps
+    # tokens of training that take as long as the validations
     validation_tokens = validations * valid / VALIDATION_SPEEDUP
     return STARTING_SECONDS + (config.epochs * tokens + validation_tokens) / speed

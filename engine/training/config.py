@@ -1,4 +1,4 @@
-"""The config of a training run: one JSON file in its directory."""
+"""The config of a training run, which is a JSON file in its directory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RECIPE_HELP: Mapping[Recipe, str] = {
     "paper": "The last answer and the end token.",
     "no-end-tag": "The last answer alone, to see what the end token is worth.",
 }
-"""Recipe -> a sentence on what is learned."""
+"""A sentence on what an adapter learns, by recipe."""
 
 VERSION = 1
 """Version of the config file and of the event file; a config of another version is refused."""
 
 NUMBER_LIMIT = 2**63
-"""Bound above every number of a run, in configs and events. An integer far above it could not become a float."""
+"""Bound above every number in configs and events; a far larger integer could not become a float."""
 
 FIRST_WORDS_TOKENS = 32
-"""Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
+"""Number of tokens of a next step that are learned after its opening: the rest of the header, and the first words."""
 
 Count = Annotated[int, msgspec.Meta(gt=0, le=NUMBER_LIMIT - 1)]
 """A whole number above 0."""
@@ -46,26 +46,29 @@ class ConfigError(ValueError):
 
 
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that determines a run, except its data. Values are checked where they are read, not where one is made.
+    """Everything that determines a run, except its data.
+
+    `make_config` checks the values; the constructor does not.
 
     Attributes:
         base: Weights to adapt: a GGUF file, or a folder as Hugging Face writes it.
         base_name: Name of the base in lists.
         recipe: What is learned, see `RECIPE_HELP`.
-        epochs: Times that every conversation is read.
+        epochs: Number of times that every conversation is read.
         learning_rate: Highest learning rate of AdamW.
         rank, alpha: Rank of the adapter's matrices; its output is scaled by alpha / rank.
-        max_tokens: Longest log; longer ones keep the system message and their end.
-        batch: Conversations of an optimizer step.
-        rows: Conversations in memory together if they are as long as the longest; of shorter ones more.
-        precision: Number format of the base weights. `bf16` takes half the memory, and is faster where the machine has
-            it.
-        recompute: Compute activations twice instead of keeping them: less memory, a third slower.
-        eight_bit: Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its
-            memory.
+        max_tokens: Most tokens of a log; of a longer log the system message and the end are read.
+        batch: Number of conversations of an optimizer step.
+        rows: Number of conversations in memory together if they are as long as the longest; more of shorter ones.
+        precision: Number format of the base weights. `bf16` takes half the memory, and is faster where the machine
+            supports it.
+        recompute: Whether activations are computed twice instead of kept, which takes less memory and a third more
+            time.
+        eight_bit: Whether the state of AdamW has 8 bits, as Soroka et al. do (CUDA only; else 32 bits), which takes a
+            quarter of its memory.
         seed: Seed of everything that is random.
-        valid_every: Steps between validations; a checkpoint is kept at each.
-        threads: CPU threads; 0: as many as there are cores.
+        valid_every: Number of steps between two validations; a checkpoint is written at each.
+        threads: Number of CPU threads; 0 for one on each core.
     """
 
     base: str
@@ -87,8 +90,11 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def as_printed(self) -> bool:
-        """Whether the run is one of Soroka et al. (section 5), or the ablation of it: they name no schedule, no warm-up
-        and no selection of a checkpoint, so the learning rate stays and the last step is the adapter."""
+        """Whether the run is like one of Soroka et al. (section 5), or an ablation of it.
+
+        They name no schedule, no warm-up and no selection of a checkpoint, so the learning rate is constant and the
+        adapter is that of the last step.
+        """
         return self.recipe != "boundary"
 
     def save(self, path: Path) -> None:
@@ -98,7 +104,7 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def load(cls, path: Path) -> TrainConfig:
-        """Reads a config file.
+        """Returns the config in a file.
 
         Raises:
             ConfigError: The file is missing, is no config, has another version, or has an unknown or wrong field.
@@ -116,10 +122,11 @@ def make_config(values: Mapping[str, Any], *, strict: bool = True) -> TrainConfi
     """Returns the config with these values.
 
     Args:
-        strict: Whether numbers and switches must be of their type; else they may be texts, as they are typed.
+        values: Values of the fields by their names.
+        strict: Whether numbers and switches must have their type; else they may be texts, as people type them.
 
     Raises:
-        ConfigError: One is unknown, missing or cannot be used.
+        ConfigError: A field is unknown or missing, or a value cannot be used.
     """
     try:
         return msgspec.convert(values, TrainConfig, strict=strict)

@@ -1,17 +1,17 @@
-"""The run directory: its files, and the events that a run writes.
+"""Names the files of a run directory, writes and reads the events of a run, and locks the directory.
 
-The event file has the whole state of a run, one JSON object a line, appended and flushed, so a reader may come and go.
-Every event has `event` and `time` (seconds since the epoch). The others are:
+The event file has the whole state of a run, with one JSON object a line, appended and flushed at once, so a reader may
+start at any time. Every event has `event`, its kind, and `time` (seconds since the epoch). The other fields, by kind:
 
-started     step (it begins after: 0, or that of the checkpoint it resumes), steps (in all), examples,
+started     step (after which the process begins: 0, or that of a checkpoint), steps (in all), examples,
             tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
-step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained on so far by
-            this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
-validating  step: a validation begins
-valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
-            see `training.validation`)
-sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
-            p_continue, generated (what the model writes there)
+step        step, epoch, loss (mean over the labels since the last event), learning_rate, tokens (trained on by this
+            process), tokens_per_s, seconds_left, memory (bytes, peak so far)
+validating  step (a validation begins)
+valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best so
+            far, see `training.validation`)
+sample      step (0: before training), id, text (the last words before the boundary), ends (whether the log ends
+            there), p_end, p_continue, generated (text that the model writes there)
 checkpoint  step, path (relative), best
 warning     message
 done        step, reason (finished, stopped), best_step, adapter, adapter_gguf (relative; null: none)
@@ -57,16 +57,16 @@ _OUT_OF_MEMORY = (
     "memoryerror",
     "bad_alloc",
 )
-"""Parts of messages about a lack of memory, in small letters."""
+"""Parts, in small letters, of error messages about a lack of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
     """The files of one run.
 
-    Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`: the pieces
-    of its log as scoring reads them, the indices of the pieces after which it could end, and how many leading pieces
-    every window keeps.
+    A data file has one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`. These are
+    the pieces of the log as scoring reads them, the indices of the pieces after which the conversation could end, and
+    the number of leading pieces that every window keeps.
     """
 
     path: Path
@@ -83,12 +83,13 @@ class RunDirectory:
 
     @property
     def valid(self) -> Path:
-        """The conversations that select a checkpoint."""
+        """The conversations by which a checkpoint is selected."""
         return self.path / "valid.jsonl"
 
     @property
     def manifest(self) -> Path:
-        """The file that says what the data was made from: at least `train_sha256`, `valid_sha256` and `held_out`."""
+        """The file that says from what the data was made; it has at least `train_sha256`, `valid_sha256`,
+        `held_out`."""
         return self.path / "manifest.json"
 
     @property
@@ -103,7 +104,7 @@ class RunDirectory:
 
     @property
     def stop(self) -> Path:
-        """While this file exists, the run ends after its current step, with a checkpoint."""
+        """A file whose existence makes the run end after its current step, with a checkpoint."""
         return self.path / "STOP"
 
     @property
@@ -123,12 +124,12 @@ class RunDirectory:
 
     @property
     def card(self) -> Path:
-        """The card of the adapter: what it was made from and what was measured, as JSON."""
+        """The card of the adapter: from what it was made, and its figures, as JSON."""
         return self.path / "card.json"
 
     @property
     def lock(self) -> Path:
-        """Locked (flock) while the process is alive; holds its id."""
+        """A file with the id of the process, which holds a lock (flock) on it while it is alive."""
         return self.path / "lock"
 
 
@@ -137,7 +138,7 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         """Opens the file, and creates it if there is none."""
-        # A process that was killed may have left half a line.
+        # a process that was killed may have left half a line
         _end_line(path)
         create_private_file(path)
         self._file = path.open("a", encoding="utf-8", newline="\n")
@@ -154,11 +155,11 @@ class EventLog:
 
 
 def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
-    """Returns the events from a byte offset on, and the offset after them. An incomplete last line is left for the next
-    call.
+    """Returns the events from a byte offset on, and the offset after them.
 
-    Lines that are no events, or have something else where a figure belongs, are passed over: a killed process may have
-    left one, and the folder may be a stranger's.
+    An incomplete last line is left for the next call. Lines that are no events, or have no number where one belongs,
+    are
+    skipped: a killed process may have left one, and the folder may come from a stranger.
     """
     try:
         with path.open("rb") as file:
@@ -178,7 +179,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
 
 @contextlib.contextmanager
 def lock_run(run: RunDirectory) -> Iterator[bool]:
-    """Takes the run's lock for the block if it is free; gives whether it was taken."""
+    """Takes the lock of a run for the block if the lock is free; yields whether it was."""
     with run.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,10 +190,10 @@ def lock_run(run: RunDirectory) -> Iterator[bool]:
 
 
 def is_running(run: RunDirectory) -> bool:
-    """Whether a process holds the run's lock."""
+    """Returns whether a process holds the lock of a run."""
     try:
         with run.lock.open("rb") as file:
-            # A shared lock: two readers that ask at the same time must not take each other for the trainer.
+            # a shared lock: two readers at the same time must not take each other for the trainer
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
@@ -202,7 +203,7 @@ def is_running(run: RunDirectory) -> bool:
 
 
 def state_of(events: list[Event], running: bool) -> State:
-    """Returns the state of a run, from its events and whether its process is alive."""
+    """Returns the state of a run from its events; `running` is whether its process is alive."""
     if running:
         return "running"
     for event in reversed(events):
@@ -216,13 +217,13 @@ def state_of(events: list[Event], running: bool) -> State:
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Whether a text has the message of an error for lack of memory."""
+    """Returns whether a text has an error message about a lack of memory."""
     lower_text = text.lower()
     return any(words in lower_text for words in _OUT_OF_MEMORY)
 
 
 def _is_event(event: Any) -> bool:
-    """Whether it is an event whose figures are figures, so that readers can add and format them."""
+    """Returns whether a value is an event whose numbers are numbers, so that readers can add and format them."""
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
     counts = (event[name] for name in _COUNTS & event.keys())
@@ -236,12 +237,12 @@ def _is_event(event: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    """Whether it is a whole number that a run can have."""
+    """Returns whether a value is a whole number that a run can have."""
     return isinstance(value, int) and abs(value) < NUMBER_LIMIT
 
 
 def _end_line(path: Path) -> None:
-    """Ends the last line of a file, if there is one and it has no end."""
+    """Adds a line break to a file if its last line has none."""
     with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
         if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
             file.write(b"\n")

@@ -1,4 +1,7 @@
-"""Reads the state, curves and failure of a training run from its event file, incrementally."""
+"""Reads the state of a training run, its curves, and the cause of a failure, from its events and its log.
+
+Each read continues after the last one. A run may have several processes, one after another, because it can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ from engine.training.records import (
 from engine.training.run_files import manifest_summary
 
 TAIL_BYTES = 64 << 10
-"""Bytes at the end of the log that a failure is looked for in."""
+"""Bytes at the end of the log in which the cause of a failure is looked for."""
 
 LAST_LINES = 12
-"""Lines of the log that are shown beside a run."""
+"""Number of last lines of the log that are shown with a run."""
 
 LOWER_MEMORY_HINT = (
     "Lower rows or max_tokens, set recompute=true, or use a smaller base; then start or resume it."
@@ -45,34 +48,36 @@ LOWER_MEMORY_HINT = (
 """Hint about a run that ran out of memory."""
 
 RESUME_HINT = "Resume it: it continues at its last checkpoint."
-"""Hint about a run that was ended from outside."""
+"""Hint about a run that someone or the system ended."""
 
 LOG_HINT = "log.txt in the run directory has the rest."
-"""Hint about a run that ended without a word about it."""
+"""Hint about a run that ended with another error."""
 
 _KILLED = -9
-"""Exit code after SIGKILL."""
+"""Exit code of a process after SIGKILL."""
 
 _TERMINATED = (-15, 143)
-"""Exit codes after SIGTERM: set by the system, and by the trainer itself."""
+"""Exit codes of a process after SIGTERM: the one of the system, and the one of the trainer."""
 
 
 @dataclass(slots=True)
 class _Events:
-    """The state accumulated from the events read so far.
+    """The content of the events that were read so far.
 
     Attributes:
-        offset, file: Bytes read so far, and the file they were read from, as (device, inode).
-        loss, valid: Step -> its training loss, and the figures of the validation after it.
+        offset, file: Number of bytes that were read, and the file that they are from, as (device, inode).
+        loss, valid: The training loss, and the figures of the validation, by step.
         samples: The samples by step, conversation and text before the boundary.
+        warnings: The messages of the events `warning`.
         resumed: Steps at which the run was resumed.
-        started, newest: The last events `started` and `step`.
-        validating: Whether a validation is going on.
-        decisive: The newest event from which the state follows if no process is alive.
+        started, last_step: The last events `started` and `step`.
+        validating: Whether a validation has begun and not ended.
+        decisive: The newest event from which the state of the run follows if no process is alive.
         ending: The event `done` or `error` of the last process.
-        best: The best validation so far, or the first if none is marked as best.
+        best: The best validation so far; the first one if none is marked as best.
         past_seconds: Running time of earlier processes.
-        began, last: Time of the first event of the last process, and of the newest event, in seconds since the epoch.
+        began, last_time: Time of the first event of the last process, and of the newest event, in seconds since the
+            epoch.
     """
 
     offset: int = 0
@@ -83,18 +88,18 @@ class _Events:
     warnings: list[str] = field(default_factory=list)
     resumed: list[int] = field(default_factory=list)
     started: Event | None = None
-    newest: Event | None = None
+    last_step: Event | None = None
     validating: bool = False
     ending: Event | None = None
     decisive: Event | None = None
     best: ValidPoint | None = None
     past_seconds: float = 0.0
     began: float | None = None
-    last: float = 0.0
+    last_time: float = 0.0
 
 
 class RunHistory:
-    """Reads the history of one run. Each call reads the events that were written since the last call."""
+    """Reads the history of one run; each call reads only the events that were written since the last call."""
 
     def __init__(self, run: RunDirectory) -> None:
         """Reads nothing yet."""
@@ -104,14 +109,14 @@ class RunHistory:
 
     @property
     def config(self) -> TrainConfig | None:
-        """The config of the run, read anew each time; the last one that could be read, None if none could."""
+        """The config of the run, read anew each time; where it cannot be read, the last one that could, else None."""
         with contextlib.suppress(ConfigError):
             self._config = TrainConfig.load(self.run.config)
         return self._config
 
     def row(self, in_use: bool = False) -> TrainingRun:
-        """Returns the current state of the run."""
-        # Checks the process first: if it ends right after that, its last event is still read.
+        """Returns the current state of the run; `in_use` is whether scoring uses its adapter."""
+        # the process is checked first: if it ends right after that, its last event is still read
         alive = is_running(self.run)
         events = self._refresh()
         state = self._state(alive)
@@ -120,9 +125,9 @@ class RunHistory:
         config, manifest = self.config, manifest_summary(self.run)
         counts = manifest.get("counts")
         counts = counts if isinstance(counts, dict) else {}
-        newest = events.newest or {}
-        ending = events.ending if events.ending and events.ending["event"] == "done" else {}
-        started = events.started or {}
+        last_step, started = events.last_step or {}, events.started or {}
+        done = events.ending if events.ending and events.ending["event"] == "done" else {}
+        begins_at = started.get("step") if alive else None
         return TrainingRun(
             name=self.run.path.name,
             state=state,
@@ -134,15 +139,15 @@ class RunHistory:
             test=_first_number(counts.get("test")),
             created_at=str(manifest.get("created_at", "")),
             seconds=self._seconds(pid),
-            step=newest.get("step", ending.get("step", started.get("step") if alive else None)),
+            step=last_step.get("step", done.get("step", begins_at)),
             steps=started.get("steps"),
-            epoch=newest.get("epoch"),
+            epoch=last_step.get("epoch"),
             epochs=config.epochs if config else None,
-            loss=newest.get("loss"),
-            tokens_per_s=newest.get("tokens_per_s"),
+            loss=last_step.get("loss"),
+            tokens_per_s=last_step.get("tokens_per_s"),
             seconds_left=self._seconds_left(pid) if alive else None,
             validating=alive and events.validating,
-            memory=newest.get("memory"),
+            memory=last_step.get("memory"),
             auroc=events.best.auroc if events.best else None,
             f1=events.best.f1 if events.best else None,
             best_step=events.best.step if events.best else None,
@@ -150,13 +155,13 @@ class RunHistory:
             stopping=alive and self.run.stop.exists(),
             problem=problem,
             hint=hint,
-            # A failed run may have an adapter file too: one whose weights are not numbers.
+            # a failed run may have an adapter whose weights are not numbers
             adapter=self.run.adapter_gguf.exists() and state not in ("running", "failed"),
             in_use=in_use,
         )
 
     def detail(self, in_use: bool = False) -> RunDetail:
-        """Returns the state, curves, samples and config of the run."""
+        """Returns the state, curves, samples and config of the run; `in_use` as in `row`."""
         row = self.row(in_use)
         events = self._events
         manifest = manifest_summary(self.run)
@@ -174,7 +179,7 @@ class RunHistory:
         )
 
     def _log_end(self) -> str:
-        """Returns the end of the output of the run's processes, at most `TAIL_BYTES`. The text is untrusted."""
+        """Returns the end of the output of the processes of the run, at most `TAIL_BYTES`; the text is untrusted."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
@@ -185,28 +190,28 @@ class RunHistory:
 
     def speed(self) -> float | None:
         """Returns the training speed in tokens a second; None before the first step."""
-        newest = self._refresh().newest or {}
-        speed = newest.get("tokens_per_s")
+        last_step = self._refresh().last_step or {}
+        speed = last_step.get("tokens_per_s")
         return float(speed) if speed else None
 
     def tokens(self) -> int | None:
-        """Returns the tokens of one epoch as counted by the trainer; None before it began."""
+        """Returns the number of tokens of one epoch as the trainer counted them; None before it began."""
         started = self._refresh().started or {}
         count = started.get("tokens")
         return int(count) if count else None
 
     def _refresh(self) -> _Events:
-        """Reads the events that were written since the last call, and returns the state."""
+        """Reads the events that were written since the last call, and returns the content of all."""
         file: tuple[int, int] | None = None
         with contextlib.suppress(OSError):
             status = self.run.events.stat()
             file = (status.st_dev, status.st_ino)
         if file != self._events.file:
-            # The run was deleted, and perhaps created again under the same name.
+            # the run was deleted, and perhaps another one created under the same name
             self._events = _Events(file=file)
         events, self._events.offset = read_events(self.run.events, self._events.offset)
         for event in events:
-            # Events with missing or wrong fields are skipped.
+            # events with missing or wrong fields are skipped
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 _add_event(self._events, event)
         return self._events
@@ -221,7 +226,7 @@ class RunHistory:
         return state_of([decisive], running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:
-        """Returns why a run did not finish, and a hint; two empty texts if it did or is still running."""
+        """Returns why the run did not finish, and a hint; two empty texts if it finished or is running."""
         if state == "failed" and self._events.ending is not None:
             message = str(self._events.ending.get("message", ""))
             hint = str(self._events.ending.get("hint", ""))
@@ -253,22 +258,22 @@ class RunHistory:
         )
 
     def _seconds(self, pid: int | None) -> float:
-        """Returns the running time of all processes together; `pid` is that of the one that is running."""
+        """Returns the running time of all processes together, in seconds; `pid` is the id of the running one."""
         events = self._events
         if events.began is None or events.started is None:
             return 0.0
-        # A process that resumes a run writes `started` only after loading the weights.
-        working = pid is not None and events.started.get("pid") == pid
-        until = datetime.now(UTC).timestamp() if working else events.last
+        # a process that resumes a run writes `started` only after it has loaded the weights
+        has_started = pid is not None and events.started.get("pid") == pid
+        until = datetime.now(UTC).timestamp() if has_started else events.last_time
         return events.past_seconds + max(0.0, until - events.began)
 
     def _seconds_left(self, pid: int | None) -> float | None:
-        """Returns what the last step said is left; None where a process that resumes the run has said nothing yet."""
-        events, newest = self._events, self._events.newest or {}
-        seconds_left = newest.get("seconds_left")
+        """Returns the seconds left by the last step; None where the running process, `pid`, has done no step yet."""
+        events, last_step = self._events, self._events.last_step or {}
+        seconds_left = last_step.get("seconds_left")
         if seconds_left is None or not math.isfinite(seconds_left):
             return None
-        if events.began is not None and newest.get("time", events.last) < events.began:
+        if events.began is not None and last_step.get("time", events.last_time) < events.began:
             return None
         if pid is not None and (events.started or {}).get("pid", pid) != pid:
             return None
@@ -290,18 +295,18 @@ def as_typed(value: Any) -> str:
 
 
 def _add_event(events: _Events, event: Event) -> None:
-    """Adds one event to the state; raises KeyError, TypeError or ValueError if a field is missing or wrong."""
+    """Adds the content of one event; raises KeyError, TypeError or ValueError if a field is missing or wrong."""
     kind = event["event"]
-    time = float(event.get("time", events.last))
+    time = float(event.get("time", events.last_time))
     if kind == "started":
         if events.began is not None:
-            events.past_seconds += max(0.0, events.last - events.began)
+            events.past_seconds += max(0.0, events.last_time - events.began)
             events.resumed.append(int(event["step"]))
             _drop_events_after(events, int(event["step"]))
         events.began, events.started, events.ending = time, event, None
     elif kind == "step":
         events.loss[int(event["step"])] = float(event["loss"])
-        events.newest = event
+        events.last_step = event
     elif kind == "valid":
         point = convert(event, ValidPoint)
         events.valid[point.step] = point
@@ -317,7 +322,7 @@ def _add_event(events: _Events, event: Event) -> None:
         events.decisive = event
     if kind in ("started", "step", "valid", "validating", "done", "error"):
         events.validating = kind == "validating"
-    events.last = max(events.last, time)
+    events.last_time = max(events.last_time, time)
 
 
 def _drop_events_after(events: _Events, step: int) -> None:
@@ -331,6 +336,6 @@ def _drop_events_after(events: _Events, step: int) -> None:
             events.best = point
 
 
-def _first_number(*known: Any) -> int:
-    """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
-    return next((number for number in known if isinstance(number, int)), 0)
+def _first_number(*values: Any) -> int:
+    """Returns the first value that is a whole number, 0 if none is; those of a damaged manifest need not be."""
+    return next((value for value in values if isinstance(value, int)), 0)

@@ -1,4 +1,7 @@
-"""Plans a training run from a request: config, data, and estimate of memory and time."""
+"""Plans a training run for a request: its config, its data, and an estimate of memory and time.
+
+A *survey* is the conversations that match the filter of a request and can be trained on; of many it reads only a part.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +42,16 @@ from engine.training.run_files import DataPlan, free_name, machine_name, manifes
 from engine.training.training_request import TrainingRequest, with_settings
 
 MAX_SURVEYED_CONVERSATIONS = 4_000
-"""Most conversations that an estimate reads, evenly spread; a run reads them all."""
+"""Most conversations that an estimate reads, evenly spaced; a run reads all."""
 
 REPLY_TOKENS = 256
 """Assumed number of labels in recipes that learn the last answer, which is rarely longer."""
 
 MAX_BASE_NAME_CHARACTERS = 56
-"""Characters of base and recipe in the name that a run gets by itself, so that a number fits behind them."""
+"""Most characters of base and recipe in the default name of a run, so that a number fits behind them."""
 
 FEW_CONVERSATIONS = 25
-"""Number of training conversations below which the plan warns."""
+"""Number of training conversations below which a plan has a warning."""
 
 HEADER_TOKENS = 4
 """Tokens of the opening of a step header, each of which is a label of the recipe `boundary`."""
@@ -59,7 +62,10 @@ class TrainingPlan:
     """The plan of a run that is not created yet.
 
     Attributes:
-        estimate: Its cost; scaled up where `data` has only a part of the matching conversations.
+        name: Name of the run.
+        config: The settings of the run.
+        data: The conversations to train on and to hold out.
+        estimate: Estimated cost of the run; scaled up where `data` has only a part of the matching conversations.
     """
 
     name: str
@@ -73,9 +79,9 @@ class _Survey:
     """The matching conversations that can be trained on.
 
     Attributes:
-        matched: Number of conversations that the filter matches.
-        usable: Those of them that were read and can be trained on.
-        scale: Number of matching conversations divided by that of those read, at least 1.
+        matched: Number of conversations that match the filter.
+        trainable: Those that were read and can be trained on.
+        scale: Number of matching conversations divided by the number of those that were read, at least 1.
     """
 
     matched: int
@@ -85,7 +91,7 @@ class _Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """The inputs that the config and the estimate of one run are computed from.
+    """The inputs from which the config and the estimate of one run are computed.
 
     Attributes:
         survey: The matching conversations that were read.
@@ -105,7 +111,7 @@ class _Inputs:
 
 
 class TrainingPlanner:
-    """Plans the runs of one project. Caches what it read until the ids of the matching conversations change."""
+    """Plans the runs of one project; keeps the last survey until the ids of the matching conversations change."""
 
     def __init__(
         self,
@@ -118,7 +124,7 @@ class TrainingPlanner:
         """Reads nothing yet.
 
         Args:
-            histories: Returns those of the runs of the project, from which the speed is taken.
+            histories: Returns the histories of the runs of the project, from which the speed is taken.
             machine: The machine that runs train on.
         """
         self._project, self._catalog, self._histories = project, catalog, histories
@@ -126,10 +132,10 @@ class TrainingPlanner:
         self._surveys: dict[tuple[bytes, bool], _Survey] = {}
 
     def plan(self, request: TrainingRequest, *, whole: bool = False) -> TrainingPlan:
-        """Returns the plan of the run that a request asks for.
+        """Returns the plan of the run for a request.
 
         Args:
-            whole: Read every conversation, as a run must, instead of a part.
+            whole: Whether every conversation is read, as for a run, or only a part of many.
 
         Raises:
             UsageError: The request cannot be fulfilled.
@@ -149,7 +155,7 @@ class TrainingPlanner:
         return TrainingPlan(name, config, data, estimate)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
-        """Returns the matching conversations that can be trained on, of many only a part unless `whole`."""
+        """Returns the survey for a request; it reads all conversations if `whole`."""
         with self._project.reading() as conn, snapshot(conn):
             ids = Selection(request.filter).ids(conn)
             reads_all = whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS
@@ -164,12 +170,12 @@ class TrainingPlanner:
                 survey = _Survey(
                     len(ids), conversations, len(ids) / len(read_ids) if read_ids else 1.0
                 )
-                # Keeps one survey only, so that a filter that is being typed does not fill the memory.
+                # only one survey is kept, so that a filter that is being typed does not fill the memory
                 self._surveys = {key: survey}
         return survey
 
     def _estimate(self, name: str, config: TrainConfig, inputs: _Inputs) -> TrainingEstimate:
-        """Returns the size, memory and time that a run is estimated to need."""
+        """Returns the estimated size, memory and time of a run."""
         base, machine, survey, data = inputs.base, inputs.machine, inputs.survey, inputs.data
         train, selection = data.split.train, data.split.selection
         count = _scale_count(len(train), survey, data.limit)
@@ -207,7 +213,7 @@ class TrainingPlanner:
         )
 
     def _speed(self, config: TrainConfig) -> float | None:
-        """Returns the tokens a second of the newest run like this one on this machine; None without one."""
+        """Returns the tokens a second of the newest similar run on this machine; None without one."""
         settings = (config.base, config.recipe, config.recompute)
         for history in self._histories():
             past = history.config
@@ -219,11 +225,11 @@ class TrainingPlanner:
 
 
 def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
-    """Returns the config of a run: what the request sets, and for the rest what fits into the memory of the machine."""
+    """Returns the config of a run: the settings of the request, and for the others values that fit the machine."""
     base, train = inputs.base, inputs.data.split.train
     recipe: Any = request.recipe
     recipe_config = TrainConfig(base=str(base.path), base_name=base.name, recipe=recipe)
-    # Before the rest is fitted, because what the user sets changes the memory that is needed.
+    # before the other settings are fitted, because those of the user change the memory that is needed
     config = with_settings(recipe_config, request.settings)
     return fit_to_memory(
         config,
@@ -237,7 +243,7 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
 
 
 def _tokens(conversations: Sequence[TrainableConversation], config: TrainConfig) -> float:
-    """Returns the number of tokens of conversations, of each at most what fits into one example."""
+    """Returns the number of tokens of conversations; of each only those count that fit into one example."""
     return sum(
         min(conversation.chars / CHARS_PER_TOKEN, config.max_tokens)
         for conversation in conversations
@@ -245,7 +251,7 @@ def _tokens(conversations: Sequence[TrainableConversation], config: TrainConfig)
 
 
 def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
-    """Returns the selection of data for the run that a request asks for."""
+    """Returns the conversations of a survey to train on and to hold out, as a request asks for."""
     return DataPlan(
         split=split(
             survey.trainable, seed=request.seed, held_out=request.held_out, limit=request.limit
@@ -261,20 +267,20 @@ def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
 def _most_labels(config: TrainConfig, train: Sequence[TrainableConversation]) -> int:
     """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
-        # At each boundary the opening of a step header, and the words after it.
+        # at each boundary the opening of a step header, and the words after it
         labels_at_boundary = HEADER_TOKENS + FIRST_WORDS_TOKENS
         return labels_at_boundary * max(conversation.boundaries for conversation in train)
     return min(REPLY_TOKENS, config.max_tokens)
 
 
 def _scale_count(count: int, survey: _Survey, maximum: int | None) -> int:
-    """Returns a count of the conversations that were read, scaled up to all matching ones."""
+    """Returns a count of conversations that were read, scaled up to all matching ones, at most `maximum`."""
     scaled = round(count * survey.scale)
     return scaled if maximum is None else min(scaled, maximum)
 
 
 def _notes(config: TrainConfig, inputs: _Inputs) -> tuple[str, ...]:
-    """Returns sentences about what the estimate is based on and what is left out."""
+    """Returns sentences on the conversations behind the estimate, and on those that are left out."""
     survey, data = inputs.survey, inputs.data
     notes = []
     if survey.scale > 1:

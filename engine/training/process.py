@@ -1,7 +1,7 @@
-"""The process of a training run: start it, find it again, stop it.
+"""Starts, finds and stops the process of a training run.
 
 The process has a session of its own, writes only into its run directory, and continues when the program that started
-it quits.
+it ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EIGHT_BIT = "bitsandbytes"
 """The package for 8-bit AdamW; the extra `gpu` installs it."""
 
 START_SECONDS, START_POLL_SECONDS = 60.0, 0.02
-"""Longest wait for a new process to take the lock of its run, and the time between two looks."""
+"""Longest wait until a new process takes the lock of its run, and the time between two checks."""
 
 INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 """Hint about missing packages."""
@@ -40,13 +40,13 @@ INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
 
 @dataclass(frozen=True, slots=True)
 class Grace:
-    """Seconds that a process has to end when it is stopped.
+    """The times, in seconds, that a process has to end when it is stopped.
 
     Attributes:
-        stop: After the STOP file, without a new event. Long, because the process then validates and converts its
-            adapter.
-        term: After SIGTERM, which ends it without an adapter; SIGKILL follows.
-        poll: Between two checks.
+        stop: Longest time without a new event after the STOP file. It is long, because the process then validates and
+            converts its adapter; SIGTERM follows.
+        term: Time after SIGTERM, which ends the process without an adapter; SIGKILL follows.
+        poll: Time between two checks.
     """
 
     stop: float = 900.0
@@ -56,7 +56,7 @@ class Grace:
 
 def _count_gpus() -> int:
     """Returns the number of GPUs of this machine."""
-    # they bring numpy, which the first screen should not wait for
+    # imported here, because they import numpy, for which the first screen should not wait
     from engine.model.memory_plan import count_gpus
     from engine.training.base import GPU_SECONDS
 
@@ -64,33 +64,13 @@ def _count_gpus() -> int:
 
 
 def missing_libraries() -> str:
-    """Returns why training is not possible here; empty if it is."""
+    """Returns a sentence on the packages that training lacks here; empty if it lacks none."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     return f"Training needs {', '.join(missing)}." if missing else ""
 
 
-def check_libraries(config: TrainConfig | None, gpus: int) -> None:
-    """Checks that what a run needs is installed.
-
-    Args:
-        config: None where it cannot be read, which the trainer reports.
-
-    Raises:
-        UsageError: It is not; the hint says what to install, and what to set to do without.
-    """
-    missing = missing_libraries()
-    if missing:
-        raise UsageError(missing, INSTALL)
-    if config and config.eight_bit and gpus and importlib.util.find_spec(EIGHT_BIT) is None:
-        raise UsageError(
-            f"On a GPU, eight_bit needs {EIGHT_BIT}.",
-            "`pip install 'conversation-workbench[gpu]'` installs it; --set eight_bit=false does without, with more"
-            " memory.",
-        )
-
-
 def pid_of(run: RunDirectory) -> int | None:
-    """Returns the id of the run's process, which it wrote into the lock; None if it has none, or has not yet."""
+    """Returns the id of the process of a run, which it wrote into the lock; None without a process or before it did."""
     if not is_running(run):
         return None
     try:
@@ -102,10 +82,10 @@ def pid_of(run: RunDirectory) -> int | None:
 def exit_code(run: RunDirectory) -> int | None:
     """Returns the exit code of the last process (-N for signal N); None if this program did not see it end."""
     try:
-        ended = json.loads(_exit_file(run).read_text("utf-8"))
+        content = json.loads(_exit_file(run).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    code = ended.get("code") if isinstance(ended, dict) else None
+    code = content.get("code") if isinstance(content, dict) else None
     return code if isinstance(code, int) else None
 
 
@@ -121,7 +101,7 @@ class Trainers:
         """Starts nothing yet.
 
         Args:
-            command: Command of a process, to which the run directory is added.
+            command: The command that starts a process, to which the run directory is added.
             grace: How long a process has to end when it is stopped.
             gpus: Returns the number of GPUs.
         """
@@ -130,12 +110,24 @@ class Trainers:
         self._guard = threading.Lock()
 
     def check_libraries(self, config: TrainConfig | None) -> None:
-        """Checks that the libraries that a run with these settings needs are installed.
+        """Checks that the packages that a run needs are installed.
+
+        Args:
+            config: The settings of the run; None where they cannot be read, which the trainer reports.
 
         Raises:
-            UsageError: One is not.
+            UsageError: A package is missing; the hint says what to install, and which setting does without it.
         """
-        check_libraries(config, self._gpus())
+        missing = missing_libraries()
+        if missing:
+            raise UsageError(missing, INSTALL)
+        needs_eight_bit = config is not None and config.eight_bit and self._gpus() > 0
+        if needs_eight_bit and importlib.util.find_spec(EIGHT_BIT) is None:
+            raise UsageError(
+                f"On a GPU, eight_bit needs {EIGHT_BIT}.",
+                "`pip install 'conversation-workbench[gpu]'` installs it; --set eight_bit=false does without, with more"
+                " memory.",
+            )
 
     def start(self, run: RunDirectory) -> int:
         """Starts a process on a new run or on one that ended, waits until it holds the lock, and returns its id.
@@ -172,7 +164,7 @@ class Trainers:
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
             self._children[run.path] = child
-            # Until then others would take the run for one without a process.
+            # before that, others would think that the run has no process
             until = time.monotonic() + START_SECONDS
             while child.poll() is None and pid_of(run) is None and time.monotonic() < until:
                 time.sleep(START_POLL_SECONDS)
@@ -185,9 +177,9 @@ class Trainers:
         return child.pid
 
     def stop(self, run: RunDirectory) -> None:
-        """Asks the run to end after its step; a thread of this program kills it if it does not end.
+        """Asks a run to end after its step; a thread of this program kills the process if it does not end.
 
-        The STOP file stays when this program quits, and alone makes the run end after its step.
+        If this program ends before, the STOP file still makes the run end after its step.
         """
         if not is_running(run):
             return
@@ -197,32 +189,33 @@ class Trainers:
         ).start()
 
     def kill(self, run: RunDirectory) -> None:
-        """Kills the process; its last checkpoint stays."""
+        """Kills the process of a run; the last checkpoint stays."""
         _signal(run, signal.SIGKILL)
 
     def _wait_for_end(self, run: RunDirectory, child: subprocess.Popen[bytes]) -> None:
-        """Waits in a thread of its own for a process to end."""
+        """Waits for a process to end, and records its exit code; runs on a thread of its own."""
         child.wait()
         with self._guard:
             self._reap(run)
 
     def _reap(self, run: RunDirectory) -> None:
-        """Writes the exit code of a run's process into its folder, if this program started it and it has ended."""
+        """Writes the exit code of the process of a run into its folder, if this program started it and it has ended."""
         child = self._children.get(run.path)
         if child is None or child.poll() is None:
             return
         del self._children[run.path]
-        # The folder may have been deleted since.
+        # the folder may have been deleted meanwhile
         with contextlib.suppress(OSError):
             write_atomically(_exit_file(run), json.dumps({"code": child.returncode}) + "\n")
 
     def _enforce_stop(self, run: RunDirectory) -> None:
-        """Waits for a run to end after the STOP file, as long as it writes events; then ends it with signals."""
+        """Waits for a run to end after the STOP file, as long as it writes events; then sends signals to its
+        process."""
         grace, began = self._grace, time.time()
         while is_running(run):
-            if time.time() - max(began, _last_event(run)) > grace.stop:
+            if time.time() - max(began, _last_event_time(run)) > grace.stop:
                 break
-            # Again and again: a process that was only starting deletes the file.
+            # repeated, because a process that was only starting deletes the file
             run.stop.touch()
             time.sleep(grace.poll)
         for number, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
@@ -242,12 +235,12 @@ def _config(run: RunDirectory) -> TrainConfig | None:
 
 
 def _signal(run: RunDirectory, number: signal.Signals) -> bool:
-    """Sends a signal to the run's process group; returns False if it has no process."""
+    """Sends a signal to the process group of a run; returns False if the run has no process."""
     pid = pid_of(run)
     if pid is None:
         return False
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # A process started by this program leads its group, which holds the processes that its libraries start.
+        # a process started by this program leads its group, which has the processes that its libraries start
         if os.getpgid(pid) == pid:
             os.killpg(pid, number)
         else:
@@ -255,8 +248,8 @@ def _signal(run: RunDirectory, number: signal.Signals) -> bool:
     return True
 
 
-def _last_event(run: RunDirectory) -> float:
-    """Returns when a run wrote its last event, in seconds since the epoch; 0 if it wrote none."""
+def _last_event_time(run: RunDirectory) -> float:
+    """Returns the time of the last event of a run, in seconds since the epoch; 0 if it has none."""
     try:
         return run.events.stat().st_mtime
     except OSError:
@@ -264,5 +257,5 @@ def _last_event(run: RunDirectory) -> float:
 
 
 def _exit_file(run: RunDirectory) -> Path:
-    """Returns the file with the exit code of the process that this program started last on a run."""
+    """Returns the path of the file with the exit code of the last process of a run."""
     return run.path / "exit.json"

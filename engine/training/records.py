@@ -1,4 +1,4 @@
-"""Rows about training runs for screens and command line."""
+"""Rows about training runs, for screens and the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from engine.training.events import State
 
 RunState = State
-"""The state of a run."""
+"""The state of a run; screens, which do not know of events, import it from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class TrainingChoices:
 
     Attributes:
         recipes: The recipes, the default first.
-        bases: Models in the catalog, the default first; `name` goes into `TrainingRequest.base`.
-        memory: Bytes that a run may use on this machine; None if unknown.
-        device: The device with this memory: `CPU`, or the name of the GPU.
-        missing: Why training is not possible here; empty if it is.
+        bases: The models in the catalog, the default first; a name becomes `TrainingRequest.base`.
+        memory: Memory of the device in bytes; None if unknown.
+        device: The device that trains: `CPU`, or the name of the GPU.
+        missing: Why training is not possible here; empty if it is possible.
         hint: What to do about that.
     """
 
@@ -45,17 +45,17 @@ class TrainingEstimate:
 
     Attributes:
         name: Name of the run.
-        matched: Conversations that the filter matches.
-        train, held_out: Number of them to train on and to hold out; the others cannot be used.
-        selection, test: Number of those held out that select the checkpoint, and that test it.
-        tokens: Tokens of one epoch; None if they were not counted.
-        steps: Optimizer steps in all.
+        matched: Number of conversations that match the filter.
+        train, held_out: Number of these to train on and to hold out; the others cannot be used.
+        selection, test: Number of held-out conversations that select the checkpoint, and that test it.
+        tokens: Number of tokens of one epoch; None if they were not counted.
+        steps: Number of optimizer steps.
         memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory.
         seconds: Duration, by the speed of an earlier run on this machine; None without one.
         base: Name of the base.
-        advice: What to change if it does not fit, a sentence; empty if it fits.
-        notes: Remarks on the data and the settings, a sentence each.
+        advice: A sentence on what to change if the run does not fit; empty if it fits.
+        notes: Sentences on the data and the settings.
     """
 
     name: str
@@ -79,19 +79,20 @@ class TrainingRun:
     """The current state of a run.
 
     Attributes:
-        conversations: Number of conversations that it is trained on.
-        created_at: When it was created, ISO 8601, UTC.
-        seconds: Running time of all its processes together.
+        conversations: Number of conversations that the run is trained on.
+        created_at: When the run was created, in UTC as ISO 8601.
+        seconds: Running time of all processes of the run together.
         step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
         loss: Mean training loss over the labels of the last steps.
-        tokens_per_s, seconds_left, memory: Values in the newest event; memory is the peak so far in bytes.
-        validating: Whether it is validating now.
-        selection, test: Number of held-out conversations that select the checkpoint and that test it.
-        auroc, f1, best_step: Values of the validation whose weights are or would be the adapter, on the selection part.
-        pid: Process id; None if no process is running.
-        stopping: Whether it was asked to stop and has not ended yet.
-        problem, hint: Why it failed or was interrupted, and what to do; empty otherwise.
-        adapter: Whether it has an adapter that scoring can use.
+        tokens_per_s, seconds_left, memory: Values of the newest event `step`; memory is the peak so far in bytes.
+        validating: Whether the run is validating now.
+        selection, test: Number of held-out conversations that select the checkpoint, and that test it.
+        auroc, f1, best_step: Values of the validation, on the selection part, whose weights are or would be the
+            adapter.
+        pid: Id of the process; None if no process is running.
+        stopping: Whether the run was asked to stop and has not ended yet.
+        problem, hint: Why the run failed or was interrupted, and what to do; empty otherwise.
+        adapter: Whether the run has an adapter that scoring can use.
         in_use: Whether scoring in the mode `tuned` uses this adapter.
     """
 
@@ -126,7 +127,7 @@ class TrainingRun:
 
     @property
     def phase(self) -> str:
-        """The phase outside training steps: `starting`, `validating`, `stopping` or `finishing`; else empty."""
+        """The phase of a run that is not in a training step, such as `starting`; empty in a step and after the end."""
         if self.stopping:
             return "stopping"
         if self.validating:
@@ -134,7 +135,7 @@ class TrainingRun:
         if self.state == "running" and self.step is None:
             return "starting"
         if self.state == "running" and self.step == self.steps:
-            return "finishing"  # it converts the adapter
+            return "finishing"  # the run converts the adapter
         return ""
 
 
@@ -148,7 +149,7 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True)
 class ValidPoint:
-    """Results of one validation, None if undefined; `n` is the number of pairs in the truncation test."""
+    """The figures of one validation, None if undefined; `n` is the number of pairs in the truncation test."""
 
     step: int
     loss: float | None
@@ -160,15 +161,15 @@ class ValidPoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """The model's output at one boundary of a conversation of the selection part.
+    """The output of the model at one boundary of a conversation of the selection part.
 
     Attributes:
-        step: Optimizer step of the model; 0 before training.
-        id: Name of the conversation.
+        step: The optimizer step after which the model was sampled; 0 before training.
+        id: External id of the conversation.
         text: The last words before the boundary.
         ends: Whether the conversation ends there.
-        p_end, p_continue: Probability of the end token, and of the continuation.
-        generated: Text that the model generates there.
+        p_end, p_continue: Probability of the end token, and of a next step.
+        generated: Text that the model writes there.
     """
 
     step: int
@@ -193,14 +194,15 @@ class RunDetail:
     """One run with its curves, samples and config.
 
     Attributes:
-        loss: Training loss by step; steps repeated after a resume count once.
-        valid: Validations in order of steps.
-        resumed: Steps at which a later process resumed.
-        samples: Samples in order of steps, then as written.
+        run: The current state of the run.
+        loss: Training loss by step; a step that was repeated after a resume counts once.
+        valid: Validations in the order of their steps.
+        resumed: Steps at which a later process resumed the run.
+        samples: Samples in the order of their steps, then as they were written.
         warnings: Warnings of the trainer, the newest last.
-        last_lines: The last lines of its log.
-        config: The fields of `TrainConfig`, in order.
-        filter: The filter that chose its conversations, as text.
+        last_lines: The last lines of the log.
+        config: The fields of `TrainConfig` in order.
+        filter: The filter that selected the conversations, as text.
         folder: The run directory.
     """
 

@@ -1,4 +1,8 @@
-"""Run directories of a project: find, create and delete them, and read their manifests."""
+"""Finds, creates and deletes the run directories of a project, and reads their manifests.
+
+The *manifest* of a run says from what its data was made: the project, the filter, and the external ids of the
+conversations in each part.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +39,20 @@ from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, lock_run
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""A name that a run can have; it is that of a folder."""
+"""Matches a name that a run can have, which is the name of a folder."""
 
 _RUNS_FOLDER_SUFFIX = ".training"
-"""Ending of the folder with the runs of a project, in place of that of its file."""
+"""Ending of the folder with the runs of a project; it replaces the ending of the project file."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataPlan:
-    """The selection of data for a run.
+    """The data of a run, before it is written.
 
     Attributes:
         split: The conversations to train on and those to hold out.
         filter: The filter as text, empty for all conversations.
-        matched: Number of conversations that the filter matches.
+        matched: Number of conversations that match the filter.
         seed: Seed of the split.
         held_out: Requested share of held-out conversations.
         limit: Most conversations to train on; None for all.
@@ -63,7 +67,7 @@ class DataPlan:
 
 
 def runs_folder(project: Path) -> Path:
-    """Returns the folder of the runs of a project; it may not exist."""
+    """Returns the folder of the runs of a project, which need not exist."""
     real_path = Path(os.path.realpath(project))
     return real_path.with_name(f"{real_path.stem}{_RUNS_FOLDER_SUFFIX}")
 
@@ -71,8 +75,8 @@ def runs_folder(project: Path) -> Path:
 def all_runs(project: Path) -> list[RunDirectory]:
     """Returns the runs of a project, newest first.
 
-    They are its own by its id, not by the name of its file: those beside it, under any name that the file has had. Of
-    two of the same name the one in its own folder is returned.
+    A run belongs to the project whose id its manifest has, so runs are also found in the folders of earlier names of
+    the project file. Of two runs with the same name the one in the present folder is returned.
     """
     try:
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
@@ -85,11 +89,9 @@ def all_runs(project: Path) -> list[RunDirectory]:
         for path in sorted(_subfolders(folder)):
             run = RunDirectory(path)
             owner = manifest_summary(run).get("project")
-            # A run whose manifest cannot be read is taken to be of the project beside it.
-            run_owner = (
-                owner.get("id") if isinstance(owner, dict) else folder == home and project_key
-            )
-            if run.config.exists() and run_owner == project_key:
+            # a run whose manifest cannot be read counts as one of the project beside it
+            is_ours = owner.get("id") == project_key if isinstance(owner, dict) else folder == home
+            if is_ours and run.config.exists():
                 runs.setdefault(path.name, run)
     return sorted(runs.values(), key=_created, reverse=True)
 
@@ -129,7 +131,7 @@ def check_name(project: Path, name: str) -> None:
 
 
 def _used_names(project: Path) -> set[str]:
-    """Returns the names that a new run cannot have: those of the project's runs, and of all else in its folder."""
+    """Returns the names that a new run cannot have: those of runs of the project, and of other folders beside them."""
     folder_names = {path.name for path in _subfolders(runs_folder(project))}
     return folder_names | {run.path.name for run in all_runs(project)}
 
@@ -138,7 +140,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
     """Creates a run directory with config, data and manifest, completely or not at all.
 
     Raises:
-        UsageError: The name cannot be used, or as `check_data`.
+        UsageError: The name cannot be used, or `check_data` refuses the data.
         ProjectError: The folder cannot be written.
     """
     home = Path(project.path)
@@ -164,10 +166,10 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
 
 
 def check_data(plan: DataPlan) -> None:
-    """Checks that there is something to train on, something to select a checkpoint by and something to test it on.
+    """Checks that there are conversations to train on, to select a checkpoint by, and to test the checkpoint on.
 
     Raises:
-        UsageError: There is not.
+        UsageError: There are not.
     """
     if not plan.split.train:
         raise NotYet(
@@ -186,7 +188,7 @@ def delete(run: RunDirectory) -> None:
     """Deletes a run with all its files.
 
     Raises:
-        UsageError: It is running.
+        UsageError: The run is running.
         ProjectError: The files cannot be deleted.
     """
     with lock_run(run) as has_lock:
@@ -194,14 +196,14 @@ def delete(run: RunDirectory) -> None:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         try:
             with temporary_private_folder(run.path.parent) as folder:
-                # Renamed first, so that a half-deleted run is never listed.
+                # renamed first, so that a half-deleted run is never listed
                 shutil.rmtree(run.path.rename(folder / run.path.name))
         except OSError as error:
             raise ProjectError(f"{run.path.name} cannot be deleted: {error.strerror}.") from error
 
 
 def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
-    """Returns the manifest of a run; {} if it has none or it cannot be read."""
+    """Returns the manifest of a run; {} if there is none or it cannot be read."""
     try:
         manifest = json.loads(run.manifest.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -210,12 +212,12 @@ def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
 
 
 def held_out_by(run: RunDirectory) -> frozenset[str]:
-    """Returns the external ids of the conversations that a run held out.
+    """Returns the external ids of the conversations that a run holds out.
 
     Raises:
         UsageError: The manifest does not name them.
     """
-    return _named_in_manifest(run, "held_out", "held out")
+    return _ids_in_manifest(run, "held_out", "held out")
 
 
 def part_to_test(run: RunDirectory) -> frozenset[str]:
@@ -224,22 +226,30 @@ def part_to_test(run: RunDirectory) -> frozenset[str]:
     Raises:
         UsageError: The manifest does not name them.
     """
-    return _named_in_manifest(run, "test", "tests on")
+    return _ids_in_manifest(run, "test", "tests on")
 
 
-def _named_in_manifest(run: RunDirectory, part: str, words: str) -> frozenset[str]:
-    """Returns the external ids of a part of the conversations; `words` say in an error what the run does with them."""
-    names = manifest_of(run).get(part)
-    if not isinstance(names, list) or not names:
+def _ids_in_manifest(run: RunDirectory, part: str, words: str) -> frozenset[str]:
+    """Returns the external ids of a part of the conversations, as the manifest of a run has them.
+
+    Args:
+        part: Key of the part in the manifest.
+        words: Words for an error that say what the run does with these conversations.
+
+    Raises:
+        UsageError: The manifest does not name them.
+    """
+    ids = manifest_of(run).get(part)
+    if not isinstance(ids, list) or not ids:
         raise UsageError(
             f"The manifest of the run {run.path.name} does not name the conversations that it {words}.",
             "Leave out the run to take all conversations.",
         )
-    return frozenset(map(str, names))
+    return frozenset(map(str, ids))
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
-    """Returns the manifest without the ids of conversations, maybe a million; cached while the file is unchanged."""
+    """Returns the manifest without the ids of conversations, of which there may be a million; cached by the file."""
     try:
         status = run.manifest.stat()
     except OSError:
@@ -249,19 +259,19 @@ def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _cached_summary(run: RunDirectory, changed_ns: int, size: int) -> Mapping[str, Any]:
-    """Returns the manifest without the ids of conversations; the time and size of the file are part of the cache
-    key."""
-    names = ("train", "valid", "test", "held_out")
-    return {key: value for key, value in manifest_of(run).items() if key not in names}
+    """Returns the manifest without the ids of conversations; time and size of the file belong to the key of the
+    cache."""
+    parts = ("train", "valid", "test", "held_out")
+    return {key: value for key, value in manifest_of(run).items() if key not in parts}
 
 
 def machine_name() -> str:
-    """Returns an id of this machine, since measured speeds are valid for one machine only."""
+    """Returns a name of this kind of machine; a measured speed is valid only for machines of one name."""
     return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    """Returns the folders in a folder that are not hidden; none if it cannot be read."""
+    """Returns the folders in a folder that are not hidden; none if the folder cannot be read."""
     try:
         return [path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]
     except OSError:
@@ -269,7 +279,7 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _created(run: RunDirectory) -> tuple[str, str]:
-    """Returns the sort key of a run: when it was created, then its name."""
+    """Returns the sort key of a run: the time of its creation, then its name."""
     return str(manifest_summary(run).get("created_at", "")), run.path.name
 
 

@@ -1,4 +1,4 @@
-"""Training runs of a project: plan, start, watch, stop, resume and delete them, and use their adapters."""
+"""Plans, starts, watches, stops, resumes and deletes the training runs of a project, and puts their adapters in use."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from engine.training.run_files import all_runs, run_named
 from engine.training.training_request import TrainingRequest, with_settings
 
 CHANGEABLE = ("rows", "recompute", "threads")
-"""Settings that may change when a run is resumed: they affect how it is computed, not what is learned."""
+"""Settings that may change when a run is resumed: they affect the computation, not what is learned."""
 
 MAX_BASE_CHARACTERS = 50
 """Most characters of the name of a base in an estimate."""
 
 
 class TrainingRuns:
-    """The run directories beside a project file. The project need not be open.
+    """The run directories beside a project file, which need not be open.
 
-    `TrainingService` needs an open one; it adds the plan, the adapter in use, and the check for a read-only project.
+    `TrainingService`, for an open project, adds plans, the adapter in use, and a check for a read-only project.
     """
 
     def __init__(self, project_path: Path, trainers: Trainers | None = None) -> None:
@@ -54,11 +54,11 @@ class TrainingRuns:
         self._guard = threading.Lock()
 
     def histories(self) -> list[RunHistory]:
-        """Returns all runs, newest first."""
+        """Returns the histories of all runs, newest first."""
         return [self._history(run) for run in all_runs(self.project_path)]
 
     def history(self, name: str) -> RunHistory:
-        """Returns the history of a run; raises UsageError if there is none of this name."""
+        """Returns the history of the run with a name; raises UsageError if there is none."""
         return self._history(run_named(self.project_path, name))
 
     def check_idle(self) -> None:
@@ -81,10 +81,10 @@ class TrainingRuns:
         return self.trainers.start(run)
 
     def resume(self, name: str, settings: Sequence[tuple[str, str]] = ()) -> RunDirectory:
-        """Starts a process that resumes a run at its last checkpoint.
+        """Starts a process that resumes a run at its last checkpoint, and returns the run.
 
         Args:
-            settings: Settings of `CHANGEABLE` with new values.
+            settings: New values of settings in `CHANGEABLE`.
 
         Raises:
             UsageError: The run is finished or running, a setting cannot change any more, another
@@ -117,10 +117,10 @@ class TrainingRuns:
 
 
 def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
-    """Returns the adapter of a run of this project, or one that the catalog finds by name, file or run directory.
+    """Returns the adapter of a run of the project, or an adapter that the catalog finds by name, file or run directory.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is none, or the run failed.
     """
     runs = {run.path.name: run for run in all_runs(Path(project.path))}
     if name in runs:
@@ -138,9 +138,9 @@ def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
 
 
 class TrainingService:
-    """Training runs of an open project. Every method reads files, so call them from a thread.
+    """The training runs of an open project. Every method reads files and belongs in a thread worker.
 
-    A run is a process of its own that continues when this program ends. To follow a run, call `detail` at most twice a
+    A run is a process of its own that continues when this program ends. To watch a run, call `detail` at most twice a
     second; each call reads only new events.
     """
 
@@ -180,8 +180,8 @@ class TrainingService:
         )
 
     def runs(self) -> list[TrainingRun]:
-        """Returns all runs, newest first."""
-        used = self._in_use()
+        """Returns the state of all runs, newest first."""
+        used = adapter_in_use(self._project)
         return [
             history.row(history.run.path.name == used)
             for history in self.run_directories.histories()
@@ -193,10 +193,10 @@ class TrainingService:
         Raises:
             UsageError: There is no such run. All methods below that take the name of a run raise it too.
         """
-        return self.run_directories.history(name).detail(name == self._in_use())
+        return self.run_directories.history(name).detail(name == adapter_in_use(self._project))
 
     def estimate(self, request: TrainingRequest) -> TrainingEstimate:
-        """Estimates the cost of a run; raises as `TrainingPlanner.plan`."""
+        """Returns the estimated cost of a run; raises as `TrainingPlanner.plan`."""
         return self.planner.plan(request).estimate
 
     def start(self, request: TrainingRequest) -> str:
@@ -206,7 +206,7 @@ class TrainingService:
             UsageError: The request cannot be met, a run is running, or training is not possible here.
             ProjectReadOnly: The project is read-only.
         """
-        # A run needs every conversation read; an estimate reads a part of them.
+        # a run needs all conversations, an estimate only a part
         plan = self.planner.plan(request, whole=True)
         run = self.prepare(plan)
         self.run_directories.start(run)
@@ -216,7 +216,7 @@ class TrainingService:
         """Writes the run directory of a plan.
 
         Args:
-            force: Also where the run is estimated to need more memory than is free.
+            force: Whether to write it even if the run is estimated to need more memory than is free.
 
         Raises:
             UsageError: A run is running, the libraries are missing, or too little memory is free.
@@ -230,8 +230,11 @@ class TrainingService:
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
 
     def stop(self, name: str) -> None:
-        """Asks a run to end after its step; its adapter is made of the checkpoint that its config asks for. Raises
-        ProjectReadOnly."""
+        """Asks a run to end after its step; its adapter is made of the checkpoint that its recipe selects.
+
+        Raises:
+            ProjectReadOnly: The project is read-only.
+        """
         self._check_writable()
         self.run_directories.trainers.stop(self.run_directories.history(name).run)
 
@@ -244,37 +247,31 @@ class TrainingService:
         """Deletes a run with all its files.
 
         Raises:
-            UsageError: It is running, or its adapter is in use.
+            UsageError: The run is running, or its adapter is in use.
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
         run = self.run_directories.history(name).run
-        if name == self._in_use():
+        if name == adapter_in_use(self._project):
             raise UsageError(
                 f"The adapter of {name} is in use.", "Use another one before you delete it."
             )
-        if is_running(run):
-            raise UsageError(f"{name} is running.", "Stop it first.")
         run_files.delete(run)
 
     def use(self, name: str | None) -> None:
-        """Makes scoring in the mode `tuned` use the adapter of a run; None: no adapter.
+        """Makes scoring in the mode `tuned` use the adapter of a run; None stands for no adapter.
 
         Raises:
             UsageError: The run has no adapter.
             ProjectReadOnly: The project is read-only.
         """
         if name is not None:
-            name = self.run_directories.history(name).run.path.name
+            self.run_directories.history(name)
             find_adapter(self._project, self._catalog, name)
         use_adapter(self._project, name)
 
-    def _in_use(self) -> str | None:
-        """Returns the name of the run whose adapter scoring uses; None if it is of no run."""
-        return adapter_in_use(self._project)
-
     def _check_writable(self) -> None:
-        """Checks that the project can be written; raises ProjectReadOnly."""
+        """Raises ProjectReadOnly if the project cannot be written."""
         if self._project.read_only is not None:
             raise ProjectReadOnly(
                 f"The project is read-only: {self._project.read_only}.",
@@ -283,10 +280,12 @@ class TrainingService:
 
 
 def estimate_lines(estimate: TrainingEstimate) -> list[str]:
-    """Returns an estimate as lines of display-safe text: the conversations; tokens, steps and time; the memory; then a
-    note each."""
+    """Returns an estimate as lines of display-safe text.
+
+    The lines are on the conversations, on tokens, steps and time, and on the memory; a line for each note follows.
+    """
     unused = estimate.matched - estimate.train - estimate.held_out
-    parts = (
+    conversations = (
         f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
         f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
     )
@@ -305,7 +304,7 @@ def estimate_lines(estimate: TrainingEstimate) -> list[str]:
     else:
         memory += f": more than this machine has. {estimate.advice}"
     return [
-        parts + (f", {unused:,} not used" if unused > 0 else ""),
+        conversations + (f", {unused:,} not used" if unused > 0 else ""),
         " · ".join(facts),
         memory,
         *estimate.notes,
@@ -313,7 +312,7 @@ def estimate_lines(estimate: TrainingEstimate) -> list[str]:
 
 
 def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
-    """Raises UsageError where a run is estimated to need more memory than is free."""
+    """Raises UsageError if a run is estimated to need more memory than is free."""
     need, free = estimate.memory, machine.free
     if need is None or free is None or need <= free:
         return

@@ -1,5 +1,8 @@
-"""The request for a training run. Each field declares its help, its default and its check once: the flags of
-`workbench train`, the fields of the dialog and the planner all read this declaration."""
+"""Defines the request for a training run, and reads it from texts.
+
+Each field declares its help, its default and its check once: the flags of `workbench train`, the fields of the dialog
+and the planner all read this declaration.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from engine.training.config import RECIPES, ConfigError, TrainConfig, make_confi
 SETTINGS = tuple(
     name for name in TrainConfig.__struct_fields__ if name not in ("base", "base_name", "recipe")
 )
-"""Fields of `TrainConfig` that `settings` may set; the other fields are set by the request."""
+"""Fields of `TrainConfig` that `TrainingRequest.settings` may set; other fields of the request set the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class TrainingRequest:
     """The request for a training run; `OPTIONS` has the help text of each field.
 
     Attributes:
-        settings: Names and values of fields of `TrainConfig`, as text; they override what fits the machine.
+        settings: Names and values of fields of `TrainConfig`, as text; they override those that fit the machine.
 
     Raises:
         UsageError: A value cannot be used.
@@ -100,25 +103,26 @@ class TrainingRequest:
     )
 
     def __post_init__(self) -> None:
-        """Checks each field as it is declared."""
+        """Checks the value of each field as the field declares it."""
         check(self)
 
 
 OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
-"""Field name -> its declared help, choices and check."""
+"""The declared help, choices and check of each field, by the name of the field."""
 
 TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
-"""Fields that are read from one text; the filter and the settings have a syntax of their own."""
+"""Fields whose value is read from one text; the filter and the settings have a syntax of their own."""
 
 
 def read_request(
     texts: Mapping[str, str], settings: Sequence[str] = (), filter: Filter | None = None
 ) -> TrainingRequest:
-    """Reads a request from texts, as typed in a dialog or on the command line.
+    """Returns the request of texts that a person typed in a dialog.
 
     Args:
         texts: Texts of the fields in `TYPED`; a field that is missing or empty gets its default.
         settings: Texts of the form `FIELD=VALUE`.
+        filter: The filter; None for an empty one.
 
     Raises:
         UsageError: A text cannot be used; the message names the field.
@@ -130,7 +134,7 @@ def read_request(
 
 
 def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Splits settings into names and values.
+    """Returns the names and values of settings.
 
     Args:
         words: Texts of the form `FIELD=VALUE`.

@@ -1,5 +1,5 @@
-"""Measures of a tree that grow or fall with the model's uncertainty about its response, trees that stand out by them,
-and both as lines.
+"""Measures of a tree that grow or fall with the model's uncertainty about its response, the trees that stand out by
+them, and both as JSON values and tables.
 
 Leaves and the best log-probability are measures of Soroka et al., "Unsupervised Evaluation of Multi-Turn
 Objective-Driven Interactions"; the entropy is this program's own. A tree stands out with many leaves, with an
@@ -42,9 +42,10 @@ class Measures:
     """The figures of one tree.
 
     Attributes:
-        leaves: Number of leaves, a measure of Soroka et al.
+        leaves: Number of leaves; it is a measure of Soroka et al.
         answers: Number of distinct texts of leaves.
-        max_log_prob: Natural log-probability of the most probable leaf, their other measure; None without a leaf.
+        max_log_prob: Natural log-probability of the most probable leaf; None without a leaf. It is the other measure
+            of Soroka et al.
         covered, pruned, unexpanded: Probability masses, as in `Account`; they sum to 1.
         entropy: Entropy in bits when each leaf, each pruned child and each unread node is one outcome. It leaves
             out the entropy of what follows a cut or long leaf or a pruned child, so it is no upper bound.
@@ -67,9 +68,12 @@ def measure(tree: Tree) -> Measures:
     account = tree.account()
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
-    leaf_entropy = math.fsum(bits(tree.nodes[leaf].mass) for leaf in leaves)
-    pruned = math.fsum(node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER)
-    frontier = math.fsum(bits(node.mass) for node in tree.nodes if node.kind is Kind.FRONTIER)
+    leaf_entropy = math.fsum(entropy_term(tree.nodes[leaf].mass) for leaf in leaves)
+    pruned_entropy = math.fsum(
+        node.pruned_entropy for node in tree.nodes if node.kind is Kind.INNER
+    )
+    frontier_nodes = (node for node in tree.nodes if node.kind is Kind.FRONTIER)
+    frontier_entropy = math.fsum(entropy_term(node.mass) for node in frontier_nodes)
     return Measures(
         leaves=len(leaves),
         answers=len(answers(tree)),
@@ -77,7 +81,7 @@ def measure(tree: Tree) -> Measures:
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,
-        entropy=leaf_entropy + pruned + frontier,
+        entropy=leaf_entropy + pruned_entropy + frontier_entropy,
         fork_entropy=_fork_entropy(tree),
     )
 
@@ -95,9 +99,9 @@ def _fork_entropy(tree: Tree) -> float | None:
 def answers(tree: Tree) -> list[Answer]:
     """Returns the leaves of equal text as one answer each, since different tokens may spell the same; most probable
     first."""
-    merged: dict[str, list[int]] = {}
+    leaves_by_text: dict[str, list[int]] = {}
     for leaf in tree.leaves():
-        merged.setdefault(tree.text(leaf).decode("utf-8", "replace"), []).append(leaf)
+        leaves_by_text.setdefault(tree.text(leaf).decode("utf-8", "replace"), []).append(leaf)
     answer_list = [
         Answer(
             text=text,
@@ -105,7 +109,7 @@ def answers(tree: Tree) -> list[Answer]:
             leaves=tuple(ids),
             end=tree.nodes[ids[0]].kind,
         )
-        for text, ids in merged.items()
+        for text, ids in leaves_by_text.items()
     ]
     return sorted(answer_list, key=lambda answer: (-answer.probability, answer.leaves))
 
@@ -119,7 +123,7 @@ def subtree_mass(tree: Tree) -> list[float]:
     return masses
 
 
-def bits(mass: float) -> float:
+def entropy_term(mass: float) -> float:
     """Returns the term of one outcome in an entropy in bits: -p log2 p."""
     return -mass * math.log2(mass) if mass > 0 else 0.0
 
@@ -167,8 +171,8 @@ class Deciles:
         if len(grown) < MIN_TREES_FOR_DECILES:
             return cls()
         return cls(
-            leaves=_quantile([row.leaves for row in grown]),
-            surprise=_quantile(
+            leaves=_top_decile_limit([row.leaves for row in grown]),
+            surprise=_top_decile_limit(
                 [-row.max_log_prob for row in grown if row.max_log_prob is not None]
             ),
         )
@@ -231,8 +235,8 @@ def unusual_lines(unusual_trees: Sequence[TreeItem]) -> list[dict[str, Any]]:
     ]
 
 
-def _quantile(values: Sequence[float]) -> float:
-    """Returns the value that the top tenth of the values reach; infinite without values."""
+def _top_decile_limit(values: Sequence[float]) -> float:
+    """Returns the least value of the top tenth; infinite without values."""
     return sorted(values)[int(TOP_DECILE * len(values))] if values else math.inf
 
 

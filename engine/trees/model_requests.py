@@ -1,4 +1,4 @@
-"""The requests that grow response trees, and their handlers in the model process."""
+"""The requests that grow response trees, the places of a log where they grow, and the handlers in the model process."""
 
 from __future__ import annotations
 
@@ -12,101 +12,14 @@ from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
-from engine.trees.growth import Budget, Grower, Job, Work
+from engine.trees.growth import Budget, Grower, GrowthCost, Job
 from engine.trees.records import TreeOptions, TreePlace
 from engine.trees.tree import Tree, TreeRecord, record, restore
 
 
-@dataclass(frozen=True)
-class GrownTree:
-    """A tree as it was grown, and what belongs to it.
-
-    Attributes:
-        record: The tree as it crosses the pipe and is stored.
-        answer: Tokens of the recorded answer; empty without one.
-        answer_log_probs: Natural log-probabilities of its first tokens.
-        prompt_tokens: Tokens before the root.
-        note: What of the log was left out, or None.
-    """
-
-    record: TreeRecord
-    answer: tuple[int, ...]
-    answer_log_probs: tuple[float, ...]
-    prompt_tokens: int
-    note: str | None
-
-    @cached_property
-    def tree(self) -> Tree:
-        """The tree itself."""
-        return restore(self.record)
-
-
-class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
-    """Grows one new tree at each place, side by side. The count of progress is nodes read."""
-
-    places: Sequence[Place]
-    options: TreeOptions
-    budget: Budget
-
-
-def grow_trees(
-    model: TokenModel, request: Grow, report: Callable[[int], None]
-) -> tuple[list[GrownTree], Work]:
-    """Grows one new tree at each place, side by side.
-
-    Args:
-        report: Gets the nodes read since the last call; raises Cancelled when the request was cancelled.
-    """
-    options = request.options
-    jobs, notes = [], []
-    for place in request.places:
-        recorded = model.tokenize(place.answer)
-        prompt, note = _prompt(model, place, max(options.max_tokens, len(recorded)))
-        jobs.append(Job(Tree(options, model.stop_tokens, model.token_bytes), prompt, recorded))
-        notes.append(note)
-    work = Grower(model).grow(jobs, request.budget, progress=_Counter(report))
-    grown = [
-        GrownTree(
-            record(job.tree),
-            tuple(job.answer),
-            tuple(job.answer_log_probs),
-            len(job.prompt),
-            note,
-        )
-        for job, note in zip(jobs, notes, strict=True)
-    ]
-    return grown, work
-
-
-def _prompt(model: TokenModel, place: Place, longest: int) -> tuple[list[int], str | None]:
-    """Returns the tokens of the log before a place that leave room for `longest` more, and what was left out."""
-    start = model.tokenize("", special=True, start=True)
-    context = model.capacity.context
-    # A recorded answer of any length must not crowd out the log: only its beginning is scored.
-    room = max(context - len(start) - longest, context // 2)
-    tokens, note = log_tokens(model, place.texts, place.pinned_pieces, room)
-    return [*start, *tokens], note
-
-
-class _Counter:
-    """Reports the nodes read since the last call from a count of all."""
-
-    def __init__(self, report: Callable[[int], None]) -> None:
-        self._report, self.read = report, 0
-
-    def __call__(self, nodes: int) -> None:
-        self.read, more = nodes, nodes - self.read
-        self._report(more)
-
-
-HANDLERS: Handlers = {
-    Grow: lambda session, request: grow_trees(session.take(), request, session.progress()),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One prompt for a tree.
+    """One place of a log where a tree grows.
 
     Attributes:
         texts: Pieces of the log before the root; the last one is the header of the recorded step, without content.
@@ -134,8 +47,8 @@ def find_places(pieces: Sequence[LogPiece], place: TreePlace) -> list[Place]:
         return [Place(tuple(piece.text for piece in pieces), pinned_pieces, pieces[-1].step, "")]
     answer_places = [
         _log_before(pieces, index, pinned_pieces)
-        for index, p in enumerate(pieces)
-        if index > 0 and p.role == "assistant"  # it follows another step
+        for index, piece in enumerate(pieces)
+        if index > 0 and piece.role == "assistant"  # it follows another step
     ]
     if not answer_places:
         raise UsageError(
@@ -147,8 +60,92 @@ def find_places(pieces: Sequence[LogPiece], place: TreePlace) -> list[Place]:
 
 def _log_before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> Place:
     """Returns the place of a step: everything before it and its header, with its content as the recorded answer."""
-    piece = pieces[index]
-    separator = piece.text[: len(piece.text) - len(piece.text.lstrip("\n"))]
-    header, _, content = piece.text[len(separator) :].partition("\n")
-    before = tuple(p.text for p in pieces[:index])
-    return Place((*before, f"{separator}{header}\n"), pinned_pieces, piece.step, content)
+    step_piece = pieces[index]
+    separator = step_piece.text[: len(step_piece.text) - len(step_piece.text.lstrip("\n"))]
+    header, _, content = step_piece.text[len(separator) :].partition("\n")
+    texts_before = tuple(piece.text for piece in pieces[:index])
+    return Place((*texts_before, f"{separator}{header}\n"), pinned_pieces, step_piece.step, content)
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree as it was grown, and what belongs to it.
+
+    Attributes:
+        record: The tree as it crosses the pipe and is stored.
+        answer: Tokens of the recorded answer; empty without one.
+        answer_log_probs: Natural log-probabilities of its first tokens.
+        prompt_tokens: Number of tokens before the root.
+        note: What of the log was left out, or None.
+        seconds: The tree's share of the time that growing took: its share of the nodes of all trees of the request.
+    """
+
+    record: TreeRecord
+    answer: tuple[int, ...]
+    answer_log_probs: tuple[float, ...]
+    prompt_tokens: int
+    note: str | None
+    seconds: float
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        return restore(self.record)
+
+
+class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
+    """Grows one new tree at each place, side by side. The count of progress is nodes read."""
+
+    places: Sequence[Place]
+    options: TreeOptions
+    budget: Budget
+
+
+def grow_trees(
+    model: TokenModel, request: Grow, report: Callable[[int], None]
+) -> tuple[list[GrownTree], GrowthCost]:
+    """Answers a request: returns the tree of each place, and what growing them all took.
+
+    Args:
+        report: Called with the number of nodes read so far; raises Cancelled when the request was cancelled.
+    """
+    options = request.options
+    jobs, notes = [], []
+    for place in request.places:
+        recorded = model.tokenize(place.answer)
+        prompt, note = _prompt(model, place, max(options.max_tokens, len(recorded)))
+        jobs.append(Job(Tree(options, model.stop_tokens, model.token_bytes), prompt, recorded))
+        notes.append(note)
+    work = Grower(model).grow(jobs, request.budget, progress=report)
+    all_nodes = sum(len(job.tree.nodes) for job in jobs)
+    grown = [
+        GrownTree(
+            record(job.tree),
+            tuple(job.answer),
+            tuple(job.answer_log_probs),
+            len(job.prompt),
+            note,
+            work.seconds * len(job.tree.nodes) / all_nodes,
+        )
+        for job, note in zip(jobs, notes, strict=True)
+    ]
+    return grown, work
+
+
+def _prompt(model: TokenModel, place: Place, reserved_tokens: int) -> tuple[list[int], str | None]:
+    """Returns the tokens of the log before a place that leave `reserved_tokens` of the context free, and a note on what
+    of the log was left out."""
+    start = model.tokenize("", special=True, start=True)
+    context = model.capacity.context
+    # A recorded answer of any length must not crowd out the log: only its beginning is scored.
+    room = max(context - len(start) - reserved_tokens, context // 2)
+    tokens, note = log_tokens(model, place.texts, place.pinned_pieces, room)
+    return [*start, *tokens], note
+
+
+HANDLERS: Handlers = {
+    Grow: lambda session, request: grow_trees(
+        session.claim_shared(), request, session.total_progress()
+    ),
+}
+"""The handler of each request of this subject."""

@@ -1,4 +1,7 @@
-"""Response trees as they are stored, asked for and shown."""
+"""The records of response trees: options and requests for growing them, rows that are stored, and trees that are shown.
+
+A response tree holds the probable continuations of a log at one place: each node is a token, each path from the root a
+continuation. The recorded answer is what the log has at that place."""
 
 from __future__ import annotations
 

@@ -28,11 +28,11 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.stages import TreeStage
-from engine.trees.tree import ROOT, Tree, TreeRecord, restore
+from engine.trees.tree import Tree, TreeRecord, restore
 
 
 class TreeService:
-    """The response trees of one project: measured over the data set, walked through, grown."""
+    """Lists, opens and grows the response trees of one project."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TreeService:
         ]
 
     def steps(self, conversation_id: int) -> list[int]:
-        """Quick. Returns the steps of a conversation at which there is a tree, in order."""
+        """Returns the steps of a conversation at which there is a tree, in order; it is quick."""
         with self._project.reading() as conn:
             rows = trees.trees(conn, conversation_id)
         return [row.step for row in rows if row.reason is None]
@@ -82,7 +82,7 @@ class TreeService:
             row = _row(trees.trees(conn, conversation_id), step)
             external_ids = names(conn, [conversation_id])
         item = TreeItem(row, external_ids.get(conversation_id, ""))
-        return OpenTree(item, columns(*self._tree(row)))
+        return OpenTree(item, node_columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[Answer]:
         """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
@@ -136,17 +136,17 @@ class TreeService:
         Raises:
             WorkbenchError: As `model` does.
         """
-        setup, model = self._setup, self.model(request)
+        model = self.model(request)
         stage = TreeStage(
-            setup.project,
-            setup.process,
+            self._project,
+            self._setup.process,
             model,
             request.tree,
             request.at,
             selection=Selection(request.filter, limit=request.limit),
             nodes=request.nodes,
         )
-        return [*setup.tuning_before(model), stage]
+        return [*self._setup.tuning_before(model), stage]
 
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns how many conversations a run would still grow trees for, and how long that takes: at the speed of
@@ -180,30 +180,23 @@ class TreeService:
 
 
 def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
-    """Returns the row of the tree at a step; raises NotFound, with the reason why it is missing, when there is none."""
+    """Returns the row of the tree at a step; raises NotFound with the reason why there is none."""
     for row in rows:
         if row.step == step and row.reason is None:
             return row
-    raise NotFound("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+    reasons = (row.reason for row in rows if row.reason)
+    raise NotFound("There is no tree here.", next(reasons, ""))
 
 
-def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
+def node_columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
     """Returns the columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
     nodes = tree.nodes
-    recorded: list[int] = []
-    node_id = ROOT
-    for token in answer:
-        matching = [child for child in nodes[node_id].children if nodes[child].token == token]
-        if not matching:
-            break
-        node_id = matching[0]
-        recorded.append(node_id)
     return NodeColumns(
-        parent=[n.parent for n in nodes],
-        spelling=[b"" if n.token < 0 else tree.spelling(n.token) for n in nodes],
-        path=[n.path_log_p for n in nodes],
+        parent=[node.parent for node in nodes],
+        spelling=[b"" if node.token < 0 else tree.spelling(node.token) for node in nodes],
+        path=[node.path_log_p for node in nodes],
         below=subtree_mass(tree),
-        kind=[n.kind for n in nodes],
-        entropy=[n.entropy for n in nodes],
-        recorded=recorded,
+        kind=[node.kind for node in nodes],
+        entropy=[node.entropy for node in nodes],
+        recorded=tree.path_of(answer),
     )

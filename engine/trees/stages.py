@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from engine.base.conversation import render_log
+from engine.base.conversation import Message, render_log
 from engine.base.errors import UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
@@ -27,19 +27,19 @@ from engine.trees.tables import TreeEntry
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """One tree to grow; if `place` is None, `reason` says why there is none."""
+    """A tree to grow at a place of a conversation; if `place` is None, `reason` says why none grows."""
 
     conversation_id: int
     place: Place | None
-    reason: str | None = None
+    reason: str = ""
 
 
 class TreeStage(BlockStage[int, TreeEntry]):
     """Grows the trees that this configuration does not have yet, in the order of conversation ids.
 
     Attributes:
-        grown: Trees that were stored in this run.
-        without: Entries stored with a reason in place of a tree.
+        grown: Number of trees that were stored in this run.
+        without: Number of entries that were stored with a reason in place of a tree.
     """
 
     name = "trees"
@@ -66,9 +66,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         super().__init__(project, process, model)
         self._options, self._place = options, place
         self._selection, self._nodes = selection, nodes
-        self._nodes_read = 0
-        self.grown = 0
-        self.without = 0
+        self._nodes_read = self.grown = self.without = 0
 
     @property
     def title(self) -> str:
@@ -98,18 +96,16 @@ class TreeStage(BlockStage[int, TreeEntry]):
             selected_ids = self._selection.ids(conn)
             missing = set(trees.ids_without_tree(conn, key)).intersection(selected_ids)
             chars = conversations.chars(conn, selected_ids)
-        total = len(missing)
-        yield Progress(0, total, "loading the model")
+        yield Progress(0, len(missing), "loading the model")
         self._work.load()
         model = self._work.model
-        adapter = model.adapter_name
         config = TreeConfig(
             config_hash=key,
             alpha=self._options.alpha,
             mode=self._options.mode,
             place=self._place,
             model=model.label,
-            adapter=adapter,
+            adapter=model.adapter_name,
         )
         self._project.write(lambda conn: trees.register(conn, config))
         yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
@@ -126,8 +122,8 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[TreeEntry]) -> None:
         """Stores the entries of a block, with the run that grew them."""
-        named = [replace(entry, row=replace(entry.row, run_id=run_id)) for entry in entries]
-        trees.add(conn, self.config_hash, named)
+        with_run = [replace(entry, row=replace(entry.row, run_id=run_id)) for entry in entries]
+        trees.add(conn, self.config_hash, with_run)
 
     def _tally(self, entries: Sequence[TreeEntry]) -> None:
         """Counts the entries of a stored block."""
@@ -144,23 +140,17 @@ class TreeStage(BlockStage[int, TreeEntry]):
         with self._project.reading() as conn:
             block_messages = conversations.conversations_for(conn, block)
         spots = [
-            spot for key_, messages in block_messages for spot in self._find_spots(key_, messages)
+            spot
+            for conversation_id, messages in block_messages
+            for spot in self._find_spots(conversation_id, messages)
         ]
-        growable = [spot.place for spot in spots if spot.place is not None]
-        results = iter(
-            self._work.each(
-                growable,
-                partial(self._ask, report=report),
-                lambda reason: reason,
-            )
+        places = [spot.place for spot in spots if spot.place is not None]
+        grown = iter(
+            self._work.each(places, partial(self._ask, report=report), lambda reason: reason)
         )
-        entries = []
-        for spot in spots:
-            result = next(results) if spot.place is not None else spot.reason or ""
-            entries.append(_entry(spot, result))
-        return entries
+        return [_entry(spot, next(grown) if spot.place else spot.reason) for spot in spots]
 
-    def _find_spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
+    def _find_spots(self, conversation_id: int, messages: Sequence[Message]) -> list[_Spot]:
         """Returns a spot for each place in a log where a tree is to grow, or one that says why there is none."""
         try:
             log_places = find_places(render_log(messages), self._place)
@@ -168,24 +158,20 @@ class TreeStage(BlockStage[int, TreeEntry]):
             return [_Spot(conversation_id, None, error.message)]
         return [_Spot(conversation_id, place) for place in log_places]
 
-    def _ask(
-        self, growable: Sequence[Place], report: OnProgress
-    ) -> list[tuple[GrownTree, float] | str]:
-        """Returns a tree for each place with its share of the seconds, or a reason."""
-        budget = Budget(None if self._nodes is None else self._nodes * len(growable))
-        grown, work = self._work.process.ask(Grow(growable, self._options, budget), report)
-        nodes = sum(len(result.tree.nodes) for result in grown)
-        return [(result, work.seconds * len(result.tree.nodes) / nodes) for result in grown]
+    def _ask(self, places: Sequence[Place], report: OnProgress) -> Sequence[GrownTree | str]:
+        """Returns the tree of each place."""
+        budget = Budget(None if self._nodes is None else self._nodes * len(places))
+        grown, _ = self._work.process.ask(Grow(places, self._options, budget), report)
+        return grown
 
 
-def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
+def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:
     """Returns the tree of a spot, or the reason why it has none, as it is stored."""
     step = spot.place.step if spot.place else 0
-    if isinstance(result, str):
-        return TreeEntry(TreeRow(spot.conversation_id, step, "", 0, result), None)
-    grown, seconds = result
-    row = tree_row(spot.conversation_id, step, grown, seconds)
-    return TreeEntry(row, {**grown.record.as_frame(), **answer_frame(grown)})
+    if isinstance(tree_or_reason, str):
+        return TreeEntry(TreeRow(spot.conversation_id, step, "", 0, tree_or_reason), None)
+    frame = {**tree_or_reason.record.as_frame(), **answer_frame(tree_or_reason)}
+    return TreeEntry(tree_row(spot.conversation_id, step, tree_or_reason), frame)
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
@@ -198,29 +184,22 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     }
 
 
-def tree_row(
-    conversation_id: int,
-    step: int,
-    grown: GrownTree,
-    seconds: float,
-    run_id: int = 0,
-    key: str = "",
-) -> TreeRow:
-    """Returns the row of measures of a grown tree; `key` is its config hash, whose columns are left empty."""
+def tree_row(conversation_id: int, step: int, grown: GrownTree) -> TreeRow:
+    """Returns the row of measures of a grown tree, without its run and its configuration."""
     tree = grown.tree
     return TreeRow(
         conversation_id=conversation_id,
         step=step,
-        config_hash=key,
-        run_id=run_id,
+        config_hash="",
+        run_id=0,
         reason=None,
         prompt_tokens=grown.prompt_tokens,
         note=grown.note,
         nodes=len(tree.nodes),
         answer_log_prob=sum(grown.answer_log_probs) if grown.answer_log_probs else None,
         answer_tokens=len(grown.answer_log_probs),
-        answer_held=tree.prefix_length_in_tree(list(grown.answer)),
-        seconds=seconds,
+        answer_held=len(tree.path_of(grown.answer)),
+        seconds=grown.seconds,
         alpha=tree.options.alpha,
         mode=tree.options.mode,
         **asdict(measure(tree)),

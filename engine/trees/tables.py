@@ -1,4 +1,7 @@
-"""Response trees: measures as columns, so that they can be compared, and the tree itself as compressed JSON."""
+"""Stores response trees: their measures as columns, so that filters can ask for them, and each tree as compressed JSON.
+
+The trees of one run configuration (`TreeConfig`) are a set, and one set is shown: the one that grew last. A row without
+a tree has the reason why there is none. A frame is a tree as JSON values, see `engine.trees.tree.TreeRecord`."""
 
 from __future__ import annotations
 
@@ -24,16 +27,16 @@ _KEY = "tree_config"
 """Setting: the hash of the trees that are shown."""
 
 _OF_CONFIG = ("alpha", "mode", "place", "model", "adapter")
-"""Fields of `TreeRow` that the table `tree_config` holds: the last ones."""
+"""The last fields of `TreeRow`, which the table `tree_config` holds."""
 
 _OF_TREE = tuple(field.name for field in fields(TreeRow) if field.name not in _OF_CONFIG)
-"""Its other fields, which the table `tree` holds."""
+"""The other fields of `TreeRow`, which the table `tree` holds."""
 
 _COLUMNS = ", ".join([*(f"t.{name}" for name in _OF_TREE), *(f"c.{name}" for name in _OF_CONFIG)])
-"""The fields of `TreeRow` in their order."""
+"""The fields of `TreeRow` in their order, as columns of a query."""
 
 _FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
-"""The tables that `_COLUMNS` are of."""
+"""The tables that `_COLUMNS` names: trees as `t`, configurations as `c`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,7 @@ def chosen(conn: sqlite3.Connection) -> str | None:
 def configs(conn: sqlite3.Connection) -> list[TreeConfig]:
     """Returns the configurations that have trees, oldest first."""
     rows = conn.execute(
-        "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter"
-        " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        f"SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter{_FROM}"
         " WHERE t.packed IS NOT NULL GROUP BY c.config_hash ORDER BY min(t.id)"
     )
     return [TreeConfig(*row) for row in rows]
@@ -158,8 +160,7 @@ def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[T
 def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
     """Returns the mean seconds per conversation of the trees grown with these settings; None without any."""
     row = conn.execute(
-        "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
-        " JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        f"SELECT sum(t.seconds) / count(DISTINCT t.conversation_id){_FROM}"
         " WHERE c.alpha = ? AND c.mode = ? AND c.place = ? AND t.packed IS NOT NULL",
         (alpha, mode, place),
     ).fetchone()
@@ -167,7 +168,11 @@ def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> fl
 
 
 def _measure_term(expression: str) -> MatchTerm:
-    """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
+    """Returns the condition on a measure of the trees of a conversation that are shown.
+
+    Args:
+        expression: The measure in SQL, over the rows of one conversation.
+    """
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         inner = number_condition(expression, term)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -170,7 +170,7 @@ class Tree:
         node_id = len(self.nodes)
         self.nodes.append(node)
         parent.children.append(node_id)
-        if token in self.stop_tokens or self._stopped(node_id):
+        if token in self.stop_tokens or self._completes_stop_text(node_id):
             node.kind = Kind.ENDED
         elif node.depth >= self.options.max_tokens:
             node.kind = Kind.LONG
@@ -178,15 +178,15 @@ class Tree:
             heapq.heappush(self._waiting, (-node.path_log_p, node_id))
         return node_id
 
-    def _stopped(self, node_id: int) -> bool:
-        """Returns whether a node completes a stop text."""
+    def _completes_stop_text(self, node_id: int) -> bool:
+        """Returns whether a stop text ends within the token of a node."""
         if not self._stops:
             return False
         longest = max(map(len, self._stops))
         # A stop text may begin in earlier tokens, but must end within the newest one: earlier nodes were tested.
         tail, current = b"", node_id
-        newest = len(self.spelling(self.nodes[node_id].token))
-        while current != ROOT and len(tail) < longest + newest:
+        newest_bytes = len(self.spelling(self.nodes[node_id].token))
+        while current != ROOT and len(tail) < longest + newest_bytes:
             tail = self.spelling(self.nodes[current].token) + tail
             current = self.nodes[current].parent
         return any(text in tail for text in self._stops)
@@ -222,15 +222,16 @@ class Tree:
             data = data[: min(stop_offsets)] if stop_offsets else data
         return data
 
-    def prefix_length_in_tree(self, tokens: list[int]) -> int:
-        """Returns how many of these tokens, from the first, are in the tree."""
-        node_id = ROOT
-        for count, token in enumerate(tokens):
-            matching = [c for c in self.nodes[node_id].children if self.nodes[c].token == token]
+    def path_of(self, tokens: Iterable[int]) -> list[int]:
+        """Returns the ids of the nodes of these tokens, from the first on, as far as they are in the tree."""
+        path: list[int] = []
+        for token in tokens:
+            children = self.nodes[path[-1] if path else ROOT].children
+            matching = [child for child in children if self.nodes[child].token == token]
             if not matching:
-                return count
-            node_id = matching[0]
-        return len(tokens)
+                break
+            path.append(matching[0])
+        return path
 
 
 def _times_own_log(log_p: float) -> float:
@@ -275,17 +276,17 @@ class TreeRecord:
 def record(tree: Tree) -> TreeRecord:
     """Returns the columns of a tree."""
     nodes = tree.nodes
-    tokens = {n.token for n in nodes[1:]}
+    tokens = {node.token for node in nodes[1:]}
     return TreeRecord(
         options_frame(tree.options),
         {
-            "parent": [n.parent for n in nodes],
-            "token": [n.token for n in nodes],
-            "log_p": [n.log_p for n in nodes],
-            "kind": [int(n.kind) for n in nodes],
-            "pruned": [n.pruned for n in nodes],
-            "pruned_entropy": [n.pruned_entropy for n in nodes],
-            "entropy": [n.entropy for n in nodes],
+            "parent": [node.parent for node in nodes],
+            "token": [node.token for node in nodes],
+            "log_p": [node.log_p for node in nodes],
+            "kind": [int(node.kind) for node in nodes],
+            "pruned": [node.pruned for node in nodes],
+            "pruned_entropy": [node.pruned_entropy for node in nodes],
+            "entropy": [node.entropy for node in nodes],
         },
         {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
         tuple(sorted(tree.stop_tokens)),

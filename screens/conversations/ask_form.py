@@ -23,7 +23,7 @@ ANSWERERS: dict[Literal["pattern", "model"], FormChoice] = {
         "a model", "It reads each conversation, and says why and which messages show it."
     ),
 }
-"""Who may answer."""
+"""Who may answer a question."""
 
 MAX_PATH_CHARACTERS = 80
 """Most characters of the path of the project in the help of a field."""
@@ -33,8 +33,9 @@ class QuestionRun(NamedTuple):
     """A run that asks a question of conversations.
 
     Attributes:
-        text: The question as it was typed.
-        pattern: Words of its own that answer it; see `QuestionService.find`.
+        text: The question as it was typed: its name, or a question of the person's own.
+        pattern: The words that answer a question of the person's own; see `QuestionService.find`.
+        request: Who answers it, and on which conversations.
     """
 
     text: str
@@ -74,17 +75,16 @@ class AskForm(RunForm[QuestionRun, Estimate]):
         yield field_line("of", LineInput(str(self._listed), placeholder=placeholder, id="filter"))
 
     def field_help(self, field: str) -> str:
-        """Returns what is said of a field; of what makes a question, where that is stored."""
+        """Returns the help of a field; that of a field which makes a new question tells where it is stored."""
         if field not in ("question", "pattern"):
             return super().field_help(field)
         path = one_line(str(self._services.project.path), MAX_PATH_CHARACTERS)
         return f"{super().field_help(field)} A new one is stored in {path}."
 
     def update_lines(self) -> None:
-        """Hides what is for another kind of answerer alone."""
-        for field in ("model", "votes", "pattern"):
-            by = "pattern" if field == "pattern" else "model"
-            self.query_one(f"#field-{field}").display = self.chosen("by") == by
+        """Hides the fields that only the other kind of answerer uses."""
+        is_model = self.chosen("by") == "model"
+        self.show_lines({"model": is_model, "votes": is_model, "pattern": not is_model})
 
     def request(self) -> QuestionRun:
         """Returns the run.

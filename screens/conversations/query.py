@@ -1,4 +1,7 @@
-"""The query behind the list and its result: filter, order, columns and counts, also as text."""
+"""The query behind the list of conversations and its result: filter, order, counts as text, and columns.
+
+Cells of a column are pieces: texts with their component classes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ SORT_TITLES: dict[SortKey, str] = {
 }
 """What each order is called on the screen."""
 _OUTCOME = ("state", "succeeded", "p", "success", "remaining", "disagreement", "sign", "trouble")
-"""Filter fields about the outcome. A rate over conversations chosen by them would mean nothing."""
+"""Filter fields about the outcome. A rate of conversations that were chosen by one of them would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,11 @@ class ListCounts:
     """Counts that belong to one list.
 
     Attributes:
-        everything: Of the project.
-        matching: Of what matches.
-        scores: The set of scores that the states come from; empty without scores.
-        has_rate: Whether what matches was not chosen by its outcome, so that its completion rate means something.
-        rule: What makes states of scores.
+        everything: Counts of all conversations of the project.
+        matching: Counts of those that match the filter.
+        scores: Name of the set of scores that the states come from; empty without scores.
+        has_rate: Whether the filter does not choose by the outcome, so that the rate of ended ones means something.
+        rule: The rule that makes states of scores.
     """
 
     everything: Counts
@@ -60,8 +63,13 @@ class ListCounts:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The answer to one query: ids in order, the first rows if they were read with them, and the counts that belong to
-    them once they are known."""
+    """The answer to a query.
+
+    Attributes:
+        ids: The ids of the conversations, in order.
+        counts: The counts that belong to them; None before they are known.
+        first: The rows of the first page, if they were read together with the ids.
+    """
 
     query: ListQuery
     ids: array[int]
@@ -94,18 +102,21 @@ def sort_of_column(column: str) -> SortKey | None:
 
 
 def format_counts(shown: int, counts: ListCounts) -> Content:
-    """Returns `812 of 2,000 · 71% [68, 74] ended, ≥ .50 (96% scored)`; the rate is over scored conversations only,
-    and left out where they were chosen by their outcome."""
-    words = f"{shown:,} of {counts.everything.conversations:,}"
-    count = counts.matching
-    if not (count.scored and counts.has_rate):
-        return Content(words)
+    """Returns how many conversations are listed, and the rate of ended ones.
+
+    For example `812 of 2,000 · 71% [68, 74] ended, ≥ .50 (96% scored)`. The rate is of scored conversations only. It is
+    left out where the filter chose by the outcome.
+    """
+    listed = f"{shown:,} of {counts.everything.conversations:,}"
+    matching = counts.matching
+    if not (matching.scored and counts.has_rate):
+        return Content(listed)
     threshold = number_format.at_least(counts.rule.threshold)
-    scored = 100 * count.scored / count.conversations
+    coverage = 100 * matching.scored / matching.conversations
     return Content.assemble(
-        f"{words} · ",
-        rate_piece(count.above, count.scored),
-        f" ended, {threshold} ({scored:.0f}% scored)",
+        f"{listed} · ",
+        rate_piece(matching.above, matching.scored),
+        f" ended, {threshold} ({coverage:.0f}% scored)",
     )
 
 
@@ -117,18 +128,15 @@ def summary_content(listing: Listing, marked: int) -> Content:
     if listing.counts is None:
         parts.append(f"{len(listing.ids):,} listed · counting …")
         return Content.assemble(*parts)
-    found = listing.counts.matching
+    matching = listing.counts.matching
     parts.append(format_counts(len(listing.ids), listing.counts))
-    if found.conversations and not found.scored:
+    if matching.conversations and not matching.scored:
         if listing.counts.scores:
             parts.append(" · none is scored, enter says why")
         else:
             parts.append(" · no scores yet, r scores them and says first how long it takes")
-    for look, number in zip(
-        STATE_LOOKS.values(),
-        (found.complete, found.incomplete, found.borderline, found.unscored),
-        strict=True,
-    ):
+    numbers = (matching.complete, matching.incomplete, matching.borderline, matching.unscored)
+    for look, number in zip(STATE_LOOKS.values(), numbers, strict=True):
         if number:
             parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
     if listing.counts.scores:
@@ -137,10 +145,10 @@ def summary_content(listing: Listing, marked: int) -> Content:
 
 
 def no_match(total: int, query: ListQuery) -> EmptyState:
-    """Returns the sentence that nothing matches the filter, of so many conversations."""
-    shown = one_line(str(query.filter), 80)
+    """Returns what the list says where none of its `total` conversations matches the filter."""
+    filter = one_line(str(query.filter), 80)
     return EmptyState(
-        f"None of {total:,} conversations matches: {shown}",
+        f"None of {total:,} conversations matches: {filter}",
         "changes the filter",
         "edit_filter",
         others=(("conversations.clear", "clears it"),),
@@ -150,7 +158,7 @@ def no_match(total: int, query: ListQuery) -> EmptyState:
 NAME_WIDTH = 22
 """Width of the column of names in cells."""
 CHOSEN_KEEP = 8
-"""`keep` of a column that the person added: a narrow table drops first the default columns but score and opening."""
+"""`Column.keep` of a column that the person added: a narrow table drops most of the default columns first."""
 
 DEFAULT_COLUMNS = ("state", "p", "turns", "length", "source", "name", "opening", "succeeded", "tag")
 """Keys of the columns that are shown until a person chooses others."""
@@ -171,7 +179,7 @@ COLUMN_TITLES: dict[str, str] = {
     "tag": "your tags",
 }
 """Every column that can be chosen, from left to right, with its name in the dialog."""
-SEEN = 28
+VISIBLE_OPENING_CHARACTERS = 28
 """Characters of an opening that fit on the narrowest terminal."""
 FIXED = "opening"
 """The column that is always shown; it takes the width that is left."""
@@ -181,20 +189,20 @@ class ListColumns:
     """Draws the cells of a list.
 
     Attributes:
-        rule: What makes states of scores.
-        found: Pattern whose matches are highlighted in the opening; None highlights nothing.
+        rule: The rule that makes states of scores.
+        pattern: Its matches are highlighted in the opening; None highlights nothing.
     """
 
     def __init__(self) -> None:
         self.rule = DecisionRule()
-        self.found: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | None = None
 
     def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
         """Returns the columns with these keys, from left to right."""
-        every = {column.key: column for column in self._every()}
-        return [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
+        columns = {column.key: column for column in self._all_columns()}
+        return [columns[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
 
-    def _every(self) -> list[Column[ConversationRow]]:
+    def _all_columns(self) -> list[Column[ConversationRow]]:
         return [
             Column("state", "", 1, _state_cell),
             Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
@@ -224,23 +232,23 @@ class ListColumns:
 
     def _opening_cell(self, row: ConversationRow) -> Sequence[Piece]:
         text = one_line(row.opening)
-        first = self.found.search(text) if self.found is not None else None
-        # cuts the beginning off, so that the first hit is visible
-        if first is not None and first.end() > SEEN:
-            text = "…" + text[first.start() - SEEN // 2 :]
-        return highlighted(text, self.found)
+        first = self.pattern.search(text) if self.pattern is not None else None
+        # The beginning is cut off where the first hit would not be visible.
+        if first is not None and first.end() > VISIBLE_OPENING_CHARACTERS:
+            text = "…" + text[first.start() - VISIBLE_OPENING_CHARACTERS // 2 :]
+        return highlighted(text, self.pattern)
 
 
-def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
-    """Returns the text in pieces; the matches of `found` have the tone of a hit."""
-    if found is None:
-        return [(text, tone)]
+def highlighted(text: str, pattern: re.Pattern[str] | None) -> list[Piece]:
+    """Returns the text in pieces; the matches of a pattern have the tone of a hit."""
+    if pattern is None:
+        return [(text, "")]
     pieces: list[Piece] = []
     position = 0
-    for match in found.finditer(text):
-        pieces += [(text[position : match.start()], tone), (match.group(), "tone--found")]
+    for match in pattern.finditer(text):
+        pieces += [(text[position : match.start()], ""), (match.group(), "tone--found")]
         position = match.end()
-    return [piece for piece in [*pieces, (text[position:], tone)] if piece[0]]
+    return [piece for piece in [*pieces, (text[position:], "")] if piece[0]]
 
 
 def _state_cell(row: ConversationRow) -> Sequence[Piece]:

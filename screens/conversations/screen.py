@@ -1,4 +1,7 @@
-"""The list of conversations: filter, sort, mark, open, import, score."""
+"""The list of conversations: filter, sort, mark, open, import, score.
+
+A query is a filter and an order. Its ids are read first and shown, then the counts that belong to it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.timer import Timer
 from textual.widgets import Static
 
 from engine.base import number_format
@@ -27,6 +29,7 @@ from screens.conversations.query import (
     FIXED,
     SORT_TITLES,
     ListColumns,
+    ListCounts,
     Listing,
     no_match,
     read_counts,
@@ -37,8 +40,8 @@ from screens.conversations.query import (
 from screens.shell.dialogs import TicksDialog, ask, ask_order
 from screens.shell.exporting import ask_export
 from screens.shell.marking import Marking, Marks, ask_tags
-from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
-from screens.widgets.background import write_in_order
+from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen
+from screens.widgets.background import DelayedCall, write_in_order
 from screens.widgets.evidence import Preview
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.finding import words_pattern
@@ -54,9 +57,9 @@ EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("answers", "what people answered: verdicts, notes and tags"),
 )
 """What can be exported from the list, with the title of each."""
-REFRESH_SHARE = 4
-"""After a slow refresh the next one waits this many times as long as the refresh took."""
-CURSOR_REST = 0.5
+PAUSE_PER_READ = 4
+"""The pause before the next read is this many times as long as the last one took, so that jobs go on meanwhile."""
+CURSOR_REST_SECONDS = 0.5
 """Seconds without a cursor move after which the position of the cursor is stored."""
 
 
@@ -64,8 +67,8 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     """Lists conversations with their states; on a wide terminal also shows a preview of one.
 
     Attributes:
-        query_shown: The query whose result is listed; changed only by `ask`.
-        columns_shown: Keys of the columns; changed only by `show_columns`.
+        query_shown: The query whose result is listed; it is changed only by `list_query`.
+        columns_shown: Keys of the columns; they are changed only by `show_columns`.
     """
 
     MODE = "conversations"
@@ -97,17 +100,18 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
-        super().__init__(services, feed)
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str = "") -> None:
+        """Lists nothing yet; `mode` is as in `WorkbenchScreen`."""
+        super().__init__(services, feed, mode)
         self.query_shown = ListQuery()
         self.columns_shown: Sequence[str] = DEFAULT_COLUMNS
         self.marks = Marks()
-        self._listing: Listing | None = None
-        self._words: Sequence[str] = ()
-        self._restored = False
-        self._reading = False
-        self._again = False
-        self._cursor_timer: Timer | None = None
+        self._listing: Listing | None = None  # what is listed; None before the first read
+        self._words: Sequence[str] = ()  # the words and phrases that the filter searches for
+        self._is_restored = False  # the view of the last session was read
+        self._is_reading = False
+        self._must_read_again = False  # data changed while it was read
+        self._remember_later = DelayedCall(self, CURSOR_REST_SECONDS, self._remember)
         self._columns = ListColumns()
         self.table = RowTable[ConversationRow](
             self._columns.chosen(self.columns_shown),
@@ -130,25 +134,25 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     # Reading
 
     def refresh_data(self) -> None:
-        """Runs the query again, once a running query has ended; the cursor stays on its conversation."""
-        if not self._restored:
+        """Reads the list again, after a read that runs; the cursor stays on its conversation."""
+        if not self._is_restored:
             self._restore()
-        elif self._reading:
-            self._again = True
+        elif self._is_reading:
+            self._must_read_again = True
         else:
             self._read()
 
     def _restore(self) -> None:
-        """Restores the filter, order, columns and cursor of the last session."""
+        """Restores the filter, order, columns and cursor of the last session, and reads the list."""
         saved = self.services.saved
 
         def on_result(view: tuple[ListQuery, int | None, Sequence[str] | None]) -> None:
-            self._restored = True
-            self.query_shown, place, columns = view
+            self._is_restored = True
+            self.query_shown, cursor_id, columns = view
             self.columns_shown = columns or DEFAULT_COLUMNS
             self.query_one(FilterLine).put(self.query_shown.filter)
-            self._look_for()
-            self._read(place)
+            self._highlight_words()
+            self._read(cursor_id)
 
         def on_failure(error: WorkbenchError) -> None:
             self.show_error(error)
@@ -158,88 +162,98 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             lambda: (*saved.view(), saved.columns() or self._default_columns()),
             on_result,
             group="listing",
-            failed=on_failure,
+            on_error=on_failure,
         )
 
     def _default_columns(self) -> Sequence[str]:
-        """With that of success once it is fitted to verdicts and tells anything."""
+        """Returns the keys of the columns until a person chooses others.
+
+        The column of success is among them once success is fitted to verdicts and better than chance.
+        """
         success = self.services.example_probes.in_force()
         tells = success is not None and success.tells
         return [
             key for key in COLUMN_TITLES if key in DEFAULT_COLUMNS or (tells and key == "success")
         ]
 
-    def _read(self, place: int | None = None) -> None:
-        """Reads the list of the query, of another one than is shown the ids first; `place` moves the cursor."""
-        query, conversations = self.query_shown, self.services.conversations
-        other = self._listing is None or self._listing.query != query
-        start_time = time.monotonic()
-        self._reading, self._again = True, False
+    def _read(self, cursor_id: int | None = None) -> None:
+        """Reads and shows the list of the query, and puts the cursor on `cursor_id`.
 
-        def with_count(listing: Listing) -> Listing:
-            return replace(listing, counts=read_counts(self.services, query))
+        Of a query that is not listed yet the ids and first rows are shown at once, since counting takes longer.
+        """
+        query = self.query_shown
+        is_new = self._listing is None or self._listing.query != query
+        start_time = time.monotonic()
+        self._is_reading, self._must_read_again = True, False
 
         def read() -> Listing:
-            ids = conversations.ids(query)
-            listing = Listing(query, ids, first=self._fetch(ids[:PAGE]) if other else ())
-            return listing if other else with_count(listing)
+            ids = self.services.conversations.ids(query)
+            if is_new:
+                return Listing(query, ids, first=self._fetch(ids[:PAGE]))
+            return Listing(query, ids, read_counts(self.services, query))
 
-        def on_result(listing: Listing) -> None:
+        def show(listing: Listing) -> None:
             self._show_listing(listing)
-            if place is not None:
-                self.table.move_to_id(place)
-            if listing.counts is None:
-                self.in_background(
-                    lambda: with_count(listing), complete, group="listing", failed=on_failure
-                )
-            else:
-                on_done()
+            if cursor_id is not None:
+                self.table.move_to_id(cursor_id)
+            if listing.counts is not None:
+                end()
+                return
 
-        def complete(listing: Listing) -> None:
-            self._show_counts(listing)
-            on_done()
+            def show_counts(counts: ListCounts) -> None:
+                self._show_counts(replace(listing, counts=counts))
+                end()
 
-        def on_failure(error: WorkbenchError) -> None:
-            on_done()
+            self.in_background(
+                lambda: read_counts(self.services, query),
+                show_counts,
+                group="listing",
+                on_error=show_failure,
+            )
+
+        def show_failure(error: WorkbenchError) -> None:
+            end()
             if query.filter and self._listing is not None:
                 self.query_one(FilterLine).complain(error)
             else:
                 self.show_error(error)
 
-        def on_done() -> None:
-            self._reading = False
-            if self._again:
-                pause = max(REFRESH_SECONDS, REFRESH_SHARE * (time.monotonic() - start_time))
+        def end() -> None:
+            self._is_reading = False
+            if self._must_read_again:
+                pause = max(REFRESH_SECONDS, PAUSE_PER_READ * (time.monotonic() - start_time))
                 self.set_timer(pause, self.refresh_data)
 
-        self.in_background(read, on_result, group="listing", failed=on_failure)
+        self.in_background(read, show, group="listing", on_error=show_failure)
 
     def _show_listing(self, listing: Listing) -> None:
+        """Shows the conversations of a query, and its counts if they are known."""
         query = listing.query
         if self._listing is None or self._listing.query.filter != query.filter:
-            self._look_for()
+            self._highlight_words()
         self.query_one(FilterLine).complain(None)
         self.table.show(listing.ids, (query.sort, query.descending), listing.first)
         self._show_counts(listing)
 
     def _show_counts(self, listing: Listing) -> None:
+        """Shows the counts of what is listed, or what to do when nothing is."""
         self._listing = listing
-        empty = not listing.ids
-        self.set_class(empty and listing.counts is not None, "-empty")
-        if self.focused is None and not empty:  # the table was hidden while it was empty
+        self.set_class(not listing.ids and listing.counts is not None, "-empty")
+        if listing.ids and self.focused is None:  # the table was hidden while it was empty
             self.table.focus()
-        if empty and listing.counts is not None:
+        if not listing.ids and listing.counts is not None:
             total = listing.counts.everything.conversations
             self.show_empty(no_match(total, listing.query))
-        self.query_one("#summary", Static).update(summary_content(listing, len(self.marks)))
+        self.marks_changed()
 
     def marks_changed(self) -> None:
-        """Shows how many conversations are marked."""
+        """Shows how many conversations are marked, listed and in each state."""
         if self._listing is not None:
             summary = summary_content(self._listing, len(self.marks))
             self.query_one("#summary", Static).update(summary)
 
     def _fetch(self, ids: Sequence[int]) -> list[ConversationRow]:
+        """Reads the rows of these ids for the table, and the rule that their states follow."""
         rows = self.services.conversations.rows(ids)
         self._columns.rule = self.services.conversations.rule()
         return rows
@@ -249,17 +263,17 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.columns_shown = columns
         self.table.show_columns(self._columns.chosen(columns))
 
-    def _look_for(self) -> None:
+    def _highlight_words(self) -> None:
         """Highlights the words and phrases that the filter searches for."""
         searched = self.query_shown.filter.of(WORD_FIELD)
         self._words = [term.values[0] for term in searched if not term.negated]
-        self._columns.found = words_pattern(self._words)
+        self._columns.pattern = words_pattern(self._words)
         self.show_columns(self.columns_shown)
 
     # Changing the query
 
-    def ask(self, query: ListQuery) -> None:
-        """Lists something else."""
+    def list_query(self, query: ListQuery) -> None:
+        """Lists the result of another query."""
         if query != self.query_shown:
             self.query_shown = query
             self._remember()
@@ -267,20 +281,16 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _remember(self) -> None:
         """Stores filter, order, columns and cursor in the project, for the next session."""
-        if self.services.read_only is None and self._restored:
-            query, place = self.query_shown, self.table.cursor_id
+        if self.services.read_only is None and self._is_restored:
+            query, cursor_id = self.query_shown, self.table.cursor_id
             saved = self.services.saved
             write_in_order(
-                self, lambda: saved.save_view(query, place), lambda _: None, self.show_error
+                self, lambda: saved.save_view(query, cursor_id), lambda _: None, self.show_error
             )
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Lists the conversations that match the filter that was typed."""
-        self.ask(replace(self.query_shown, filter=message.filter))
-
-    def on_filter_line_exited(self) -> None:
-        """Back to the list."""
-        self.table.focus()
+        self.list_query(replace(self.query_shown, filter=message.filter))
 
     def listed(self) -> Filter:
         """Returns the filter of the list."""
@@ -289,15 +299,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def filter_by(self, filter: Filter) -> None:
         """Lists the conversations that match a filter."""
         self.query_one(FilterLine).put(filter)
-        self.ask(replace(self.query_shown, filter=filter))
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
-
-    def action_search(self) -> None:
-        """Opens the filter line to add words to search for."""
-        edit_filter(self, words=True)
+        self.list_query(replace(self.query_shown, filter=filter))
 
     def action_clear(self) -> None:
         """Clears the filter; without a filter clears the marks."""
@@ -308,13 +310,13 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def action_reverse(self) -> None:
         """Reverses the order."""
-        self.ask(replace(self.query_shown, descending=not self.query_shown.descending))
+        self.list_query(replace(self.query_shown, descending=not self.query_shown.descending))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a column's title sorts by it."""
+        """Sorts by the column whose title is clicked."""
         key = sort_of_column(message.key)
         if key is not None:
-            self.ask(toggle_sort(self.query_shown, key))
+            self.list_query(toggle_sort(self.query_shown, key))
 
     def action_sort(self) -> None:
         """Asks for the column to sort by."""
@@ -322,18 +324,16 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self,
             list(SORT_TITLES.items()),
             self.query_shown.sort,
-            lambda key: self.ask(toggle_sort(self.query_shown, key)),
+            lambda key: self.list_query(toggle_sort(self.query_shown, key)),
         )
 
     def action_columns(self) -> None:
         """Asks which columns are shown."""
 
-        def on_choice(keys: list[str] | None) -> None:
-            if keys is None:
-                return
-            self.show_columns([*keys, FIXED])
+        def on_choice(keys: list[str]) -> None:
+            saved, columns = self.services.saved, [*keys, FIXED]
+            self.show_columns(columns)
             if self.services.read_only is None:
-                saved, columns = self.services.saved, [*keys, FIXED]
                 write_in_order(
                     self, lambda: saved.save_columns(columns), lambda _: None, self.show_error
                 )
@@ -341,13 +341,13 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
                 self.notify("Read-only: the columns are not remembered.", markup=False)
 
         choices = [(key, title) for key, title in COLUMN_TITLES.items() if key != FIXED]
-        self.app.push_screen(TicksDialog("Columns", choices, self.columns_shown), on_choice)
+        ask(self, TicksDialog("Columns", choices, self.columns_shown), on_choice)
 
     # Actions on the marked conversations, else on the one under the cursor
 
     def action_tag(self) -> None:
         """Asks for tags, and adds or removes them."""
-        ask_tags(self, self._meant(), lambda done: self.notify(done, markup=False))
+        ask_tags(self, self._marked_or_cursor(), lambda notice: self.notify(notice, markup=False))
 
     def action_judge(self) -> None:
         """Goes to triage of the marked conversations, else of all listed ones."""
@@ -387,18 +387,11 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
         table = self.table
-
-        def back(row_id: int | None) -> None:
-            if row_id is not None:
-                table.move_to_id(row_id)
-
-        self.open_reader(table.ids, table.cursor_index, back, words=self._words)
+        self.open_reader(table.ids, table.cursor_index, table.move_to_id, words=self._words)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the conversation under the cursor beside the list."""
-        if self._cursor_timer is not None:
-            self._cursor_timer.stop()
-        self._cursor_timer = self.set_timer(CURSOR_REST, self._remember)
+        self._remember_later.restart()
         self.query_one(Preview).follow(message.row_id, self._words)
 
 
@@ -411,16 +404,16 @@ class ConversationsBehindScreen(ConversationsScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, filter: Filter, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._filter = filter
 
     def _restore(self) -> None:
-        self._restored = True
+        """Lists what the filter matches."""
+        self._is_restored = True
         self.query_shown = ListQuery(self._filter)
         self.query_one(FilterLine).put(self._filter)
-        self._look_for()
+        self._highlight_words()
         self._read()
 
     def _remember(self) -> None:
-        """Keeps the view of the list as it was."""
+        """Does nothing, so that the stored view stays that of the list."""

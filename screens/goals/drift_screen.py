@@ -1,4 +1,4 @@
-"""How the shares of the groups changed, month by month."""
+"""How the shares of the groups changed, month by month. A period is a month; the drift is the change of a share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.open_project import OpenProject
 from engine.results.comparison.differences import p_of_share_differences
-from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
+from screens.shell.figures import Figure, choose_figure
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import rate_piece
 from screens.widgets.groups import goal_value, label_of
@@ -29,7 +30,9 @@ LEVEL_BLOCKS = "▁▂▃▄▅▆▇█"
 MAX_PERIODS = 24
 """Most periods that the line of a group shows, the latest ones."""
 MAX_SURE_P = 0.05
-"""p below which a change is bright."""
+"""The p-value of a change that counts as sure is below this; it is drawn bright."""
+MIN_BRIGHT_CHANGE = 0.01
+"""Change of a share, in [0, 1], from which on it is drawn bright."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,10 @@ class Drift:
     """The share of a group over the periods.
 
     Attributes:
-        goal: The value of the filter field `goal` that selects it.
+        goal: The value of the filter field `goal` that selects the group.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
-        p: Of no change from the first period to the last, by Holm's method over all groups.
+        p: p-value of no change from the first period to the last, by Holm's method over all groups.
     """
 
     goal: str
@@ -59,40 +62,36 @@ class Drift:
 def drifts(
     periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
 ) -> tuple[list[str], list[Drift]]:
-    """Returns the names of the periods, oldest first, and the drift of each group: the surest change first, of equally
-    sure ones the largest.
+    """Returns the names of the periods, oldest first, and the drift of each group.
+
+    The surest change comes first, of equally sure ones the largest.
     """
     names = list(dict.fromkeys(period.period for period in periods))[-MAX_PERIODS:]
-    period_by_key = {(period.period, period.group): period for period in periods}
     if not names:
         return [], []
-    first_size, last_size = (
-        sum(period.size for period in periods if period.period == name)
-        for name in (names[0], names[-1])
+    row_by_key = {(row.period, row.group): row for row in periods}
+    first_total, last_total = (
+        sum(row.size for row in periods if row.period == name) for name in (names[0], names[-1])
     )
-    lines: list[Drift] = []
-    tested: list[tuple[int, int, int, int]] = []
+    untested: list[Drift] = []
+    sizes: list[tuple[int, int, int, int]] = []
     for group in groups:
-        rows = [period_by_key.get((name, group.id)) for name in names]
-        states = [row.states if row is not None else StateCounts() for row in rows]
-        shares = tuple(row.share if row is not None else 0.0 for row in rows)
-        label = label_of(group, 200)
-        first, last = (0 if row is None else row.size for row in (rows[0], rows[-1]))
-        tested.append((first, first_size, last, last_size))
-        lines.append(
+        rows = [row_by_key.get((name, group.id)) for name in names]
+        first, last = rows[0], rows[-1]
+        untested.append(
             Drift(
                 goal=goal_value(group, groups),
-                label=label,
-                shares=shares,
-                first=states[0],
-                last=states[-1],
+                label=label_of(group, 200),
+                shares=tuple(0.0 if row is None else row.share for row in rows),
+                first=StateCounts() if first is None else first.states,
+                last=StateCounts() if last is None else last.states,
             )
         )
-    lines = [
-        replace(line, p=p) for line, p in zip(lines, p_of_share_differences(tested), strict=True)
-    ]
-    lines.sort(key=lambda line: (line.p, -abs(line.change)))
-    return names, lines
+        first_size, last_size = (0 if row is None else row.size for row in (first, last))
+        sizes.append((first_size, first_total, last_size, last_total))
+    p_values = p_of_share_differences(sizes)
+    tested = [replace(drift, p=p) for drift, p in zip(untested, p_values, strict=True)]
+    return names, sorted(tested, key=lambda drift: (drift.p, -abs(drift.change)))
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -118,8 +117,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._names: list[str] = []
         self.table = ItemTable(
             [
@@ -160,7 +158,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         if not names:
             message = "Nothing to compare by month: it takes two that have conversations."
             self.show_empty(EmptyState(message, "imports more conversations", "import_files"))
-        if names:
+        else:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = number_format.counted(len(names), "month")
             summary = f"by month · {count} · {span} · surest change first, p by Holm's method"
@@ -187,14 +185,18 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
 
 def _line_cell(row: Drift) -> Sequence[Piece]:
+    """Returns the shares as a line of blocks."""
     return [(sparkline(row.shares), "tone--accent")]
 
 
 def _change_cell(row: Drift) -> Sequence[Piece]:
-    """Returns the change in percentage points with its sign; bright from one point on."""
+    """Returns the change in percentage points with its sign; a large one is bright."""
     sign = "+" if row.change >= 0 else "−"
     return [
-        (f"{sign}{abs(100 * row.change):.1f}", "tone--bright" if abs(row.change) >= 0.01 else "")
+        (
+            f"{sign}{abs(100 * row.change):.1f}",
+            "tone--bright" if abs(row.change) >= MIN_BRIGHT_CHANGE else "",
+        )
     ]
 
 

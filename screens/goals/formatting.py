@@ -101,14 +101,17 @@ def member_columns() -> list[Column[MemberRow]]:
     """Returns the columns of the members of a group."""
 
     def state(row: MemberRow) -> Sequence[Piece]:
+        """Returns the sign of the state."""
         look = STATE_LOOKS[row.state]
         return [(look.glyph, look.tone_class)]
 
     def text(row: MemberRow) -> Sequence[Piece]:
+        """Returns the text that was clustered, without a beginning that many members share."""
         text = f"{'… ' if row.start else ''}{row.text[row.start :]}"
         return [(one_line(text, MAX_TEXT_CHARACTERS) or "(no text)", "")]
 
     def doubt(row: MemberRow) -> Sequence[Piece]:
+        """Returns the doubt, marked where the member is nearer to another group."""
         tone = "tone--borderline" if row.doubt >= 1 else ""
         return [(f"{row.doubt:.2f}", tone)]
 
@@ -124,12 +127,18 @@ def member_columns() -> list[Column[MemberRow]]:
 
 
 def clustering_line(row: ClusteringSummary) -> str:
-    """Returns when a clustering was made, with which settings, and its number of groups."""
-    made = row.clustering
-    return one_line(
-        f"{made.title} · {date_and_minute(made.created_at)} · {made.text} · {made.embedder} · k {made.k}"
-        f" · seed {made.seed} · {number_format.counted(row.groups, 'group')}"
+    """Returns a clustering as a line of a choice: its title, when and how it was made, and its number of groups."""
+    clustering = row.clustering
+    facts = (
+        clustering.title,
+        date_and_minute(clustering.created_at),
+        clustering.text,
+        clustering.embedder,
+        f"k {clustering.k}",
+        f"seed {clustering.seed}",
+        number_format.counted(row.groups, "group"),
     )
+    return one_line(" · ".join(facts))
 
 
 def summary_content(
@@ -139,25 +148,29 @@ def summary_content(
     other_titles: Sequence[str] = (),
     filtered: bool = False,
 ) -> Content:
-    """Returns the number of groups, the conversations in none, how many groups are unstable, and the titles of the
-    clusterings that can be opened; where a filter leaves conversations out, how many are in the groups.
+    """Returns the line above the list: the number of groups, of unstable ones, and of conversations in no group.
+
+    Args:
+        other_titles: Titles of the other clusterings that can be opened.
+        filtered: Whether a filter leaves conversations out; then it tells how many are in the groups instead.
     """
-    made = shown.clustering
-    count = sum(group.size for group in groups) if filtered else made.conversations
-    subject = subject_of_reasons(made.text)
+    clustering = shown.clustering
+    count = sum(group.size for group in groups) if filtered else clustering.conversations
+    subject = subject_of_reasons(clustering.text)
     parts: list[Content | tuple[str, str] | str] = [
-        (number_format.counted(len(groups), made.noun), "bold"),
+        (number_format.counted(len(groups), clustering.noun), "bold"),
         f" for “{one_line(subject)}”" if subject else "",
         f" of {number_format.counted(count, 'conversation')}",
     ]
     if filtered:
-        return Content.assemble(*parts, (f" that match and are in a {made.noun}", "$tone-muted"))
+        where = f" that match and are in a {clustering.noun}"
+        return Content.assemble(*parts, (where, "$tone-muted"))
     outside = [
         text
         for number, text in (
-            (made.outliers, number_format.counted(made.outliers, "outlier")),
+            (clustering.outliers, number_format.counted(clustering.outliers, "outlier")),
             (shown.novel, f"{shown.novel:,} assigned to no group"),
-            (made.without, f"{made.without:,} without a text"),
+            (clustering.without, f"{clustering.without:,} without a text"),
         )
         if number
     ]

@@ -17,7 +17,7 @@ from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.opener.open_project import OpenProject
 from screens.goals.formatting import member_columns
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs import ChoiceDialog, ask
 from screens.shell.goal_dialogs import NO_GROUP, DecisionScreen, pick_group, split_group
 from screens.shell.marking import Marking, Marks
 from screens.widgets.background import write_in_order
@@ -58,12 +58,13 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self, services: OpenProject, feed: EngineFeed, group_id: str | None, mode: str
     ) -> None:
         """Lists the members of a group; None lists the outliers."""
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._group_id = group_id
         self._group: GoalGroup | None = None
         self._order: MemberOrder = "central"
-        self._members: dict[int, MemberRow] = {}
+        self._members: dict[
+            int, MemberRow
+        ] = {}  # by the id of the conversation, as they are listed
         self.marks = Marks()
         self.table = RowTable[MemberRow](
             member_columns(),
@@ -95,6 +96,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self.in_background(read, lambda parts: self._show(*parts), group="members")
 
     def _show(self, group: GoalGroup | None, members: list[MemberRow]) -> None:
+        """Shows the members of the group, or the outliers."""
         self._group = group
         self._members = {row.conversation_id: row for row in members}
         self.table.show(array("q", self._members))
@@ -117,6 +119,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self.query_one("#summary", Static).update(Content.assemble(*parts))
 
     def _fetch(self, ids: Sequence[int]) -> list[MemberRow]:
+        """Returns the members with these ids of conversations, for the table."""
         return [self._members[row_id] for row_id in ids if row_id in self._members]
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
@@ -130,14 +133,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the reader; afterwards the cursor is on the conversation that was read last."""
-
-        def back(row_id: int | None) -> None:
-            if row_id is not None:
-                self.table.move_to_id(row_id)
-
-        self.open_reader(self.table.ids, self.table.cursor_index, back)
-
-    # Marks
+        self.open_reader(self.table.ids, self.table.cursor_index, self.table.move_to_id)
 
     def marks_changed(self) -> None:
         """Shows how many are marked."""
@@ -158,21 +154,21 @@ class GoalMembersScreen(Marking, DecisionScreen):
 
     def action_move(self) -> None:
         """Asks for the group that the marked members move to."""
-        ids, review = list(self._meant()), self.services.merge_review
+        ids, review = list(self._marked_or_cursor()), self.services.merge_review
         if not ids or not self.may_write():
             return
         number = number_format.counted(len(ids), "conversation")
 
-        def moved(_: GoalDecision) -> None:
+        def on_moved(_: GoalDecision) -> None:
             self.marks.clear()
             self.notify(f"Moved {number}; u undoes it.", markup=False)
 
         pick_group(
             self,
             f"Move {number} to",
-            lambda group: self.write(lambda: review.move(ids, group or None), moved),
+            lambda group: self.write(lambda: review.move(ids, group or None), on_moved),
             without=self._group_id,
-            none="" if self._group_id is None else NO_GROUP,
+            no_group="" if self._group_id is None else NO_GROUP,
         )
 
     def action_split(self) -> None:
@@ -183,7 +179,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
         if not self.marks:
             split_group(self, review, group, self._write_split)
             return
-        ids = list(self._meant())
+        ids = list(self._marked_or_cursor())
         number = number_format.counted(len(ids), "conversation")
         self._write_split(
             lambda: review.split(group.id, [ids]),
@@ -195,18 +191,18 @@ class GoalMembersScreen(Marking, DecisionScreen):
     def action_order(self) -> None:
         """Asks for the order."""
 
-        def on_choice(order: MemberOrder | None) -> None:
-            if order is not None and order != self._order:
+        def on_choice(order: MemberOrder) -> None:
+            if order != self._order:
                 self._order = order
                 self.refresh_data()
 
         choices = list(MEMBER_ORDERS.items())
-        self.app.push_screen(ChoiceDialog("Which first", choices, self._order), on_choice)
+        ask(self, ChoiceDialog("Which first", choices, self._order), on_choice)
 
     # Other screens
 
     def action_judge(self) -> None:
         """Goes to triage of the marked members, else of all that are listed."""
-        ids = self._meant() if self.marks else self.table.ids
+        ids = self._marked_or_cursor() if self.marks else self.table.ids
         label = "in no goal" if self._group is None else f"goal “{label_of(self._group, 40)}”"
         self.triage_only(label, ids)

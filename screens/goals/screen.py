@@ -1,4 +1,8 @@
-"""The goals screen: what users wanted, as groups of conversations. Groups are clusters after all merge decisions."""
+"""The goals screen: what users wanted, as groups of conversations. Groups are clusters after all merge decisions.
+
+A theme is several groups that belong together. It stands in the list as a row of its own, with the sums of its groups;
+the rows of its groups can be folded away below it. The pane beside the list shows the row under the cursor in detail.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,6 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.clustering_request import ClusteringRequest
@@ -33,7 +36,7 @@ from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.formatting import clustering_line, group_columns, is_theme, summary_content
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
-from screens.shell.dialogs import ChoiceDialog, ask_column
+from screens.shell.dialogs import ChoiceDialog, ask, ask_column
 from screens.shell.goal_dialogs import (
     DecisionScreen,
     GroupPicker,
@@ -41,7 +44,6 @@ from screens.shell.goal_dialogs import (
     ask_label,
     split_group,
 )
-from screens.shell.workbench_screen import edit_filter
 from screens.widgets.empty_state import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.groups import (
@@ -106,10 +108,10 @@ class GoalsScreen(DecisionScreen):
         self.goal_runs, self.runner = services.goal_stages(), services.runner
         self.clustering: ClusteringSummary | None = None
         self.groups: Sequence[GoalGroup] = ()
+        self.filter = Filter()
         self._other_titles: list[str] = []  # titles of the clusterings that are not shown
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
-        self.filter = Filter()
-        self._scores_name = ""  # the name of the scores in force
+        self._scores_name = ""  # name of the scores in force
         self._rows: Sequence[GoalGroup] = ()  # the groups and themes
         self.table = ItemTable(
             self._columns("goal"),
@@ -130,7 +132,7 @@ class GoalsScreen(DecisionScreen):
     # Reading
 
     def refresh_data(self) -> None:
-        """Reads the groups again."""
+        """Reads the groups that the filter leaves, and which clusterings there are."""
         goals, filter, score_sets = self.goals, self.filter, self.services.score_sets
 
         def read() -> tuple[ClusteringSummary | None, list[str], list[GoalGroup], str]:
@@ -140,13 +142,12 @@ class GoalsScreen(DecisionScreen):
             groups = [] if shown is None else goals.groups(filter)
             return shown, other_titles, groups, score_sets.name_in_force()
 
-        def on_failure(error: WorkbenchError) -> None:
-            if filter:
-                self.query_one(FilterLine).complain(error)
-            else:
-                self.show_error(error)
-
-        self.in_background(read, lambda parts: self._show(*parts), group="goals", failed=on_failure)
+        self.in_background(
+            read,
+            lambda parts: self._show(*parts),
+            group="goals",
+            on_error=self.query_one(FilterLine).complain if filter else None,
+        )
 
     def _columns(self, noun: str) -> list[Column[GoalGroup]]:
         """Returns the columns of the list; `noun` is what a group is."""
@@ -178,7 +179,7 @@ class GoalsScreen(DecisionScreen):
             self.table.focus()
 
     def show_order(self) -> None:
-        """Lists the groups in the chosen order."""
+        """Lists themes and groups in the chosen order, the groups of a theme below it, and shows their summary."""
         themes = {theme.as_group.id: theme for theme in themes_of(self.groups)}
         listed: list[GoalGroup] = []
         for row in self.table.ordered(theme.as_group for theme in themes.values()):
@@ -211,39 +212,40 @@ class GoalsScreen(DecisionScreen):
         return None if self.row is None or is_theme(self.row) else self.row
 
     def _is_clustered(self) -> bool:
-        """Returns whether there is a clustering; says what makes one where there is none."""
+        """Returns whether there is a clustering; notifies how to make one where there is none."""
         if self.has_class("-empty"):
             key = self._key_of("goals.run-clustering")
             self.notify(f"No clustering was made yet; {key} makes one.", markup=False)
         return self.clustering is not None
 
     def _selected_group(self) -> GoalGroup | None:
-        """Returns the group under the cursor; says what to do on a theme, and without a clustering."""
-        if self._is_clustered() and self.row is not None and self.group is None:
+        """Returns the group under the cursor; notifies what to do on a theme, and without a clustering."""
+        if not self._is_clustered():
+            return None
+        if self.row is not None and self.group is None:
             self.notify("This is a theme: choose one of its goals.", markup=False)
-        return self.group if self._is_clustered() else None
+        return self.group
 
     # Detail
 
     def on_row_table_highlighted(self) -> None:
-        """Shows the group under the cursor."""
+        """Shows the row under the cursor in detail."""
         self._read_detail()
 
     def _read_detail(self) -> None:
-        """Shows the group under the cursor in the pane, or the goals of a theme."""
-        group, goals, all_groups = self.row, self.goals, self.groups
-        if group is None:
-            return
-        self.in_background(
-            lambda: read_detail(goals, group, all_groups),
-            self.query_one(DetailPane).show,
-            group="detail",
-        )
+        """Shows the row under the cursor in the pane."""
+        row, goals, groups = self.row, self.goals, self.groups
+        if row is not None:
+            self.in_background(
+                lambda: read_detail(goals, row, groups),
+                self.query_one(DetailPane).show,
+                group="detail",
+            )
 
     # Views
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the members, under a filter those that match; on a theme it folds or unfolds it."""
+        """Enter opens the members of a group, under a filter those that match; it folds or unfolds a theme."""
         if self.group is None:
             if self.row is not None:
                 self.action_fold(self.row.id not in self._folded)
@@ -254,7 +256,7 @@ class GoalsScreen(DecisionScreen):
             self._open_members(self.group.id)
 
     def action_fold(self, fold: bool) -> None:
-        """Lists the goals of the theme under the cursor, or the theme only; of all themes, on a goal in none."""
+        """Folds or unfolds the theme under the cursor, or all themes where the group under it is in none."""
         row = self.row
         if row is None:
             return
@@ -270,20 +272,19 @@ class GoalsScreen(DecisionScreen):
             self.table.move_to_key(f"theme:{row.theme}")
 
     def _filter_of(self, group: GoalGroup) -> Filter:
-        """Returns the conversations of a group or theme that the filter matches."""
+        """Returns the filter of the conversations of a group or theme that the filter in force matches."""
         value = group.theme if is_theme(group) else goal_value(group, self.groups)
         field = "goal" if self.clustering is None else self.clustering.clustering.noun
         field = "theme" if is_theme(group) else field
         return Filter((*self.filter.terms, Term(field, ":", (value,))))
 
     def sides(self) -> Split | None:
-        """Returns the group under the cursor and all others, of what the filter matches."""
-        group = self.row
-        if group is None:
+        """Returns the conversations of the row under the cursor and all others, of those that the filter matches."""
+        if self.row is None:
             return super().sides()
-        *terms, goal = self._filter_of(group).terms
-        others = Filter((*terms, replace(goal, negated=True)))
-        return Split(self._filter_of(group), others)
+        filter = self._filter_of(self.row)
+        *terms, goal = filter.terms
+        return Split(filter, Filter((*terms, replace(goal, negated=True))))
 
     def _open_members(self, group_id: str | None) -> None:
         """Opens the members of a group; None opens the conversations in no group."""
@@ -312,7 +313,7 @@ class GoalsScreen(DecisionScreen):
         ask_column(self, self.table, self.show_order)
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a column's title sorts by it; on the same one again, in reverse."""
+        """Sorts by the column whose title is clicked; a second click on it reverses the order."""
         self.table.sort_by(message.key)
         self.show_order()
 
@@ -328,14 +329,14 @@ class GoalsScreen(DecisionScreen):
     def action_clustering(self) -> None:
         """Asks which clustering is shown."""
 
-        def show_clustering(number: int | None) -> None:
-            if number is not None and self.may_write():
-                self.write(lambda: self.goals.show(number))
+        def show_clustering(clustering_id: int) -> None:
+            if self.may_write():
+                self.write(lambda: self.goals.show(clustering_id))
 
         def ask_which(rows: list[ClusteringSummary]) -> None:
             shown_id = self.clustering.clustering.id if self.clustering is not None else None
             choices = [(row.clustering.id, clustering_line(row)) for row in rows]
-            self.app.push_screen(ChoiceDialog("Clustering", choices, shown_id), show_clustering)
+            ask(self, ChoiceDialog("Clustering", choices, shown_id), show_clustering)
 
         if self._is_clustered():
             self.in_background(self.goals.clusterings, ask_which, group="clusterings")
@@ -347,10 +348,6 @@ class GoalsScreen(DecisionScreen):
             self._apply_filter(Filter())
 
     # Filter
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
 
     def filter_by(self, filter: Filter) -> None:
         """Counts only conversations that match a filter."""
@@ -366,10 +363,6 @@ class GoalsScreen(DecisionScreen):
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Counts only conversations that match the filter that was typed."""
         self._apply_filter(message.filter)
-
-    def on_filter_line_exited(self) -> None:
-        """Puts the focus back on the list."""
-        self.table.focus()
 
     # Decisions
 
@@ -388,25 +381,22 @@ class GoalsScreen(DecisionScreen):
         ask_label(self, "Label", group, rename)
 
     def action_theme(self) -> None:
-        """Asks for the theme of the group under the cursor: one there is, none, or a new one with a goal in none."""
+        """Asks for the theme of the group under the cursor: a theme, none, or a new one with a group in none."""
         group = self._selected_group()
         if group is None or not self.may_write():
             return
         rows = [theme.as_group for theme in themes_of(self.groups)]
         others = [row for row in rows if row.id != group.id and row.theme != (group.theme or None)]
 
-        def place_group(key: str | None) -> None:
-            if key is None:
-                return
-            other = next((row for row in others if row.id == key), None)
+        def place_group(row_id: str) -> None:
+            """Puts the group under a theme, or under a new one together with another group; an empty id is no theme."""
+            other = next((row for row in others if row.id == row_id), None)
             placed = [group.id] if other is None or is_theme(other) else [group.id, other.id]
             theme = "" if other is None else other.label
             self.write(lambda: self.review.place(placed, theme), self._notify_decision)
 
         title = f"Put “{label_of(group, 40)}” under"
-        self.app.push_screen(
-            GroupPicker(title, others, "no theme" if group.theme else ""), place_group
-        )
+        ask(self, GroupPicker(title, others, "no theme" if group.theme else ""), place_group)
 
     def action_pin(self) -> None:
         """Pins the group under the cursor, or unpins it."""
@@ -427,25 +417,23 @@ class GoalsScreen(DecisionScreen):
         if group is None or not self.may_write():
             return
 
-        def show_evidence(other: str | None) -> None:
-            if other:
-                self.in_background(
-                    lambda: self.review.pair(group.id, other), open_dialog, group="pair"
-                )
+        def read_pair(other_id: str) -> None:
+            self.in_background(
+                lambda: self.review.pair(group.id, other_id), ask_label_of_both, group="pair"
+            )
 
-        def open_dialog(proposal: Proposal) -> None:
-            self.app.push_screen(MergeDialog(proposal), partial(merge, proposal))
+        def ask_label_of_both(proposal: Proposal) -> None:
+            ask(self, MergeDialog(proposal), partial(merge, proposal))
 
-        def merge(proposal: Proposal, label: str | None) -> None:
-            if label is not None:
-                self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
+        def merge(proposal: Proposal, label: str) -> None:
+            self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
 
         others = [other for other in self.groups if other.id != group.id]
         title = f"Merge “{label_of(group, 40)}” with"
-        self.app.push_screen(GroupPicker(title, others), show_evidence)
+        ask(self, GroupPicker(title, others), read_pair)
 
     def _notify_decision(self, decision: GoalDecision) -> None:
-        """Says what was decided."""
+        """Notifies what was decided."""
         self.notify(f"Done: {decision_text(decision)}.", markup=False)
 
     # Jobs
@@ -455,14 +443,13 @@ class GoalsScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def start_run(request: ClusteringRequest | None) -> None:
-            if request is not None:
-                self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
+        def start_run(request: ClusteringRequest) -> None:
+            self._start(lambda: self.runner.start(self.goal_runs.cluster_stages(request)))
 
         def open_form(result: tuple[list[str], bool]) -> None:
             questions, paper = result
             form = GoalRunForm(self.goal_runs.estimate, self.clustering, questions, paper=paper)
-            self.app.push_screen(form, start_run)
+            ask(self, form, start_run)
 
         self.in_background(
             lambda: (self.services.questions.answered(), self.goal_runs.proposes_paper()),
@@ -472,16 +459,20 @@ class GoalsScreen(DecisionScreen):
 
 
 SHOWN_MEMBERS = 5
-"""Members shown of each kind, central and doubtful."""
+"""Members of each kind, central and doubtful, that are shown."""
 READ_MEMBERS = 15
-"""Members read of each kind; members with the same text are shown once, so more are read than shown."""
+"""Members of each kind that are read: more than are shown, since members with the same text are shown once."""
 MAX_DESCRIPTION_CHARACTERS = 1_000
 """Most characters that are shown of a description."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """What the pane shows of a group; `parts` are the groups that a merge or split made it from."""
+    """What the pane shows of a group or theme.
+
+    Attributes:
+        parts: The groups that a merge or split made it from, or the groups of a theme.
+    """
 
     group: GoalGroup
     examples: GroupExamples
@@ -489,8 +480,11 @@ class GroupDetail:
 
 
 def read_detail(goals: GoalService, group: GoalGroup, listed: Sequence[GoalGroup]) -> GroupDetail:
-    """Returns a group with its examples and its parts; not quick. `listed` has the goals of a theme, with the counts of
-    the list: under a filter, of what matches.
+    """Reads what the pane shows of a group or theme; not quick.
+
+    Args:
+        listed: The groups of the list, where those of a theme are taken from with their counts: under a filter, these
+            are of the conversations that match.
     """
     if is_theme(group):
         parts = tuple(goal for goal in listed if goal.id in group.made_of)
@@ -500,7 +494,7 @@ def read_detail(goals: GoalService, group: GoalGroup, listed: Sequence[GoalGroup
 
 
 class DetailPane(VerticalScroll):
-    """Shows a group; another group is shown from its first line."""
+    """Shows a group or theme in detail; another one is shown from its first line."""
 
     def __init__(self, *, id: str, classes: str) -> None:
         super().__init__(id=id, classes=classes)
@@ -512,28 +506,26 @@ class DetailPane(VerticalScroll):
 
     def show(self, detail: GroupDetail) -> None:
         """Shows a group; the same group again keeps the scroll position."""
-        same = self._detail is not None and self._detail.group.id == detail.group.id
+        is_same = self._detail is not None and self._detail.group.id == detail.group.id
         self._detail = detail
         self.border_title = Content(label_of(detail.group, 200))
         self._break_lines()
-        if not same:
+        if not is_same:
             self.scroll_home(animate=False)
 
     def on_resize(self) -> None:
-        """Breaks the lines for the new width, also when the pane is first shown."""
+        """Breaks the lines for the new width; also called when the pane is shown for the first time."""
         self.call_after_refresh(self._break_lines)
 
     def _break_lines(self) -> None:
-        """Draws the group that is shown in the present width."""
+        """Breaks the lines for the present width."""
         if self._detail is not None:
             width = max(20, self.scrollable_content_region.width)
             self.query_one("#about", Static).update(detail_content(self._detail, width))
 
 
 def detail_content(detail: GroupDetail, width: int) -> Content:
-    """Returns the figures of a group, its description, what it was made of, its members; lines of at most `width`
-    cells.
-    """
+    """Returns the figures of a group, its description, its parts and its members, in lines of at most `width` cells."""
     group = detail.group
     lines = [group_line(group)]
     if group.description.strip() and not is_theme(group):
@@ -541,19 +533,11 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
         lines.append(Content.styled(text, "$tone-model"))
     if group.support is not None:
         member_count = round(group.support * group.members_read)
-        lines.append(
-            Content.styled(
-                f"the words of its name are in {member_count:,} of {group.members_read:,}",
-                "$tone-muted",
-            )
-        )
+        text = f"the words of its name are in {member_count:,} of {group.members_read:,}"
+        lines.append(Content.styled(text, "$tone-muted"))
     if group.stability is not None and group.stability < UNSTABLE:
-        lines.append(
-            Content.styled(
-                f"{UNSTABLE_SIGN} not stable under resampling: decide on it last, or split it",
-                "$tone-borderline",
-            )
-        )
+        text = f"{UNSTABLE_SIGN} not stable under resampling: decide on it last, or split it"
+        lines.append(Content.styled(text, "$tone-borderline"))
     if detail.parts:
         lines.append(Content.styled("goals" if is_theme(group) else "made of", "bold"))
         lines += [
@@ -561,11 +545,11 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
             for part in detail.parts
         ]
     central = distinct(detail.examples.central)[:SHOWN_MEMBERS]
-    shown = {member.conversation_id for member, _ in central}
+    central_ids = {example.member.conversation_id for example in central}
     doubtful = [
-        member
-        for member in distinct(detail.examples.doubtful)
-        if member.member.conversation_id not in shown
+        example
+        for example in distinct(detail.examples.doubtful)
+        if example.member.conversation_id not in central_ids
     ]
     for name, members in (("central", central), ("doubtful", doubtful[:SHOWN_MEMBERS])):
         if members:

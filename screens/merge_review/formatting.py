@@ -15,8 +15,7 @@ from screens.widgets.groups import GLYPHS, Piece, decision_text
 
 
 def counts_content(progress: ReviewProgress, skipped: int) -> Content:
-    """Returns how many pairs were decided, how many are left and how many of them are expected to be merged, and how
-    many were skipped."""
+    """Returns how many pairs are decided, left, probably to be merged, and skipped."""
     parts: list[Piece] = [_decided(progress)]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
@@ -33,22 +32,21 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _decided(progress: ReviewProgress) -> str:
-    """Returns how many pairs were merged and refused; where the rule or a model decided, too, who did what."""
+    """Returns how many pairs were merged and refused; where the rule or a model merged or refused any, who merged."""
     refused = progress.refused + progress.refused_by_rule + progress.refused_by_model
-    automatic = [
-        (merged, who)
-        for merged, refused_by_it, who in (
-            (progress.merged_by_rule, progress.refused_by_rule, "the rule"),
-            (progress.merged_by_model, progress.refused_by_model, "the model"),
-        )
-        if merged + refused_by_it
-    ]
-    if not automatic:
+    merged_by = []
+    if progress.merged_by_rule + progress.refused_by_rule:
+        merged_by.append((progress.merged_by_rule, "the rule"))
+    if progress.merged_by_model + progress.refused_by_model:
+        merged_by.append((progress.merged_by_model, "the model"))
+    if not merged_by:
         return f"{progress.merged:,} merged, {refused:,} refused"
-    (first_merged, first), *others = [*automatic, (progress.merged, "you")]
-    shares = [f"{first_merged:,} merged by {first}"]
-    shares += [f"{merged:,} by {who}" for merged, who in others]
-    return f"{', '.join(shares)}, {refused:,} refused"
+    (first_count, first), *others = [*merged_by, (progress.merged, "you")]
+    parts = [
+        f"{first_count:,} merged by {first}",
+        *(f"{count:,} by {who}" for count, who in others),
+    ]
+    return f"{', '.join(parts)}, {refused:,} refused"
 
 
 def status_content(progress: ReviewProgress) -> Content:
@@ -86,14 +84,14 @@ def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None
         return replace(
             CLUSTER, message="Nothing to merge: the conversations are not in groups yet."
         )
-    effect = "shows the groups"
+    enter_label = "shows the groups"
     if not progress.finished:
         message = "No proposal is ready yet; the next ones are being computed."
-        return EmptyState(message, effect, "app.switch_mode('goals')")
+        return EmptyState(message, enter_label, "app.switch_mode('goals')")
     return EmptyState(
         f"Done: every current pair was refused.\n{_decided(progress)};"
         f" {number_format.counted(shown.groups, 'group')} remain.",
-        effect,
+        enter_label,
         "app.switch_mode('goals')",
         others=(
             ("desk.history", "shows what was decided"),

@@ -1,4 +1,4 @@
-"""The history of decisions on goal groups."""
+"""The history of decisions on goal groups: who decided what and when, and undo of any of them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class MergeHistoryScreen(DecisionScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self.table = ItemTable(
             [
                 Column(
@@ -108,9 +107,9 @@ class MergeHistoryScreen(DecisionScreen):
     # Keys
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter opens the members of the first group that the decision made, or changed where it made none."""
+        """Enter opens the members of the first group that the decision made, or else of the first it was about."""
         decision = self.table.here
-        groups = () if decision is None else (*decision.made, *decision.sides)
+        groups = () if decision is None else (*decision.made_groups, *decision.sides)
         if groups:
             self.app.push_screen(self.routes.members(groups[0], self.MODE))
 
@@ -121,15 +120,17 @@ class MergeHistoryScreen(DecisionScreen):
 
 
 def _kind_cell(decision: GoalDecision) -> Sequence[Piece]:
+    """Returns the sign of the kind."""
     return [(GLYPHS[decision.kind], "tone--accent" if decision.active else "tone--muted")]
 
 
 def _text_cell(decision: GoalDecision) -> Sequence[Piece]:
+    """Returns what the decision did, and that it was undone: in front, because the end of a long text is cut."""
     if decision.active:
         return [(decision_text(decision), "")]
-    # first, because the end of a long text is cut
     return [(f"undone: {decision_text(decision)}", "tone--muted")]
 
 
 def _p_cell(decision: GoalDecision) -> Sequence[Piece]:
+    """Returns the merge probability when it was decided."""
     return [(number_format.estimate(decision.probability), "tone--muted")]

@@ -20,7 +20,7 @@ from screens.widgets.groups import (
     distinct,
     evidence_content,
     group_line,
-    label_is_models,
+    is_label_of_model,
     label_of,
     member_lines,
     proposed_label,
@@ -28,7 +28,9 @@ from screens.widgets.groups import (
 from screens.widgets.keyed import Keyed
 
 MIN_PER_PAGE = 4
-"""Least number of members of either kind on one page; more where they fit."""
+"""Fewest members of either kind on one page; there are more where they fit."""
+MIN_MEMBER_CELLS = 8
+"""Fewest cells in which the text of a member is wrapped."""
 
 
 class SidePane(Vertical):
@@ -60,21 +62,21 @@ class SidePane(Vertical):
 
     def show(self, group: GoalGroup, members: GroupExamples) -> None:
         """Shows a group with its members."""
-        same = self._group is not None and self._group.id == group.id
-        changed = not same or self._members != members
+        is_same = self._group is not None and self._group.id == group.id
+        is_changed = not is_same or self._members != members
         self._group, self._members = group, members
         self._central, self._doubtful = distinct(members.central), distinct(members.doubtful)
         self.border_title = Content(f"{self._letter}  {label_of(group, 200)}")
         self.query_one(".head", Static).update(group_line(group))
-        if not same:
+        if not is_same:
             self._page = 0
             self.query_one(VerticalScroll).scroll_home(animate=False)
-        if changed:
+        if is_changed:
             self._show_members()
 
     def swap(self) -> None:
         """Shows the next page of members, after the last page the first."""
-        self._page = (self._page + 1) % self._pages
+        self._page = (self._page + 1) % self._page_count
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._show_members()
 
@@ -83,42 +85,54 @@ class SidePane(Vertical):
         self.call_after_refresh(self._show_members)
 
     @property
-    def _pages(self) -> int:
+    def _page_count(self) -> int:
+        """Number of pages of members."""
         longest = max(len(self._central), len(self._doubtful))
         return max(1, -(-longest // self._page_size))
 
     def _on_page(self, members: Sequence[DistinctMember]) -> Sequence[DistinctMember]:
+        """Returns those of the central or of the doubtful members that are on the present page."""
         return members[self._page * self._page_size : (self._page + 1) * self._page_size]
 
     def _doubtful_on_page(self) -> list[DistinctMember]:
         """Returns the doubtful members of the page, without those shown as central above them."""
-        central = {shown.member.conversation_id for shown in self._on_page(self._central)}
+        central_ids = {shown.member.conversation_id for shown in self._on_page(self._central)}
         return [
             doubtful
             for doubtful in self._on_page(self._doubtful)
-            if doubtful.member.conversation_id not in central
+            if doubtful.member.conversation_id not in central_ids
         ]
 
     def _show_members(self) -> None:
+        """Shows as many members as fit into the pane."""
         if self._group is not None:
             room = self.query_one(VerticalScroll).scrollable_content_region
-            width = max(8, room.width)
-            self._page_size = self._fitting(width, room.height)
-            self._page %= self._pages
+            width = max(MIN_MEMBER_CELLS, room.width)
+            self._page_size = self._fitting_page_size(width, room.height)
+            self._page %= self._page_count
             self.query_one(".members", Static).update(self._content(width))
 
-    def _fitting(self, width: int, height: int) -> int:
+    def _fitting_page_size(self, width: int, height: int) -> int:
         """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`."""
-        central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
-        doubtful = {
-            m.conversation_id: len(member_lines(m, width, doubtful=True, copies=n))
-            for m, n in self._doubtful
-        }
+
+        def measured(members: Sequence[DistinctMember], *, doubtful: bool) -> list[tuple[int, int]]:
+            """Returns the conversation of each member, and how many lines the member fills."""
+            return [
+                (
+                    member.conversation_id,
+                    len(member_lines(member, width, doubtful=doubtful, copies=copies)),
+                )
+                for member, copies in members
+            ]
+
+        central = measured(self._central, doubtful=False)
+        doubtful = measured(self._doubtful, doubtful=True)
         size = MIN_PER_PAGE
         while size < max(len(central), len(doubtful)):
-            above = {shown.member.conversation_id for shown in self._central[: size + 1]}
-            below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
-            if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
+            above = dict(central[: size + 1])
+            below = [lines for key, lines in doubtful[: size + 1] if key not in above]
+            titles = 1 + bool(below)
+            if sum(above.values()) + sum(below) + titles > height:
                 break
             size += 1
         return size
@@ -182,7 +196,7 @@ class MergedPane(VerticalScroll):
         self._editing: Pair | None = None
 
     def compose(self) -> ComposeResult:
-        """Yields the label, its input, evidence."""
+        """Yields the label, the line to edit it, and the evidence."""
         yield Static(id="label")
         yield LabelInput(id="edit")
         yield Static(id="evidence")
@@ -195,11 +209,15 @@ class MergedPane(VerticalScroll):
     def show(
         self, proposal: Proposal, progress: ReviewProgress | None, written_label: str | None
     ) -> None:
-        """Shows a proposal and keeps the scroll position; `written_label` is that of the person."""
+        """Shows a proposal and keeps the scroll position.
+
+        Args:
+            written_label: The label that the person wrote; None shows the proposed one.
+        """
         self._proposal, self._progress, self._written_label = proposal, progress, written_label
         label = proposed_label(proposal) if written_label is None else written_label
         whose = "yours" if written_label is not None else "that of the larger group"
-        if written_label is None and label_is_models(proposal):
+        if written_label is None and is_label_of_model(proposal):
             whose = "the model's"
         self.border_title = Content(f"Merged · label: {whose}")
         tone = "bold $tone-bright" if written_label is not None else "bold"
@@ -216,6 +234,7 @@ class MergedPane(VerticalScroll):
         self._show_evidence()
 
     def _show_evidence(self) -> None:
+        """Shows the evidence in the present width."""
         if self._proposal is not None:
             width = self.scrollable_content_region.width
             evidence = evidence_content(self._proposal, self._progress, width)

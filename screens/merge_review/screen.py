@@ -1,4 +1,8 @@
-"""The merge desk: one pair of groups at a time, one key for each decision."""
+"""The merge desk: one pair of groups at a time, one key for each decision.
+
+A proposal is a pair of groups that may have one goal, with the evidence for that. The proposal in front is shown; those
+ahead are read in advance, so that the next one is shown at once while the decision on the last one is being stored.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, ask, hint_line
 from screens.shell.goal_dialogs import DecisionScreen
 from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
@@ -41,7 +45,7 @@ from screens.widgets.groups import proposed_label
 from screens.widgets.jobs import EngineFeed
 
 AHEAD = 3
-"""Proposals that are read in advance, so that the next one is shown at once after a key."""
+"""Proposals that are read in advance."""
 MAX_MEMBERS = 24
 """Most members of a group that are read, of each kind; space shows the next ones."""
 MAX_RECENT = 12
@@ -64,7 +68,7 @@ class ShownProposal:
     b: GroupExamples
 
     def shares_group(self, pair: Pair) -> bool:
-        """Returns whether one of its groups is in `pair`. Such a proposal is void once the pair is merged."""
+        """Returns whether one of its groups is in `pair`; such a proposal is void once the pair is merged."""
         return bool({*self.proposal.pair} & {*pair})
 
 
@@ -73,9 +77,10 @@ class ReviewSnapshot:
     """The state of the merge desk when it was read.
 
     Attributes:
+        clustering: The clustering that is reviewed; None before there is one.
         front: The proposal to show; None when none is left.
-        ahead: What follows when the front is refused or skipped, in order.
-        starts_over: The skipped pairs start over, because only they are left.
+        ahead: The proposals that follow when the one in front is refused or skipped, in order.
+        starts_over: Whether the skipped pairs come again, because only they are left.
         recent: The latest decisions, newest first.
     """
 
@@ -89,12 +94,14 @@ class ReviewSnapshot:
 
 @dataclass
 class ReviewCursor:
-    """The proposal that is shown and those that follow, so that a key shows the next one at once.
+    """The proposals of the merge desk as the person goes through them.
 
     Attributes:
+        front: The proposal that is shown; None while none is.
+        ahead: The proposals that follow, in order.
         skipped: The pairs that the person skipped.
-        label: The label that the person wrote for the pair in front; None leaves the proposed one.
-        turn: Rises whenever another pair comes to the front; a snapshot read in an older turn is not shown.
+        label: The label that the person wrote for the pair in front; None keeps the proposed one.
+        turn: Rises whenever another pair comes to the front; a snapshot that was read in an older turn is not shown.
     """
 
     front: ShownProposal | None = None
@@ -109,7 +116,7 @@ class ReviewCursor:
         return None if self.front is None else self.front.proposal.pair
 
     def put(self, shown: ShownProposal | None) -> None:
-        """Shows a proposal. A pair that is shown already keeps its label and the reason why it was proposed."""
+        """Puts a proposal in front. A pair that is in front already keeps its label and the reason for the proposal."""
         if shown is None or self.front is None or self.pair != shown.proposal.pair:
             self.turn += 1
             self.label = None
@@ -119,13 +126,12 @@ class ReviewCursor:
         self.front = shown
 
     def decide(self, *, merged: bool) -> None:
-        """Shows the next proposal after a decision; a merge drops the later ones that share a group with it."""
-        ahead = list(self.ahead)
+        """Puts the next proposal in front after a decision; a merge drops those that share a group with the pair."""
+        ahead = self.ahead
         if merged and self.pair is not None:
-            ahead = [shown for shown in ahead if not shown.shares_group(self.pair)]
-        following = ahead.pop(0) if ahead else None
-        self.ahead = tuple(ahead)
-        self.put(following)
+            ahead = tuple(shown for shown in ahead if not shown.shares_group(self.pair))
+        self.ahead = ahead[1:]
+        self.put(ahead[0] if ahead else None)
 
     def skip(self) -> None:
         """Skips the pair in front; it comes again when only skipped pairs are left."""
@@ -137,11 +143,11 @@ class ReviewCursor:
 def read_review(
     review: MergeReviewService, skipped: Sequence[Pair], preferred: Pair | None
 ) -> ReviewSnapshot:
-    """Returns the state of the merge desk; not quick.
+    """Reads the state of the merge desk; not quick.
 
     Args:
-        skipped: Pairs that come only when no other is left.
-        preferred: The pair to put in front, as long as both of its groups exist.
+        skipped: Pairs that come only when no other pair is left.
+        preferred: The pair to put in front if both of its groups exist.
     """
     goals = review.goals
     clustering = goals.shown()
@@ -150,7 +156,7 @@ def read_review(
     starts_over = False
     proposal = None
     if preferred is not None:
-        with suppress(UsageError):
+        with suppress(UsageError):  # one of its groups does not exist any more
             proposal = review.pair(*preferred)
     if proposal is None:
         proposal = review.proposal(skipped)
@@ -213,17 +219,17 @@ class MergeDeskScreen(DecisionScreen):
         self.progress: ReviewProgress | None = None
         self._clustering: ClusteringSummary | None = None
         self._recent: tuple[GoalDecision, ...] = ()
-        self._unwritten = 0
-        self._preferred: Pair | None = None
+        self._writes = 0  # number of decisions that are being stored
+        self._preferred: Pair | None = None  # the pair to put in front after the next read
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The key that asks the model works where that answers on pairs."""
+        """Returns whether an action works now: `ask` does where a model can be asked about pairs."""
         if action == "ask":
             return self.progress is not None and self.progress.can_ask
         return super().check_action(action, parameters)
 
     def compose_body(self) -> ComposeResult:
-        """Yields the counts, status, both groups, the evidence; or why there is no proposal."""
+        """Yields the counts, status, both groups, evidence and latest decisions; or why there is no proposal."""
         yield Static(id="summary")
         yield Static(id="status")
         with Container(id="main"):
@@ -239,13 +245,13 @@ class MergeDeskScreen(DecisionScreen):
     # Reading and writing
 
     def refresh_data(self) -> None:
-        """Reads the merge queue again; the shown pair stays."""
+        """Reads the proposals again; the pair in front stays."""
         self.read(None)
 
     def read(self, preferred: Pair | None) -> None:
-        """Reads the merge queue after the decisions that are being stored; shows `preferred` if both groups exist."""
+        """Reads the proposals, once all decisions are stored; `preferred` is the pair to put in front."""
         self._preferred = preferred or self._preferred
-        if self._unwritten:
+        if self._writes:  # the last one reads
             return
         pair = self._preferred or self.cursor.pair
         turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
@@ -265,7 +271,7 @@ class MergeDeskScreen(DecisionScreen):
             lambda: read_review(self.review, skipped, pair),
             on_result,
             group="desk",
-            failed=on_failure,
+            on_error=on_failure,
         )
 
     def write(
@@ -274,21 +280,21 @@ class MergeDeskScreen(DecisionScreen):
         then: Callable[[T], None] = lambda _: None,
         back: Pair | None = None,
     ) -> None:
-        """Stores a decision after those before it, and reads the merge queue again.
+        """Stores a decision by `work`, after earlier ones, and reads the proposals again.
 
         Args:
-            then: Gets what `work` returned.
+            then: Called with what `work` returned.
             back: The pair to put in front when the decision cannot be stored.
         """
-        self._unwritten += 1
+        self._writes += 1
 
         def on_done(result: T) -> None:
-            self._unwritten -= 1
+            self._writes -= 1
             then(result)
             self.read(None)
 
         def on_failure(error: WorkbenchError) -> None:
-            self._unwritten -= 1
+            self._writes -= 1
             self.show_error(error)
             self.read(back)
 
@@ -308,7 +314,11 @@ class MergeDeskScreen(DecisionScreen):
         self.show_front(complete=True)
 
     def show_front(self, *, complete: bool = False) -> None:
-        """Shows the proposal in front, or why there is none: none is left (`complete`), or it is still being read."""
+        """Shows the proposal in front, or why there is none.
+
+        Args:
+            complete: Whether no proposal is left where there is none in front; else it is still being read.
+        """
         shown = self.cursor.front
         self.set_class(complete and shown is None, "-empty")
         self.set_class(shown is None, "-waiting")
@@ -339,7 +349,7 @@ class MergeDeskScreen(DecisionScreen):
             return
         front = self.cursor.front
         title = ""
-        if front is not None and front.proposal.decided is not None:
+        if front is not None and front.proposal.reviewed_decision is not None:
             title = f"review, {progress.to_review:,} left"
         elif front is not None:
             by_rule = progress.merged_by_rule + progress.refused_by_rule
@@ -357,7 +367,12 @@ class MergeDeskScreen(DecisionScreen):
     def _decide(
         self, decision: Callable[[Proposal], Callable[[], GoalDecision]], *, merged: bool
     ) -> None:
-        """Decides on the proposal as it is shown and goes on; where none is shown, says so and decides nothing."""
+        """Decides on the proposal in front and shows the next one; where none is in front, it notifies of that.
+
+        Args:
+            decision: Returns the function that stores the decision on a proposal.
+            merged: Whether the pair is merged.
+        """
         shown = self.cursor.front
         if shown is None:
             if not self.has_class("-empty"):
@@ -385,11 +400,11 @@ class MergeDeskScreen(DecisionScreen):
         self._decide(lambda shown: partial(self.review.apart, shown), merged=False)
 
     def action_never(self) -> None:
-        """Refuses the pair for later clusterings too."""
+        """Refuses the pair, in later clusterings too."""
         self._decide(lambda shown: partial(self.review.apart, shown, never=True), merged=False)
 
     def action_skip(self) -> None:
-        """Goes on without a decision."""
+        """Shows the next pair without a decision."""
         if self.cursor.front is not None:
             self.cursor.skip()
             self.show_front()
@@ -420,23 +435,20 @@ class MergeDeskScreen(DecisionScreen):
         if not self.may_write():
             return
 
-        def on_choice(listed: ListedPairs | None) -> None:
-            if listed is not None:
-                self.cursor.put(None)  # the pair that is shown may be among them
-                self.write(
-                    lambda: self.review.merge_all(listed.pairs, listed.probability),
-                    lambda count: self.notify(
-                        f"Merged {number_format.counted(count, 'pair')}; u undoes all of it.",
-                        markup=False,
-                    ),
-                )
+        def merge_all(listed: ListedPairs) -> None:
+            self.cursor.put(None)  # the pair that is shown may be among them
+            self.write(
+                lambda: self.review.merge_all(listed.pairs, listed.probability),
+                lambda count: self.notify(
+                    f"Merged {number_format.counted(count, 'pair')}; u undoes all of it.",
+                    markup=False,
+                ),
+            )
 
-        self.app.push_screen(MergeAllDialog(self.review), on_choice)
+        ask(self, MergeAllDialog(self.review), merge_all)
 
-    # Undo
-
-    def undone(self, decision: GoalDecision) -> None:
-        """Brings the pair that was decided to the front again."""
+    def after_undo(self, decision: GoalDecision) -> None:
+        """Brings the pair that the decision was about to the front again."""
         if decision.kind in ("merge", "apart", "never", "agree") and len(decision.sides) == 2:
             self.read((decision.sides[0], decision.sides[1]))
 
@@ -475,7 +487,7 @@ class ListedPairs:
     probability: float
 
 
-class MergeAllDialog(Dialog[ListedPairs | None]):
+class MergeAllDialog(Dialog[ListedPairs]):
     """Lists the pairs with at least a merge probability, to merge them all; answers with the list when it is
     accepted."""
 
@@ -522,25 +534,18 @@ class MergeAllDialog(Dialog[ListedPairs | None]):
         )
 
     def _list(self, pairs: Sequence[Proposal]) -> None:
+        """Lists the pairs, and how many there are."""
         self._pairs = pairs
         self._show_count(
             Content(f"{number_format.counted(len(pairs), 'pair')} will be merged")
             if pairs
             else Content.styled("No pair has so high a probability.", "$tone-muted")
         )
-        self.query_one(Choices).set_options(
-            [
-                Option(
-                    Content.assemble(
-                        (f"{number_format.estimate(p.evidence.probability):>4}  ", "bold"),
-                        f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
-                    )
-                )
-                for p in pairs[:MAX_LISTED]
-            ]
-        )
+        options = [Option(_pair_line(proposal)) for proposal in pairs[:MAX_LISTED]]
+        self.query_one(Choices).set_options(options)
 
     def _show_count(self, content: Content) -> None:
+        """Shows the line above the pairs."""
         self.query_one("#count", Static).update(content)
 
     def action_list(self) -> None:
@@ -553,12 +558,19 @@ class MergeAllDialog(Dialog[ListedPairs | None]):
             self.dismiss(ListedPairs(self._pairs, self._probability))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click on a pair decides nothing."""
+        """Ignores a click on a pair, which decides nothing."""
         event.stop()
 
 
+def _pair_line(proposal: Proposal) -> Content:
+    """Returns the merge probability of a pair, and the labels and sizes of its groups, as a line of a list."""
+    groups = [f"{one_line(group.label, 40)} ({group.size:,})" for group in (proposal.a, proposal.b)]
+    probability = number_format.estimate(proposal.evidence.probability)
+    return Content.assemble((f"{probability:>4}  ", "bold"), " + ".join(groups))
+
+
 def probability_from(text: str) -> float | None:
-    """Returns the probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
+    """Returns the probability in (0, 1] that was typed, `.9` or `90%`; None where the text is no such number."""
     text = text.strip()
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

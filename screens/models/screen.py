@@ -1,4 +1,7 @@
-"""The models screen: lists models with the memory they need; tunes, chooses and removes them."""
+"""The models screen: lists models with the memory they need; tunes, chooses and removes them.
+
+A row is a model, an adapter or an endpoint. Work is what a project uses a model for, such as scoring.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +44,16 @@ TOO_LARGE = Look("!", "too large", "borderline")
 """How the states of models, adapters and endpoints are shown."""
 
 T = TypeVar("T")
-"""What an act returns."""
+"""What slow work returns."""
 
 
 def name_of(row: ModelRow, limit: int = NAME_CHARACTERS) -> str:
-    """Returns a name on one line, display-safe."""
+    """Returns the name of a row on one line of at most `limit` characters, display-safe."""
     return one_line(row.name, limit)
 
 
 def look_of(row: ModelRow) -> Look:
-    """Returns how the state of a model is shown."""
+    """Returns how the state of a row is shown."""
     if row.problem:
         return BROKEN
     if row.kind != "model":
@@ -59,7 +62,7 @@ def look_of(row: ModelRow) -> Look:
 
 
 def state_word(row: ModelRow) -> str:
-    """Returns the state in a word or two: of a model that can be used, the format that it runs as."""
+    """Returns the state in a word or two; for a model that is ready, the format that it runs as, if that is known."""
     look = look_of(row)
     if look is not READY:
         return look.word
@@ -67,7 +70,7 @@ def state_word(row: ModelRow) -> str:
 
 
 def speed(value: float | None) -> str:
-    """Returns the tokens a second; a dash for None."""
+    """Returns a speed in tokens a second; a dash for None."""
     return DASH if value is None else f"{value:,.0f} t/s"
 
 
@@ -85,11 +88,11 @@ def format_works(works: Sequence[Work]) -> str:
 
 def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
     """Returns the kinds of work that a model can be chosen for, each with the model in use."""
-    now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
-    each: list[tuple[tuple[Work, ...], str]] = [
-        ((work,), f"{what} · now {', '.join(now[work]) or 'none'}") for work, what in WORKS.items()
-    ]
-    return [(tuple(WORKS), "everything this project does"), *each]
+    choices: list[tuple[tuple[Work, ...], str]] = [(tuple(WORKS), "everything this project does")]
+    for work, name in WORKS.items():
+        models_in_use = [name_of(row, 24) for row in rows if work in row.works]
+        choices.append(((work,), f"{name} · now {', '.join(models_in_use) or 'none'}"))
+    return choices
 
 
 def format_use(name: str, works: Sequence[Work]) -> str:
@@ -99,7 +102,7 @@ def format_use(name: str, works: Sequence[Work]) -> str:
 
 
 def summary(rows: Sequence[ModelRow], busy: str) -> Content:
-    """Returns the line above the list."""
+    """Returns the line above the list: how many models there are, and the work that runs, `busy`, if one does."""
     kinds = Counter(row.kind for row in rows)
     parts: list[tuple[str, str] | str] = [
         (number_format.counted(kinds["model"], "model"), "bold"),
@@ -120,7 +123,7 @@ def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
 
 
 def model_columns() -> list[Column[ModelRow]]:
-    """Returns the name, state, sizes, speed, and where it is from."""
+    """Returns the columns of the list: name, state, sizes, speed, origin, license, and what the row is."""
 
     def state(row: ModelRow) -> Sequence[Piece]:
         """Returns the state with its sign."""
@@ -128,7 +131,7 @@ def model_columns() -> list[Column[ModelRow]]:
         return [(f"{look.glyph} {state_word(row)}", look.tone_class)]
 
     def source(row: ModelRow) -> Sequence[Piece]:
-        """Returns the work that it is used for, and its note or origin."""
+        """Returns the work that the row is used for, and its note or source."""
         detail = (one_line(row.note or row.source, 120), "tone--muted")
         works = format_works(row.works)
         return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
@@ -175,7 +178,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.models = services.models
         self.rows: Sequence[ModelRow] = ()
         self._facts: tuple[str, Sequence[Fact]] = ("", ())  # of the model with this name
-        self._busy = ""  # the work that runs, in words; empty without one
+        self._busy = ""  # the slow work that runs, in words; empty without one
         self.table = ItemTable(model_columns(), lambda row: row.name, id="models")
 
     def compose_body(self) -> ComposeResult:
@@ -196,9 +199,9 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._facts = ("", ())
             self.table.show_items(rows)
             self._update_summary()
-            self._show_here()
+            self._show_facts()
 
-        self.in_background(self.models.rows, show, group="models", failed=self._show_problem)
+        self.in_background(self.models.rows, show, group="models", on_error=self._show_problem)
 
     def _show_problem(self, error: WorkbenchError) -> None:
         """Shows an error in the line above the list."""
@@ -209,93 +212,86 @@ class ModelsScreen(WorkbenchScreen[None]):
         """Shows the line above the list."""
         self.query_one("#summary", Static).update(summary(self.rows, self._busy))
 
-    @property
-    def here(self) -> ModelRow | None:
-        """What is under the cursor."""
-        return self.table.here
-
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Shows what is under the cursor."""
+        """Shows the facts about the row under the cursor."""
         self.query_one("#about", VerticalScroll).scroll_home(animate=False)
-        self._show_here()
+        self._show_facts()
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter moves to the facts, to scroll them."""
         self.query_one("#about", VerticalScroll).focus()
 
-    def _show_here(self) -> None:
-        """Shows the facts about the item under the cursor; reads those of a model first."""
-        item = self.here
+    def _show_facts(self) -> None:
+        """Shows the facts about the row under the cursor; reads them first if they are not those read last."""
+        row = self.table.here
         known_name, known_facts = self._facts
-        facts_pane = self.query_one("#facts", Static)
-        if item is None:
-            facts_pane.update("")
-        elif known_name == item.name:
-            facts_pane.update(model_content(known_facts))
+        pane = self.query_one("#facts", Static)
+        if row is None:
+            pane.update("")
+        elif known_name == row.name:
+            pane.update(model_content(known_facts))
         else:
-            name = item.name
+            name = row.name
 
             def show(facts: list[Fact]) -> None:
                 self._facts = (name, facts)
-                if self.here is not None and self.here.name == name:
-                    facts_pane.update(model_content(facts))
+                if self.table.here is not None and self.table.here.name == name:
+                    pane.update(model_content(facts))
 
             self.in_background(
-                lambda: self.models.facts(name), show, group="facts", failed=self._show_problem
+                lambda: self.models.facts(name), show, group="facts", on_error=self._show_problem
             )
 
     # Actions
 
-    def _act(self, busy: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
-        """Runs slow work, shows that it runs, and reads the models again."""
+    def _run_slow(self, busy: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Runs slow work, which the summary shows as `busy`, then calls `then` and reads the models again."""
         self._busy = busy
         self._update_summary()
 
-        def rest() -> None:
+        def end(show: Callable[[], None]) -> None:
+            """Shows that nothing runs any more, and how the work ended."""
             self._busy = ""
             self._update_summary()
-
-        def on_end(result: T) -> None:
-            rest()
-            done(result)
+            show()
             self.refresh_data()
 
-        def on_failure(error: WorkbenchError) -> None:
-            rest()
-            self.show_error(error)
-            self.refresh_data()
+        self.in_background(
+            work,
+            lambda result: end(lambda: then(result)),
+            group="act",
+            on_error=lambda error: end(lambda: self.show_error(error)),
+        )
 
-        self.in_background(work, on_end, group="act", failed=on_failure)
-
-    def _idle(self) -> bool:
-        """Returns whether no other work runs; shows which if one does."""
+    def _is_idle(self) -> bool:
+        """Returns whether no slow work runs; notifies which one does."""
         if self._busy:
             self.notify(f"Still {self._busy}", markup=False)
         return not self._busy
 
     def action_add(self) -> None:
         """Asks for a file or folder, and adds it."""
-        if not self._idle():
+        if not self._is_idle():
             return
 
-        def added(names: list[str]) -> None:
+        def notify(names: list[str]) -> None:
             text = ", ".join(one_line(name, 60) for name in names)
             self.notify(f"{text} added.", markup=False)
 
-        def on_choice(path: str) -> None:
+        def add(path: str) -> None:
             if path.strip():
-                self._act("loading it once …", lambda: self.models.add(path.strip()), added)
+                self._run_slow("loading it once …", lambda: self.models.add(path.strip()), notify)
 
         placeholder = "a .gguf file, a folder of them, or a training run"
-        ask(self, TextDialog("Add models", placeholder=placeholder), on_choice)
+        ask(self, TextDialog("Add models", placeholder=placeholder), add)
 
-    def _idle_here(self) -> ModelRow | None:
-        """Returns what is under the cursor, or None if nothing can be done with it now."""
-        return self.here if self._idle() else None
+    def _usable_row(self) -> ModelRow | None:
+        """Returns the row under the cursor; None if there is none, or slow work runs."""
+        return self.table.here if self._is_idle() else None
 
     def action_tune(self) -> None:
         """Tunes the model under the cursor; that is a job, which the bottom line shows."""
-        row = self._idle_here()
+        row = self._usable_row()
         if row is None or not self.may_write():
             return
         if row.kind != "model":
@@ -304,8 +300,8 @@ class ModelsScreen(WorkbenchScreen[None]):
         self._start(lambda: self.models.tune(row.name))
 
     def action_use(self) -> None:
-        """Asks what the project is to use the model under the cursor for."""
-        row = self._idle_here()
+        """Asks for which work the project uses the model under the cursor."""
+        row = self._usable_row()
         if row is None or not self.may_write():
             return
         if row.kind == "adapter":
@@ -313,19 +309,19 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
         name = row.name
 
-        def on_choice(works: tuple[Work, ...]) -> None:
-            self._act(
+        def use(works: tuple[Work, ...]) -> None:
+            self._run_slow(
                 f"choosing {name_of(row)} …",
                 lambda: self.models.use(name, works),
                 lambda _: self.notify(format_use(name, works), markup=False),
             )
 
         title = f"Use {name_of(row)} for"
-        ask(self, ChoiceDialog(title, works_to_choose(self.rows)), on_choice)
+        ask(self, ChoiceDialog(title, works_to_choose(self.rows)), use)
 
     def action_try(self) -> None:
         """Asks for a prompt, and shows what the model under the cursor replies to it."""
-        row = self._idle_here()
+        row = self._usable_row()
         if row is None:
             return
         if row.kind == "adapter":
@@ -333,34 +329,35 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
         from engine.opener.model_previews import REPLY_FORMS, PromptTrial  # they bring numpy
 
-        def on_choice(prompt: str) -> None:
+        def try_prompt(prompt: str) -> None:
             self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
 
-        ask(self, ChoiceDialog("Try the prompt", [(name, name) for name in REPLY_FORMS]), on_choice)
+        prompts = [(name, name) for name in REPLY_FORMS]
+        ask(self, ChoiceDialog("Try the prompt", prompts), try_prompt)
 
     def action_remove(self) -> None:
-        """Removes what is under the cursor, once that is confirmed."""
-        row = self._idle_here()
+        """Removes the row under the cursor, after a question."""
+        row = self._usable_row()
         if row is None:
             return
         name = row.name
 
-        def sure(text: str) -> None:
-            """Asks before it removes; `text` says what is removed."""
+        def ask_first(text: str) -> None:
+            """Asks whether to remove the row; `text` tells what is removed."""
             confirm(self, "Remove?", remove, yes=one_line(text, 300))
 
         def remove() -> None:
-            self._act(
+            self._run_slow(
                 "removing …",
                 lambda: self.models.remove(name),
                 lambda _: self.notify("It is gone.", markup=False),
             )
 
-        self.in_background(lambda: self.models.removal(name), sure, group="removal")
+        self.in_background(lambda: self.models.removal(name), ask_first, group="removal")
 
     def action_copy(self) -> None:
-        """Copies what is known of the model under the cursor."""
-        row = self.here
+        """Copies the facts about the row under the cursor."""
+        row = self.table.here
         if row is not None:
             self.in_background(
                 lambda: self.models.facts(row.name),

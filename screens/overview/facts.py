@@ -1,4 +1,8 @@
-"""Reads what the overview shows, on another thread, and formats it. Without widgets."""
+"""What the overview shows: it is read here, on another thread, and formatted. Knows nothing of widgets.
+
+A card is a box of figures; a figure leads to the conversations behind it. The answers are questions on one line each,
+answered by clauses, of which the most important comes first.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ from engine.opener.key_figures import (
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement, CalibrationReport
-from screens.shell.workbench_screen import Figure
+from screens.shell.figures import Figure
 from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of
@@ -42,7 +46,7 @@ _READING_NAME_CHARACTERS = 20
 """Most characters of the name of a conversation to read first."""
 
 _MIN_ANSWER_CELLS = 20
-"""Fewest cells in which an answer is wrapped."""
+"""Fewest cells of the answer to a question."""
 
 _QUESTION_CELLS = 21
 """Width of the questions that the overview answers, in cells."""
@@ -70,7 +74,7 @@ class Overview:
         sets: All sets of scores.
         shared: The texts that many conversations share.
         badly_read: Number of sources that were not well read.
-        trouble: Of how many the signs of trouble were read, and how many of these have any.
+        trouble: Of how many conversations the signs of trouble were read, and how many of these have any.
     """
 
     counts: Counts
@@ -87,11 +91,11 @@ class Overview:
 
 
 def load_overview(services: OpenProject) -> Overview:
-    """Reads everything; takes seconds on a million conversations."""
+    """Reads the overview; takes seconds on a million conversations."""
     conversations = services.conversations
     tally = services.triage.tally()
     model = Agreement(0)
-    if any(tally.values()):  # the service brings numpy, for which the first cards would wait
+    if any(tally.values()):  # else the first cards would wait for the import of numpy
         model, _ = services.calibration.agreements()
     return Overview(
         counts=conversations.counts(),
@@ -109,7 +113,7 @@ def load_overview(services: OpenProject) -> Overview:
 
 
 def figures_of(services: OpenProject, card: str, overview: Overview) -> list[Figure]:
-    """Returns the figures of a card, each with the filter of the conversations behind it."""
+    """Returns the figures of a card or an answer, by its name, with the filters of the conversations behind them."""
     values = services.conversations.values
     if card == "verdicts":
         given = [
@@ -137,7 +141,7 @@ def figures_of(services: OpenProject, card: str, overview: Overview) -> list[Fig
 
 
 def _bin(index: int, count: int) -> Figure:
-    """Returns one bar of the histogram; the last has its upper end."""
+    """Returns one bin of the histogram as a figure, by its index; the last bin includes its upper end."""
     low, high = index / BINS, (index + 1) / BINS
     label = f"score {number_format.probability(low)} to {number_format.probability(high)}"
     below = "" if index == BINS - 1 else f" p<{high:g}"
@@ -151,10 +155,10 @@ def _only(field: str, value: str) -> Filter:
 
 def goals_content(groups: Sequence[GoalGroup]) -> Content:
     """Returns a bar, a label and a size for each goal, the largest first."""
-    largest = max((group.share for group in groups), default=0.0)  # fills its bar
+    full = max((group.share for group in groups), default=0.0)  # the share whose bar is full
     return Content("\n").join(
         Content.assemble(
-            (number_format.bar(group.share / largest if largest else 0.0), "$tone-accent"),
+            (number_format.bar(group.share / full if full else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
             label_of(group),
         )
@@ -181,7 +185,7 @@ class AnswerLine(NamedTuple):
     """A question that the overview answers on one line.
 
     Attributes:
-        key: Name of what it is about: a card, `trouble` or `change`.
+        key: Name of a card, or `trouble` or `change`: what the question is about.
         clauses: The answer, the most important clause first.
         doubtful: Whether the answer means little.
     """
@@ -192,39 +196,40 @@ class AnswerLine(NamedTuple):
     doubtful: bool = False
 
 
-class LaterFigures(NamedTuple):
-    """What takes longer to read than the rest, as in `KeyFigures`."""
+class SlowFigures(NamedTuple):
+    """Figures that take longer to read than the overview, as in `KeyFigures`; None before they are read."""
 
     failures: tuple[int, int] | None = None
     change: MonthChange | None = None
 
 
-def load_later(services: OpenProject) -> LaterFigures:
-    """Reads all scores; takes seconds on a million conversations."""
-    return LaterFigures(
-        imported_failures(services, Filter()),
-        month_change(services, Filter()),
-    )
+def load_slow_figures(services: OpenProject) -> SlowFigures:
+    """Reads these figures of all scores; takes seconds on a million conversations."""
+    return SlowFigures(imported_failures(services, Filter()), month_change(services, Filter()))
 
 
 def answer_lines(
     overview: Overview,
     groups: Sequence[GoalGroup] | None,
     report: CalibrationReport | None,
-    later: LaterFigures,
+    slow_figures: SlowFigures,
 ) -> list[AnswerLine]:
-    """Returns what the overview answers first; what is None is not known or not read yet."""
-    now = in_force(overview.sets)
-    doubt = reliability(now, overview.sets).doubt if now else ""
+    """Returns the questions of the overview with their answers, as far as they are known.
+
+    Args:
+        groups: The goals; None before they are read.
+        report: What the verdicts say of the scores; None without verdicts, or before it is read.
+    """
+    now, doubt = _scores_and_doubt(overview)
     no = overview.tally.get(Verdict.NO, 0)
     figures = KeyFigures(
         overview.counts,
         [(str(label_of(group)), group.size) for group in groups or ()],
         overview.trouble,
         (no, no + overview.tally.get(Verdict.YES, 0)),
-        later.failures,
+        slow_figures.failures,
         None if report is None else report.rate.corrected,
-        later.change,
+        slow_figures.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
     )
     ended = figures.ending_clauses()
@@ -241,14 +246,17 @@ def answer_lines(
         AnswerLine("rate", "Did it end?", ended, bool(doubt)),
         AnswerLine("trouble", "Did it go wrong?", figures.failure_clauses()),
     ]
-    if later.change is not None:
+    if slow_figures.change is not None:
         lines.append(AnswerLine("change", "What changed?", figures.change_clauses()))
     return lines
 
 
 def answer_content(line: AnswerLine, cells: int) -> Content:
-    """Returns a question and its answer as a line of at most so many cells; clauses that do not fit are left out, but
-    the first one goes on below, since its end may be its figure."""
+    """Returns a question and its answer as a line of at most so many cells.
+
+    Clauses that do not fit are left out. The first one goes on below where it does not fit, since its end may be its
+    figure.
+    """
     tone = "$tone-borderline" if line.doubtful else ""
     question = f"{line.question:<{_QUESTION_CELLS}}"
     width = max(_MIN_ANSWER_CELLS, cells - _QUESTION_CELLS)
@@ -260,15 +268,15 @@ def answer_content(line: AnswerLine, cells: int) -> Content:
 
 
 def _contents(overview: Overview) -> list[str]:
-    """Returns how much there is, of which days, and what was kept out, with the key that says why."""
+    """Returns how many conversations there are, of which days, and what was left out, with the key that shows why."""
     counts = overview.counts
     clauses = [number_format.counted(counts.conversations, "conversation")]
     if counts.quarantined:
         records = number_format.counted(counts.quarantined, "record")
         clauses.append(f"{records} not read (Q says why)")
     if overview.badly_read:
-        some = number_format.counted(overview.badly_read, "source")
-        clauses.append(f"{some} not well read (A says why)")
+        sources = number_format.counted(overview.badly_read, "source")
+        clauses.append(f"{sources} not well read (A says why)")
     if counts.duplicates:
         clauses.append(number_format.counted(counts.duplicates, "duplicate") + " left out")
     if overview.dates is not None:
@@ -276,9 +284,14 @@ def _contents(overview: Overview) -> list[str]:
     if counts.leaks:
         clauses.append(f"{number_format.counted(counts.leaks, 'ending')} hidden from the model")
     if overview.shared:
-        share = f"{overview.shared.shown[0].conversations:,} share a text (B shows it)"
-        clauses.append(share)
+        clauses.append(f"{overview.shared.shown[0].conversations:,} share a text (B shows it)")
     return clauses
+
+
+def _scores_and_doubt(overview: Overview) -> tuple[ScoreSet | None, str]:
+    """Returns the scores in force, and why they mean little; None without scores, and empty where they mean much."""
+    now = in_force(overview.sets)
+    return now, reliability(now, overview.sets).doubt if now else ""
 
 
 def rate_content(overview: Overview) -> Content:
@@ -287,15 +300,14 @@ def rate_content(overview: Overview) -> Content:
     The rate is faint where the scores mean little or few are scored.
     """
     counts = overview.counts
-    now = in_force(overview.sets)
-    doubt = reliability(now, overview.sets).doubt if now else ""
+    _, doubt = _scores_and_doubt(overview)
     if not counts.scored:
         title, reason = "No scores yet.", "scoring says which conversations ended"
         if doubt:
             title, reason = "No scores.", doubt
         return Content.assemble((title, "bold"), (f"\n{reason}", "$tone-muted"))
     coverage = 100 * counts.scored / counts.conversations
-    # a decimal near the ends, so that a part is never written as none or all
+    # With a decimal near the ends, so that a part is never written as none or all.
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
     tone = "$tone-muted" if doubt else "bold $tone-complete"
     parts: list[Piece] = [
@@ -318,8 +330,10 @@ def rate_content(overview: Overview) -> Content:
 
 
 def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
-    """Returns the mode, model and adapter of the scores in force and how far they can be relied on; `brief` in one
-    line.
+    """Returns the mode, model and adapter of the scores in force and how far they can be relied on.
+
+    Args:
+        brief: Whether only one line is returned.
     """
     now = in_force(sets)
     if now is None:

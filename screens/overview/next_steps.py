@@ -1,6 +1,7 @@
-"""The path from logs to a result: what is done of it, and what comes next.
+"""The path from logs to a result: what is done of it, and what comes next. Knows nothing of Textual.
 
-Pure functions, without Textual. A step is shown with its title and, beside it, what it costs or what it waits for.
+A step is something that a person can do, such as scoring. It is shown with what it costs, or with what it waits for. A
+step starts a work of jobs, such as `scoring`, or none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from engine.completeness.records import ScoreSet
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
-from screens.widgets.jobs import stage_name, work_of
+from screens.widgets.jobs import interruption, stage_name, work_of
 
 Kind = Literal[
     "import",
@@ -32,10 +33,10 @@ Kind = Literal[
 """What a step does, or what it waits for (`wait`)."""
 
 PATH: tuple[Kind, ...] = ("import", "score", "triage", "cluster", "merge", "export")
-"""The steps of the path in order; the other kinds come up beside it."""
+"""The steps of the path in order; steps of other kinds come up beside it."""
 
 FIRST_VERDICTS = 20
-"""Verdicts after which one has seen what goes wrong."""
+"""Number of verdicts after which a person has seen what goes wrong."""
 
 MAX_STAGE_CHARS = 40
 """Most characters of the name of a stage in the title of a step."""
@@ -48,11 +49,11 @@ class Step:
     Attributes:
         kind: What it does.
         title: What it is and what it brings, in a few words; display-safe.
-        time: How long it takes, or what it does, in words; empty where that is not known.
+        time: How long it takes, or what it changes, in words; empty where that is not known.
         after: What has to be done before, in words; empty when it can be done now.
-        why_not: Why it cannot be done now, None when it can.
-        done: It is done; doing it again is possible.
-        run: The run to resume, for `resume`.
+        why_not: Why it cannot be done at all; None when it can.
+        done: Whether it is done; it can be done again.
+        run: The run that the kind `resume` resumes.
     """
 
     kind: Kind
@@ -69,16 +70,16 @@ class ProjectProgress:
     """The state of the project from which the steps follow.
 
     Attributes:
-        counts: Numbers of conversations, by state among others.
+        counts: Numbers of conversations, such as those in each state.
         tally: Number of conversations by verdict.
         interrupted: Runs that were interrupted and not resumed since, the newest first.
-        to_score: What scoring would cost; None while that is being worked out, a text when it cannot be done.
-        working: What jobs that run or wait now are part of, as `work_of` names it: `scoring`, `clustering`.
-        calibrated: The rule in force comes from verdicts, or from the person.
+        to_score: What scoring would cost; None while that is estimated, a text that tells why it cannot be done.
+        working: The work of the jobs that run or wait, as `work_of` names it: `scoring`, `clustering`.
+        calibrated: Whether the rule in force comes from verdicts, or from the person.
         proposal: The threshold that the verdicts suggest; None without one.
-        better: A tested set of scores beside one in force that is not tested, or means little; None without one.
+        better: A tested set of scores, where the set in force is not tested or means little; None without one.
         goals: Number of goals, 0 before a clustering; None while that is not known.
-        proposals: Merge proposals that wait for a decision; None while they are being counted.
+        proposals: Number of merge proposals that wait for a decision; None while they are counted.
     """
 
     counts: Counts
@@ -94,35 +95,39 @@ class ProjectProgress:
 
 
 def next_steps(now: ProjectProgress) -> list[Step]:
-    """Returns the steps that can be done now, the next one first, then those that wait for another, then those that are
-    done; of the path and what comes up beside it. Never empty.
+    """Returns the steps of the path and those beside it; there is at least one.
+
+    First come the steps that can be done now, of which the first is the next one; then those that wait for another
+    step; then those that are done. A step whose work was interrupted is replaced by one that resumes it.
     """
-    resumed = {work_of(run.stage) for run in now.interrupted}
+    interrupted_works = {work_of(run.stage) for run in now.interrupted}
     steps = [_resume(run) for run in _latest_of_each_work(now.interrupted)]
-    steps += [step for step in _all_steps(now) if _work(step.kind) not in resumed or step.done]
+    steps += [
+        step for step in _all_steps(now) if _work(step.kind) not in interrupted_works or step.done
+    ]
     ready = [step for step in steps if not step.done and not step.after]
     waiting = [step for step in steps if step.after]
     return [*ready, *waiting, *(step for step in steps if step.done)]
 
 
-def done_of_path(steps: Sequence[Step]) -> int:
+def count_done_of_path(steps: Sequence[Step]) -> int:
     """Returns how many steps of `PATH` are done."""
     return sum(step.done for step in steps if step.kind in PATH)
 
 
 def _work(kind: Kind) -> str:
-    """Returns the work of jobs that a step starts, as `work_of` names it; empty for steps that start none."""
+    """Returns the work that steps of a kind start, as `work_of` names it; empty for those that start none."""
     return {"score": "scoring", "cluster": "clustering"}.get(kind, "")
 
 
 def _all_steps(now: ProjectProgress) -> Iterator[Step]:
-    """Yields the steps of the path in its order, each with what comes up beside it."""
+    """Yields the steps of the path in its order, each followed by those that come up beside it."""
     yield _import(now.counts)
     yield from _score(now)
     if now.better is not None:
         title = f"Choose the scores of set {now.better.number}, which are tested"
         yield Step("choose", title)
-    yield _check(now)
+    yield _judge(now)
     if now.proposal is not None and not now.calibrated:
         proposal = now.proposal
         threshold = number_format.probability(proposal.rule.threshold)
@@ -142,7 +147,7 @@ def _import(counts: Counts) -> Step:
 
 
 def _score(now: ProjectProgress) -> Iterator[Step]:
-    """Yields the step of scoring, with its cost."""
+    """Yields the step of scoring, with its cost, or that scoring runs."""
     unscored, cost = now.counts.unscored, now.to_score
     number = number_format.counted(unscored, "conversation")
     if not now.counts.conversations:
@@ -163,7 +168,7 @@ def _score(now: ProjectProgress) -> Iterator[Step]:
         yield Step("score", f"Score {number_format.counted(cost.items, 'conversation')}", time)
 
 
-def _check(now: ProjectProgress) -> Step:
+def _judge(now: ProjectProgress) -> Step:
     """Returns the step of giving the first verdicts."""
     given = sum(now.tally.values())
     needed = min(FIRST_VERDICTS, now.counts.conversations)
@@ -200,7 +205,7 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
 
 
 def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
-    """Returns of runs, newest first, the newest of each work: one stage of it resumes all."""
+    """Returns the first of the runs of each work, which are ordered newest first: it resumes the whole work."""
     latest: dict[str, RunRow] = {}
     for run in runs:
         latest.setdefault(work_of(run.stage), run)
@@ -209,7 +214,5 @@ def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
 
 def _resume(run: RunRow) -> Step:
     """Returns the step of resuming an interrupted run."""
-    of = f" of {run.total:,}" if run.total is not None else ""
-    progress = f" at {run.done:,}{of}" if run.done else ""
-    title = f"Resume {one_line(stage_name(run.stage), MAX_STAGE_CHARS)}, interrupted{progress}"
-    return Step("resume", title, run=run)
+    stage = one_line(stage_name(run.stage), MAX_STAGE_CHARS)
+    return Step("resume", f"Resume {stage}, {interruption(run)}", run=run)

@@ -1,4 +1,8 @@
-"""The overview: what is in the project, what the scores say, and what to do next."""
+"""The overview: what is in the project, what the scores say, and what to do next.
+
+It has two sides: the answers, with what to read and to do, and the cards that show how the figures were measured. Each
+part is read on its own, in the background, because some parts take much longer than others.
+"""
 
 from __future__ import annotations
 
@@ -30,26 +34,34 @@ from engine.questions.records import CalibrationReport
 from engine.results.associations.records import Split
 from screens.overview.facts import (
     AnswerLine,
-    LaterFigures,
     Overview,
+    SlowFigures,
     answer_content,
     answer_lines,
     corrected_content,
     figures_of,
     goals_content,
-    load_later,
     load_overview,
+    load_slow_figures,
     rate_content,
     reading_content,
     set_choices,
     set_content,
     verdicts_content,
 )
-from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
-from screens.shell.dialogs import ChoiceDialog
+from screens.overview.next_steps import (
+    PATH,
+    Kind,
+    ProjectProgress,
+    Step,
+    count_done_of_path,
+    next_steps,
+)
+from screens.shell.dialogs import ChoiceDialog, ask
 from screens.shell.exporting import ask_export, ask_file
+from screens.shell.figures import choose_figure
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
-from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import Card, Choices
 from screens.widgets.curve import Histogram
 from screens.widgets.evidence import Preview
@@ -76,8 +88,7 @@ REPORT_LACKS: dict[Kind, str] = {
 
 
 class OverviewScreen(WorkbenchScreen[None]):
-    """The answers of the whole project, or how they were measured. Reads again while jobs write, never twice at
-    once."""
+    """Shows the answers of the whole project, or how they were measured; it is read again while jobs write."""
 
     MODE = "overview"
     FIRST_KEYS = ("card.open", "overview.import-files", "overview.run-scoring")
@@ -103,29 +114,27 @@ class OverviewScreen(WorkbenchScreen[None]):
     ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
-        """See `WorkbenchScreen`."""
         super().__init__(services, feed)
-        self._overview: Overview | None = None
-        self._reading = False  # whether the overview is being read
-        self._read_again = False  # whether it has to be read again after that
+        self._overview: Overview | None = None  # None before it was read
+        self._is_reading = False
+        self._must_read_again = False  # after the read that runs
         self._mode: Mode = "base"  # mode of the scoring that is offered
         self._cost: Estimate | str | None = None  # of that scoring; see `ProjectProgress.to_score`
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
         self._steps: list[Step] = []
-        self._readings: list[FirstReading] = []
+        self._readings: list[FirstReading] = []  # the conversations to read first
         self._readings_for: dict[str, int] | None = None  # number of verdicts when these were read
-        self._goals: Sequence[GoalGroup] | None = None
-        self._decided = False  # whether the person decided on goals since they were read
-        self._proposals: int | None = None  # merge proposals that wait for a decision
-        self._later = LaterFigures()
-        self._later_read = False  # whether these were read
+        self._goals: Sequence[GoalGroup] | None = None  # None before they were read
+        self._has_new_decisions = False  # on goals, since they were read
+        self._proposal_count: int | None = None  # merge proposals that wait for a decision
+        self._slow_figures = SlowFigures()
+        self._were_slow_figures_read = False
         self._answers: list[AnswerLine] = []
         self._report: CalibrationReport | None = None
-        self._reported_for: object = None  # what the report was computed from
+        self._report_for: object = None  # what the report was computed from
 
     def compose_body(self) -> ComposeResult:
-        """Yields the answers with what to read and to do, and a conversation beside them; and the cards of how it was
-        measured."""
+        """Yields the answers, with what to read and to do and a conversation beside them; and the other cards."""
         with Horizontal(id="answered"):
             with Vertical(id="columns"):
                 with Vertical(id="readings", classes="card") as readings:
@@ -150,17 +159,29 @@ class OverviewScreen(WorkbenchScreen[None]):
                 yield Static(id="verdicts-text")
 
     def refresh_data(self) -> None:
-        """Reads the whole project again; while it is being read, a second call is done afterwards."""
-        if self._reading:
-            self._read_again = True
+        """Reads the whole project again; a call during a read repeats it afterwards."""
+        if self._is_reading:
+            self._must_read_again = True
             return
-        self._reading = True
+        self._is_reading = True
+
+        def on_error(error: WorkbenchError) -> None:
+            self._finish_read()
+            self.show_error(error)
+
         self.in_background(
-            lambda: load_overview(self.services), self._show, group="overview", failed=self._failed
+            lambda: load_overview(self.services), self._show, group="overview", on_error=on_error
         )
 
+    def _finish_read(self) -> None:
+        """Ends a read, and reads again if that was asked for meanwhile."""
+        self._is_reading = False
+        if self._must_read_again:
+            self._must_read_again = False
+            self.refresh_data()
+
     def _show(self, overview: Overview) -> None:
-        """Shows what was read, and reads the parts that take longer."""
+        """Shows the overview, and reads the parts that take longer."""
         self._overview = overview
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
@@ -171,20 +192,20 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_report(overview)
         self._load_readings(overview.tally)
         self._load_goals()
-        self._load_later()
-        self._read_on()
+        self._load_slow_figures()
+        self._finish_read()
 
     def _load_report(self, overview: Overview) -> None:
-        """Reads the corrected rate again if verdicts, scores or the rule changed since it was read."""
-        reported_for = (
+        """Reads the report again if verdicts, scores or the rule changed since it was read."""
+        report_for = (
             tuple(sorted(overview.tally.items())),
             overview.counts.scored,
             overview.rule,
             in_force(overview.sets),
         )
-        if reported_for == self._reported_for:
+        if report_for == self._report_for:
             return
-        self._reported_for = reported_for
+        self._report_for = report_for
         self.query_one("#corrected-text").display = bool(overview.counts.scored)
         if not any(overview.tally.values()):
             self._show_report(None)
@@ -201,21 +222,21 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_steps()
 
     def _load_readings(self, tally: dict[str, int]) -> None:
-        """Reads which conversations to read first, and not again while a job keeps changing them, unless the person
-        judged some."""
+        """Reads which conversations to read first.
+
+        While a job keeps changing them they are read again only if the number of verdicts changed.
+        """
         if tally == self._readings_for and self.services.jobs.active():
             return
         self._readings_for = tally
 
-        self.in_background(
-            lambda: conversations_to_read(self.services), self._take_readings, group="readings"
-        )
+        def show(readings: list[FirstReading]) -> None:
+            """Shows the card with these conversations, if there are any."""
+            self._readings = readings
+            self.set_class(bool(readings), "-readings")
+            self.call_after_refresh(self._show_readings)  # once the card has its width
 
-    def _take_readings(self, readings: list[FirstReading]) -> None:
-        """Lists the conversations to read first in a card, if there are any."""
-        self._readings = readings
-        self.set_class(bool(readings), "-readings")
-        self.call_after_refresh(self._show_readings)  # once the card has its width
+        self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
 
     def _show_readings(self) -> None:
         """Lists the conversations to read first, as wide as there is room; the cursor stays."""
@@ -228,21 +249,21 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._overview is None:
             return
         choices = self.query_one("#answers", Choices)
-        self._answers = answer_lines(self._overview, self._goals, self._report, self._later)
+        self._answers = answer_lines(self._overview, self._goals, self._report, self._slow_figures)
         cells = choices.size.width
         _set_lines(choices, [answer_content(line, cells) for line in self._answers])
 
-    def _load_later(self) -> None:
-        """Reads what takes longer, and not again while a job keeps changing it."""
-        if self._later_read and self.services.jobs.active():
+    def _load_slow_figures(self) -> None:
+        """Reads the figures that take longest, and not again while a job keeps changing them."""
+        if self._were_slow_figures_read and self.services.jobs.active():
             return
-        self._later_read = True
-        self.in_background(lambda: load_later(self.services), self._take_later, group="later")
+        self._were_slow_figures_read = True
 
-    def _take_later(self, later: LaterFigures) -> None:
-        """Shows in the answers what took longer to read."""
-        self._later = later
-        self._show_answers()
+        def show(figures: SlowFigures) -> None:
+            self._slow_figures = figures
+            self._show_answers()
+
+        self.in_background(lambda: load_slow_figures(self.services), show, group="slow figures")
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows the conversation under the cursor beside the list."""
@@ -257,34 +278,34 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.query_one(first).focus()
 
     def _load_goals(self) -> None:
-        """Reads the goals, and not again while a job keeps changing them, unless the person decided on them."""
-        if self._goals is not None and not self._decided and self.services.jobs.active():
+        """Reads the goals and how many merge proposals wait.
+
+        While a job keeps changing them they are read again only if the person decided on them.
+        """
+        if self._goals is not None and not self._has_new_decisions and self.services.jobs.active():
             return
-        self._decided = False
-        self.in_background(self._read_goals, self._take_goals, group="goals")
-        # The merge probabilities take longer than all the rest.
-        self.in_background(
-            lambda: self.services.merge_review.progress(), self._take_progress, group="proposals"
-        )
+        self._has_new_decisions = False
+        service = self.services.goals
 
-    def _read_goals(self) -> Sequence[GoalGroup]:
-        """Returns the groups after all merge decisions; none before a clustering."""
-        goals = self.services.goals
-        return () if goals.shown() is None else goals.groups()
+        def read() -> Sequence[GoalGroup]:
+            return () if service.shown() is None else service.groups()
 
-    def _take_goals(self, goals: Sequence[GoalGroup]) -> None:
-        """Shows the goals, and the steps that they bring."""
-        self._goals = goals
-        self._show_cards()
-        self._show_steps()
+        def show(goals: Sequence[GoalGroup]) -> None:
+            self._goals = goals
+            self._show_cards()
+            self._show_steps()
 
-    def _take_progress(self, progress: ReviewProgress) -> None:
-        """Shows how many merge proposals wait for a decision."""
-        self._proposals = progress.likely
-        self._show_steps()
+        def show_progress(progress: ReviewProgress) -> None:
+            self._proposal_count = progress.likely
+            self._show_steps()
+
+        self.in_background(read, show, group="goals")
+        # Apart, because the merge probabilities take longer than all the rest.
+        progress = self.services.merge_review.progress
+        self.in_background(progress, show_progress, group="proposals")
 
     def _show_cards(self) -> None:
-        """Shows what is known, in as many lines as there is room for."""
+        """Shows the cards and the answers as far as they are known, in as many lines as there is room for."""
         narrow = self.has_class("-narrow")
         overview = self._overview
         if overview is not None:
@@ -299,21 +320,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._show_answers()
 
     def on_resize(self) -> None:
-        """Draws the lines and cards anew, since more room may show more."""
+        """Draws the lines and cards again, since another width may have room for more."""
         self.call_after_refresh(self._show_cards)
         self.call_after_refresh(self._show_readings)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        """Shows an error; the next call may read again."""
-        self._read_on()
-        self.show_error(error)
-
-    def _read_on(self) -> None:
-        """Reads again if that was asked for meanwhile."""
-        self._reading = False
-        if self._read_again:
-            self._read_again = False
-            self.refresh_data()
 
     # What to do next
 
@@ -323,34 +332,30 @@ class OverviewScreen(WorkbenchScreen[None]):
         if unscored == 0 or unscored == self._cost_for or "scoring" in self._working:
             return
         self._cost_for = unscored
+        jobs = self.services.jobs
 
-        self.in_background(
-            self._cost_of_scoring, self._take_cost, group="estimate", failed=self._take_refusal
-        )
+        def estimate() -> tuple[Mode, Estimate]:
+            mode = jobs.scoring_mode()
+            return mode, jobs.estimate_scoring(ScoringRequest(mode=mode))
 
-    def _cost_of_scoring(self) -> tuple[Mode, Estimate]:
-        """Returns the mode of the next scoring and its cost; called on another thread."""
-        mode = self.services.jobs.scoring_mode()
-        return mode, self.services.jobs.estimate_scoring(ScoringRequest(mode=mode))
+        def show(mode_and_cost: tuple[Mode, Estimate]) -> None:
+            self._mode, self._cost = mode_and_cost
+            self._show_steps()
 
-    def _take_cost(self, mode_and_cost: tuple[Mode, Estimate]) -> None:
-        """Shows the cost at the step of scoring."""
-        self._mode, self._cost = mode_and_cost
-        self._show_steps()
+        def show_refusal(error: WorkbenchError) -> None:
+            self._cost = error.message
+            self._show_steps()
 
-    def _take_refusal(self, error: WorkbenchError) -> None:
-        """Shows at the step why nothing can be scored."""
-        self._cost = error.message
-        self._show_steps()
+        self.in_background(estimate, show, group="estimate", on_error=show_refusal)
 
     @property
     def _working(self) -> frozenset[str]:
-        """What the jobs that run or wait are part of; finding a format comes before scoring."""
+        """The work that jobs which run or wait are part of; finding a model's format is a part of scoring."""
         works = {work_of(job.stage) for job in self.services.jobs.active()}
         return frozenset("scoring" if work == "tune" else work for work in works)
 
     def _show_steps(self) -> None:
-        """Lists the steps anew where they changed, and keeps the cursor on its step."""
+        """Lists the steps again where they changed, and keeps the cursor on its step."""
         overview = self._overview
         if overview is None:
             return
@@ -362,12 +367,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         kind = self._steps[index].kind if index else None
         self._steps = steps
         choices.set_options([Option(_step_content(step)) for step in steps])
-        # The first line is always the next step; who went to another one stays on it.
+        # The cursor on the first line stays there: that is always the next step.
         choices.highlighted = next(
             (number for number, step in enumerate(steps) if kind is not None and step.kind == kind),
             0,
         )
-        title = f"Next · {done_of_path(steps)} of {len(PATH)} done"
+        title = f"Next · {count_done_of_path(steps)} of {len(PATH)} done"
         self.query_one("#next-card").border_title = Content(title)
 
     def _progress(self, overview: Overview) -> ProjectProgress:
@@ -382,7 +387,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             proposal=None if self._report is None else self._report.proposal,
             better=_better(overview),
             goals=None if self._goals is None else len(self._goals),
-            proposals=self._proposals,
+            proposals=self._proposal_count,
         )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
@@ -418,8 +423,10 @@ class OverviewScreen(WorkbenchScreen[None]):
             act()
 
     def action_report(self) -> None:
-        """Asks whether personal data is to be replaced, then for a file, and writes the report to it. Offers the work
-        without which the report would lack something."""
+        """Asks whether to replace personal data, then for a file, and writes the report to it.
+
+        The steps of the path without which the report would lack something are offered, too.
+        """
         choices: list[tuple[bool | Step, str | Content]] = []
         if self._overview is None or self._overview.counts.conversations:
             choices = [
@@ -432,18 +439,18 @@ class OverviewScreen(WorkbenchScreen[None]):
             if (lacks := REPORT_LACKS.get(step.kind)) and not step.done and not step.after
         ]
 
-        def go_on(answer: bool | Step | None) -> None:
-            """Does the step that was chosen, or writes the report with or without personal data."""
-            if isinstance(answer, Step):
-                self._do(answer)
-            elif answer is not None:
+        def go_on(choice: bool | Step) -> None:
+            """Does the step that was chosen, or writes the report, with or without personal data."""
+            if isinstance(choice, Step):
+                self._do(choice)
+            else:
                 title = "Write the report to (file.html)"
-                ask_file(self, title, "report.html", lambda path: self._write_report(path, answer))
+                ask_file(self, title, "report.html", lambda path: self._write_report(path, choice))
 
-        self.app.push_screen(ChoiceDialog("The report", choices), go_on)
+        ask(self, ChoiceDialog("The report", choices), go_on)
 
     def _write_report(self, path: str, redact: bool) -> str:
-        """Writes the report and returns what is to be said of it; takes seconds."""
+        """Writes the report and returns the notice about it; takes seconds."""
         # imported here because the report needs much that no screen does
         from engine.opener.report import write_report
 
@@ -467,7 +474,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.push_screen(SharedTextDialog(self._overview.shared))
 
     def action_choose_scores(self) -> None:
-        """Asks which set of scores is to be in force; choosing the other one goes back."""
+        """Asks which set of scores is in force from now on."""
         if self._overview is None or not self.may_write():
             return
         sets = self._overview.sets
@@ -477,9 +484,11 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.notify(f"No scores yet; {starts} scores.", markup=False)
             return
 
-        def put_in_force(key: str | None) -> None:
+        now_key = None if now is None else now.config_hash
+
+        def put_in_force(key: str) -> None:
             """Puts a set in force, by its config hash, unless it is already."""
-            if key is not None and (now is None or key != now.config_hash):
+            if key != now_key:
                 self.in_background(
                     lambda: self.services.score_sets.use(key),
                     lambda _: self.refresh_data(),
@@ -487,16 +496,14 @@ class OverviewScreen(WorkbenchScreen[None]):
                 )
 
         title = "Scores in force; no run, and choosing again goes back"
-        choices, key = set_choices(sets), None if now is None else now.config_hash
-        self.app.push_screen(ChoiceDialog(title, choices, key), put_in_force)
+        ask(self, ChoiceDialog(title, set_choices(sets), now_key), put_in_force)
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
         self.app.push_screen(self.routes.calibration(self.MODE))
 
     def on_card_opened(self, message: Card.Opened) -> None:
-        """Lists the figures of the card, to open the conversations behind one; those of goals are on their own
-        screen."""
+        """Lists the figures of the card, to open the conversations behind one."""
         self._open_figures(message.card.id or "", str(message.card.border_title))
 
     def _open_figures(self, key: str, title: str) -> None:
@@ -507,15 +514,15 @@ class OverviewScreen(WorkbenchScreen[None]):
         if key == "verdicts" and not any(self._overview.tally.values()):
             self.app.switch_mode("triage")
             return
-        if key == "change" and self._later.change is not None:
-            first, last, differences = self._later.change
+        if key == "change" and self._slow_figures.change is not None:
+            first_month, last_month, differences, _ = self._slow_figures.change
             # What goes with the last month in the goal that changed most, where one did.
             goal = next((difference.goal for difference in differences if difference.goal), None)
-            side, other = (
-                Filter().with_choice("goal", goal).with_choice("date", month)
-                for month in (last, first)
+            of_goal = Filter().with_choice("goal", goal)
+            last, first = (
+                of_goal.with_choice("date", month) for month in (last_month, first_month)
             )
-            self.open_why(Split(side, other))
+            self.open_why(Split(last, first))
             return
         services, overview = self.services, self._overview
         self.in_background(
@@ -525,9 +532,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _handle_event(self, event: Event) -> None:
-        """Reads again when a job begins or ends; decisions make the goals new."""
+        """Reads again when a job begins or ends, and after changes, as every screen does."""
         if isinstance(event, DataChanged) and "goal_decision" in event.tables:
-            self._decided = True
+            self._has_new_decisions = True
         if isinstance(event, JobStarted | JobEnded):
             self._cost_for = None
             self._stale = not self.is_active
@@ -545,7 +552,7 @@ def _set_lines(choices: Choices, lines: Sequence[Content]) -> None:
 
 
 def _better(overview: Overview) -> ScoreSet | None:
-    """Returns the set of scores that could be in force instead; None where there is none."""
+    """Returns a set of scores that is better than the one in force; None where there is none."""
     now = in_force(overview.sets)
     return None if now is None else reliability(now, overview.sets).better
 

@@ -1,4 +1,7 @@
-"""The reader: the turns of one conversation, and beside them the completeness curve."""
+"""The reader: the turns of one conversation, and beside them the completeness curve.
+
+It reads through an order of conversations, such as a list; the place is the index of the present one in that order.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,9 @@ from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.background import background
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
-from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern, words_pattern
+from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -83,25 +85,24 @@ class ReaderScreen(WorkbenchScreen[int]):
         services: OpenProject,
         feed: EngineFeed,
         order: array[int],
-        at: int,
+        place: int,
         mode: str,
         words: Sequence[str] = (),
     ) -> None:
-        """Opens the conversation at place `at` of `order`; `words` are highlighted from the start."""
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        """Opens the conversation at a place in `order`, with `words` highlighted."""
+        super().__init__(services, feed, mode)
         self._facts: Facts | None = None
         self._order = order
-        self._at = at
+        self._place = place
         self._words = tuple(words)
 
     @property
     def conversation_id(self) -> int:
-        """The conversation that is shown."""
-        return self._order[self._at]
+        """Id of the conversation that is shown."""
+        return self._order[self._place]
 
     def compose_body(self) -> ComposeResult:
-        """Yields the summary, turns, curve, find line."""
+        """Yields the summary, the turns, what is beside them, and the find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -122,7 +123,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         yield FindLine()
 
     def on_mount(self) -> None:
-        """Highlights the words that led here."""
+        """Highlights the words that the conversation was opened with."""
         pattern = words_pattern(self._words)
         if pattern is not None:
             self.query_one(FindLine).show_words(" ".join(self._words))
@@ -130,25 +131,17 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def refresh_data(self) -> None:
         """Reads the conversation and what is known about it."""
-        shown = self.conversation_id
+        conversation_id = self.conversation_id
         self.in_background(
-            lambda: load_facts(self.services, shown), self._show_facts, group="facts"
+            lambda: load_facts(self.services, conversation_id), self._show_facts, group="facts"
         )
 
     def _show_facts(self, facts: Facts) -> None:
+        """Shows a conversation and what is known about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
-        summary = [_summary(facts)]
-        if facts.goal is not None:
-            goal = one_line(facts.goal, 60)
-            summary.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
-        if facts.row.signs:
-            words = fitting(
-                in_words(facts.row.signs).split(" · "), self.size.width - len(" ! ") - 1
-            )
-            summary.append(Content.styled(f"! {words}", "$tone-borderline"))
-        self.query_one("#summary", Static).update(Content("\n").join(summary))
-        place = f"{self._at + 1:,} of {len(self._order):,}"
+        self.query_one("#summary", Static).update(summary_content(facts, self.size.width))
+        place = f"{self._place + 1:,} of {len(self._order):,}"
         self.query_one(TitleLine).say(Content.styled(place, "$tone-muted"))
         data = curve_data(facts)
         curve = self.query_one(Curve)
@@ -179,7 +172,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         self.query_one(FindLine).open()
 
     def action_hit(self, delta: int) -> None:
-        """Goes to another hit, or to the next conversation when nothing is looked for."""
+        """Goes to another hit; when nothing is looked for, to the next conversation."""
         if self.query_one(FindLine).is_open:
             self.query_one(Transcript).go_to_hit(delta)
         elif delta > 0:
@@ -213,9 +206,9 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_go(self, delta: int) -> None:
         """Reads the next or the previous conversation of the order."""
-        message_index = self._at + delta
-        if 0 <= message_index < len(self._order):
-            self._at = message_index
+        place = self._place + delta
+        if 0 <= place < len(self._order):
+            self._place = place
             self.refresh_data()
         else:
             word = "last" if delta > 0 else "first"
@@ -225,19 +218,21 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Opens the response tree at the current turn, or at the nearest step that has one."""
         if self._facts is None or self.query_one(Transcript).message is None:
             return
-        shown, read = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
-        step = sum(not message.hidden for message in self._facts.messages[:read])
+        conversation_id, end = self.conversation_id, self.query_one(Transcript).last_of_turn + 1
+        # A step is the number of messages before a tree, without those that are kept from models.
+        step = sum(not message.hidden for message in self._facts.messages[:end])
 
-        def on_result(steps: list[int]) -> None:
+        def open_nearest(steps: list[int]) -> None:
             if not steps:
                 self.notify(
                     "No response tree was grown here; 4 and then r grows them.", markup=False
                 )
                 return
             nearest = min(steps, key=lambda tree_step: abs(tree_step - step))
-            self.app.push_screen(self.routes.tree(shown, nearest, self.MODE))
+            self.app.push_screen(self.routes.tree(conversation_id, nearest, self.MODE))
 
-        self.in_background(lambda: self.services.trees.steps(shown), on_result, group="trees")
+        read_steps = self.services.trees.steps
+        self.in_background(lambda: read_steps(conversation_id), open_nearest, group="trees")
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""
@@ -273,9 +268,9 @@ class ReaderScreen(WorkbenchScreen[int]):
 
 
 class OriginalDialog(ReadingDialog):
-    """The record byte for byte, shown safe."""
+    """Shows the record of a conversation as it was imported, made safe for the terminal."""
 
-    WHAT = "the record"
+    TEXT_NAME = "the record"
     TITLE = "The record as imported"
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("o")
 
@@ -284,26 +279,32 @@ class OriginalDialog(ReadingDialog):
         self._conversations = conversations
         self._conversation_id = conversation_id
 
-    def on_mount(self) -> None:
-        """Reads the record."""
-        background(
-            self,
-            lambda: self._conversations.original(self._conversation_id).decode(errors="replace"),
-            self.query_one(TextPane).show,
-            self.show_error,
-            group="original",
-        )
+    def read_text(self) -> str:
+        """Returns the record; a byte that is not UTF-8 becomes a replacement character."""
+        return self._conversations.original(self._conversation_id).decode(errors="replace")
 
 
-def _summary(facts: Facts) -> Content:
-    """Returns the state, figure, name and source on one line; the goals follow on the next."""
+def summary_content(facts: Facts, width: int) -> Content:
+    """Returns what a conversation is on one line, and on further lines its goal and its signs of trouble, if any."""
+    lines = [_first_line(facts)]
+    if facts.goal is not None:
+        goal = one_line(facts.goal, 60)
+        lines.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
+    if facts.row.signs:
+        words = fitting(in_words(facts.row.signs).split(" · "), width - len(" ! ") - 1)
+        lines.append(Content.styled(f"! {words}", "$tone-borderline"))
+    return Content("\n").join(lines)
+
+
+def _first_line(facts: Facts) -> Content:
+    """Returns the state, score, reason, name, source and number of turns of a conversation."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
-    number = f" {number_format.bar(p)} {facts.shown(p)}" if p is not None else ""
+    score = f" {number_format.bar(p)} {facts.score_text(p)}" if p is not None else ""
     reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
     return Content.assemble(
-        (f"{look.glyph} {look.word}{number}", look.tone_variable),
+        (f"{look.glyph} {look.word}{score}", look.tone_variable),
         (f"{reason} · ", "$tone-muted"),
         (one_line(row.external_id, 60), "bold"),
         (
@@ -314,6 +315,6 @@ def _summary(facts: Facts) -> Content:
 
 
 def message_text(message: MessageRow) -> str:
-    """Returns one message as imported, its calls below it."""
+    """Returns a message as imported, its tool calls below it, for the clipboard."""
     text = message.content
     return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)

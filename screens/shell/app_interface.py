@@ -19,9 +19,9 @@ class RecentProject:
     """A project that was open before.
 
     Attributes:
-        path: Of the project file.
+        path: Path of the project file.
         opened_at: When it was opened last, as ISO 8601 in UTC.
-        size: Bytes of the file; None when it is no longer there.
+        size: Bytes of the file; None when it no longer exists.
     """
 
     path: str
@@ -29,13 +29,8 @@ class RecentProject:
     size: int | None
 
 
-def _no_projects() -> list[RecentProject]:
-    """Returns no projects."""
-    return []
-
-
-def _nothing(word: str) -> None:
-    """Remembers nothing."""
+def _store_nothing(value: str) -> None:
+    """Does nothing, in place of a function that stores a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +41,12 @@ class Shell:
         theme: A name of `screens.shell.themes.THEMES`.
         annotator: Name of the person who judges; empty without one.
         keymap: Keys by the ids of bindings, as `App.set_keymap` takes them.
-        problems: What was wrong with the files these came from; shown once.
-        log: Path of the log file, empty where there is none.
-        recent: Projects, the most recently opened first; reads files, so not quick.
-        remember_theme: Keeps the name of a theme.
-        remember_annotator: Keeps the name of the person who judges.
-        forget_project: Takes a path off the recent projects.
+        problems: What was wrong with the files that these settings came from; shown once.
+        log: Path of the log file; empty where there is none.
+        recent: Returns the recent projects, the most recently opened first; it reads files, so it is not quick.
+        remember_theme: Stores the name of a theme.
+        remember_annotator: Stores the name of the person who judges.
+        forget_project: Removes a project from the recent ones, by its path.
     """
 
     theme: str = "dark"
@@ -59,16 +54,18 @@ class Shell:
     keymap: Mapping[str, str] = field(default_factory=dict)
     problems: Sequence[str] = ()
     log: str = ""
-    recent: Callable[[], list[RecentProject]] = _no_projects
-    remember_theme: Callable[[str], None] = _nothing
-    remember_annotator: Callable[[str], None] = _nothing
-    forget_project: Callable[[str], None] = _nothing
+    recent: Callable[[], list[RecentProject]] = list
+    remember_theme: Callable[[str], None] = _store_nothing
+    remember_annotator: Callable[[str], None] = _store_nothing
+    forget_project: Callable[[str], None] = _store_nothing
 
 
 class NamedConversations(NamedTuple):
-    """Ids of conversations, and what they have in common in words, such as the label of their goal.
+    """Conversations that a person chose to judge.
 
     Attributes:
+        name: What they have in common in words, such as the label of their goal.
+        ids: Their ids.
         back: The mode to go back to from triage; empty to stay there.
     """
 
@@ -79,15 +76,15 @@ class NamedConversations(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Makes the screens that several folders open. `mode` is that of the screen they are opened from.
+    """Makes the screens that several folders open. `mode` is the mode of the screen that opens one.
 
     Attributes:
-        reader: `(order, at, mode, words)`: reads through conversations by id from index `at`, with words
+        reader: `(order, index, mode, words)`: reads through conversations by id from an index of `order` on, with words
             highlighted; answers with the id of the conversation that was read last.
         tree: `(conversation_id, step, mode)`: the response tree at one step of a conversation.
         calibration: `(mode)`: what the verdicts say about the scores.
         conversations: `(filter, mode)`: lists the conversations behind a figure.
-        why: `(split, mode)`: what goes with one of two sides; with None, of the outcome that is known best.
+        why: `(split, mode)`: what goes with one of two sides; None takes the sides of the outcome that is known best.
         members: `(group_id, mode)`: the conversations of a goal group, or with None the outliers.
         egress: `(address, allow)`: a dialog with what would be sent to an address on another machine; calls `allow`
             when a person allows it.
@@ -107,14 +104,14 @@ class RoutedApp(Protocol):
 
     Attributes:
         routes: Makes the screens of other folders.
-        shell: Its `keymap` has the keys that a person chose.
+        shell: The settings that the app started with; its `keymap` has the keys that a person chose.
     """
 
     routes: Routes
     shell: Shell
 
     def tell_moved(self, moved: ProjectMoved) -> None:
-        """Says that the project is no longer written, and offers what can be done."""
+        """Shows that the project file was moved, so that nothing is written to it, and offers what can be done."""
 
 
 class PaletteApp(Protocol):

@@ -1,4 +1,7 @@
-"""What both apps share: how they end, what they bear of a lost or continued terminal, and what it may be sent."""
+"""What both apps share: how they end, how they go on after the terminal is lost or continued, what it may be sent.
+
+The apps are the workbench itself and the picker, which is shown where no project is named.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,14 @@ class StyleSheets(Stylesheet):
 
 
 class BaseApp(App[ResultT], inherit_bindings=False):
-    """Copies any text. Writes the traceback of an exception that ends the app to the log and the terminal, without the
-    values of variables: API keys and conversations may be among them, and people paste tracebacks into reports.
+    """The base of both apps.
+
+    It writes the traceback of an exception that ends it to the log and the terminal, without the values of variables:
+    API keys and conversations may be among them, and people paste tracebacks into reports.
 
     Attributes:
         shell: The settings that the app starts with.
-        interrupted: Whether the app ends because a signal said so, or because its terminal is gone.
+        interrupted: Whether the app ends because of a signal, or because its terminal is gone.
     """
 
     interrupted = False
@@ -85,8 +90,10 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Runs an action as Textual does, but none of a screen whose widgets are not there yet, or not any more: a key
-        may arrive between the one that opens or closes a screen and what comes of it."""
+        """Runs an action as Textual does, but none of a screen whose widgets do not exist yet or are removed.
+
+        A key may arrive after the one that opens or closes a screen, and before the screen is opened or closed.
+        """
         if isinstance(default_namespace, Screen) and not (
             default_namespace.is_mounted and is_there(default_namespace)
         ):
@@ -106,12 +113,12 @@ class BaseApp(App[ResultT], inherit_bindings=False):
             return await super().run_async(**options)
 
     def get_driver_class(self) -> type[Driver]:
-        """Returns the driver class of Textual, for a terminal the one that bears its loss."""
+        """Returns the driver class of Textual; for a terminal `TerminalDriver`."""
         driver = super().get_driver_class()
         return TerminalDriver if driver is LinuxDriver else driver
 
     def interrupt(self) -> None:
-        """Ends the app at once, whatever it shows."""
+        """Ends the app at once, whatever it shows; `interrupted` is true from now on."""
         self.interrupted = True
         self.call_later(self.action_quit_at_once)
 
@@ -124,8 +131,11 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         super().copy_to_clipboard(without_surrogates(text))
 
     def _handle_exception(self, error: Exception) -> None:
-        """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
-        widgets are gone, or no screen: that is no fault."""
+        """Logs the exception before Textual ends the app.
+
+        While the app ends, late keys and results find screens whose widgets are removed, or no screen; that is no
+        fault.
+        """
         log = logging.getLogger(__name__)
         cause = error.error if isinstance(error, WorkerFailed) else error
         if self._exit and isinstance(cause, (NoMatches, ScreenStackError)):
@@ -152,7 +162,7 @@ class BaseApp(App[ResultT], inherit_bindings=False):
 
 @contextmanager
 def calling_when_ended(call: Callable[[], None]) -> Iterator[None]:
-    """In the block, SIGTERM and SIGHUP call a function on the running event loop; an ignored one stays ignored."""
+    """In the block, SIGTERM and SIGHUP call a function on the running event loop; an ignored signal stays ignored."""
     loop = asyncio.get_running_loop()
 
     def handle_signal(number: int, frame: FrameType | None) -> None:
@@ -171,15 +181,18 @@ def calling_when_ended(call: Callable[[], None]) -> Iterator[None]:
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's driver, whose threads end with an error when the terminal is gone; then the app waits for them without
-    end. Here what is drawn is dropped, and the app is told."""
+    """Textual's driver, but for a terminal that may be lost.
+
+    In Textual's own, a thread then ends with an error, and the app waits for it without end. Here what is drawn is
+    dropped, and the app ends.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._file = cast(Any, _MayBeGone(cast(IO[str], self._file)))
 
     def run_input_thread(self) -> None:
-        """Reads keys until the app ends, or tells it that the terminal is gone."""
+        """Reads keys until the app ends; ends the app where the terminal is gone."""
         try:
             super().run_input_thread()
         except OSError as error:
@@ -188,23 +201,23 @@ class TerminalDriver(LinuxDriver):
 
 
 class _MayBeGone:
-    """A terminal that takes text for as long as it is there."""
+    """A terminal that takes text as long as it exists, and drops it afterwards."""
 
     def __init__(self, terminal: IO[str]) -> None:
         self._terminal = terminal
 
     def write(self, text: str) -> None:
-        """Writes a text if the terminal is there."""
+        """Writes a text if the terminal exists."""
         with contextlib.suppress(OSError):
             self._terminal.write(text)
 
     def flush(self) -> None:
-        """Writes what is waiting if the terminal is there."""
+        """Writes what is waiting if the terminal exists."""
         with contextlib.suppress(OSError):
             self._terminal.flush()
 
     def fileno(self) -> int:
-        """Number of the file, by which Textual sets the terminal."""
+        """Returns the number of the file, by which Textual sets the terminal."""
         return self._terminal.fileno()
 
 
@@ -243,7 +256,7 @@ class ControlGuard(LineFilter):
 
 
 CONTROL_GUARD = ControlGuard()
-"""The only one: Textual keeps each filtered line by the filter, and a new filter would find none of them."""
+"""The only guard: Textual keeps filtered lines for each filter, and would filter all again for a new one."""
 
 
 def _is_suspect(text: str) -> bool:
@@ -254,7 +267,5 @@ def _is_suspect(text: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    """Returns the text made safe, in as many cells as were measured for it, so that the rest of the line does not
-    shift.
-    """
+    """Returns the text made safe, in as many cells as were measured for it, so that the rest of the line stays."""
     return set_cell_size(display_safe(text.replace("\n", " ").replace("\t", " ")), cell_len(text))

@@ -24,15 +24,18 @@ from screens.widgets.keyed import Keyed
 from screens.widgets.row_table import ItemTable
 
 T = TypeVar("T")
-"""The answer of a dialog."""
+"""What a dialog answers with, where it is not closed without an answer."""
 
 MAX_MESSAGE_CHARACTERS = 4_000
 """Most characters that a dialog shows of an error; more than a screen holds."""
 
 
 class IgnoresLateEvents:
-    """To be listed before a screen class. A second key that closes the screen does nothing, and neither does a click on
-    a widget that was just removed, such as a notice; Textual ends the program at either."""
+    """Keeps late events from ending the program, as they do in Textual; to be listed before a screen class.
+
+    A second key that closes the screen does nothing. Neither does a click on a widget that was just removed, such as a
+    notice.
+    """
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Closes the screen with a result, if it is still in front."""
@@ -41,23 +44,25 @@ class IgnoresLateEvents:
         return closed
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """Returns what Textual does, but nothing for a removed widget, which is drawn until the next layout: it has no
-        parent to look up."""
+        """Returns the widget at a place as Textual does, but none that was removed.
+
+        A removed widget is drawn until the next layout, but it has no parent to look up.
+        """
         widget: Widget | None
         widget, offset = super().get_widget_and_offset_at(x, y)  # type: ignore[misc]
         return (widget, offset) if widget is None or widget.is_attached else (None, None)
 
 
-class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
-    """Base of the dialogs: a question with one answer."""
+class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T | None], Generic[T]):
+    """Base of the dialogs: a question with one answer. Closed without an answer, it is dismissed with None."""
 
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog over this one."""
         self.app.push_screen(ErrorDialog(error))
 
 
-def ask(node: DOMNode, dialog: Dialog[T | None], then: Callable[[T], object]) -> None:
-    """Shows a dialog; `then` gets its answer, unless it was closed without one."""
+def ask(node: DOMNode, dialog: Dialog[T], then: Callable[[T], object]) -> None:
+    """Shows a dialog, and calls `then` with its answer, unless it is closed without one."""
 
     def on_answer(answer: T | None) -> None:
         if answer is not None:
@@ -69,9 +74,9 @@ def ask(node: DOMNode, dialog: Dialog[T | None], then: Callable[[T], object]) ->
 def confirm(
     node: DOMNode, title: str, act: Callable[[], object], *, yes: str, no: str = "keep it"
 ) -> None:
-    """Acts if a person says so; the answer that changes nothing comes first."""
+    """Asks a person, and calls `act` if the answer is `yes`; the answer `no`, which changes nothing, comes first."""
     choices = [(False, no), (True, yes)]
-    ask(node, ChoiceDialog(title, choices), lambda sure: act() if sure else None)
+    ask(node, ChoiceDialog(title, choices), lambda is_sure: act() if is_sure else None)
 
 
 def hint_line(*pairs: tuple[str, str]) -> Content:
@@ -82,7 +87,7 @@ def hint_line(*pairs: tuple[str, str]) -> Content:
     return Content.assemble(*parts)
 
 
-class TextDialog(Dialog[str | None]):
+class TextDialog(Dialog[str]):
     """Asks for one line of text; returns None when it is closed without an answer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
@@ -96,8 +101,12 @@ class TextDialog(Dialog[str | None]):
         adding: bool = False,
         help: Content | None = None,
     ) -> None:
-        """Asks with `value` already there: `adding` writes behind it, else the first key replaces it; `help` stands
-        below the line."""
+        """
+        Args:
+            value: The text that is there at first.
+            adding: Whether what is typed goes behind that text; else the first key replaces it.
+            help: Stands below the line.
+        """
         super().__init__()
         self._adding, self._help = adding, help
         self._title, self._value, self._placeholder = title, value, placeholder
@@ -118,7 +127,7 @@ class TextDialog(Dialog[str | None]):
         self.dismiss(event.value)
 
 
-class ChoiceDialog(Dialog[T | None], Generic[T]):
+class ChoiceDialog(Dialog[T], Generic[T]):
     """Asks for one of several values; returns None when it is closed without a choice."""
 
     HINTS: ClassVar[tuple[tuple[str, str], ...]] = (("enter", "chooses"), ("escape", "cancels"))
@@ -128,7 +137,11 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str | Content]], chosen: T | None = None
     ) -> None:
-        """`choices` are the values, each with how it is shown; the cursor is on `chosen` at first."""
+        """
+        Args:
+            choices: The values, each with how it is shown.
+            chosen: The value that the cursor is on at first; None is the first one.
+        """
         super().__init__()
         self._title, self._choices, self._chosen = title, choices, chosen
 
@@ -164,22 +177,20 @@ def ask_order(
     """Asks for the column to sort a list by.
 
     Args:
-        now: What it is sorted by.
-        sort: Sorts it; by the same again, the other way round.
+        now: The column that the list is sorted by.
+        sort: Sorts the list by a column; by the same one again, the other way round.
     """
-
-    def on_choice(by: T) -> None:
-        sort(by)
-
-    ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), on_choice)
+    ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), sort)
 
 
-def ask_column(screen: Screen[Any], table: ItemTable[Any], show: Callable[[], object]) -> None:
-    """Asks for the column to sort a table of items by; `show` lists them again."""
+def ask_column(
+    screen: Screen[Any], table: ItemTable[Any], show_items: Callable[[], object]
+) -> None:
+    """Asks for the column to sort a table of items by, and calls `show_items`, which lists them again."""
 
     def sort(key: str) -> None:
         table.sort_by(key)
-        show()
+        show_items()
 
     ask_order(screen, table.orders(), table.sort[0] if table.sort else None, sort)
 
@@ -195,21 +206,17 @@ def ask_which_first(
     Args:
         orders: The name of each order, and what it is good for.
         now: The present order.
-        choose: Gets the order that is chosen.
+        choose: Called with the order that is chosen.
     """
-
-    def on_choice(order: T) -> None:
-        choose(order)
-
     choices = [
         (order, Content.assemble(name, (f"  {reason}", "$tone-muted")))
         for order, (name, reason) in orders.items()
     ]
-    ask(screen, ChoiceDialog("Which first", choices, now), on_choice)
+    ask(screen, ChoiceDialog("Which first", choices, now), choose)
 
 
-class TicksDialog(Dialog[list[T] | None], Generic[T]):
-    """Asks which of several values are wanted; answers with the ticked ones in the order of the list."""
+class TicksDialog(Dialog[list[T]], Generic[T]):
+    """Asks for any number of values; answers with the ticked ones in the order of the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -221,7 +228,11 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str]], ticked: Collection[T] = ()
     ) -> None:
-        """`choices` are the values, each with its name; `ticked` those that have a tick at first."""
+        """
+        Args:
+            choices: The values, each with its name.
+            ticked: The values that have a tick at first.
+        """
         super().__init__()
         self._title, self._choices = title, choices
         self._ticked = set(ticked)

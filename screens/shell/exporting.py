@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from engine.base import number_format
 from engine.base.text import one_line
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs import ChoiceDialog, TextDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -56,28 +56,25 @@ def ask_file(
 
     Args:
         proposed: The name that is filled in at first.
-        write: Writes a new file at a path and returns its number of lines; None if that is not to be shown, and a text
-            if that is to be shown in its place. Runs in a thread.
+        write: Writes a new file at a path, on another thread. Returns the number of its lines, which a notice tells,
+            None for a notice without it, or the text of the notice.
     """
 
-    def on_choice(path: str | None) -> None:
-        """Writes the file and says so."""
-        if path is None or not path.strip():
+    def on_choice(text: str) -> None:
+        if not text.strip():
             return
-        place = os.path.expanduser(path.strip())
-        shown = one_line(place, 120)
+        path = os.path.expanduser(text.strip())
 
-        def notify(count: int | str | None) -> None:
-            """Says how many lines were written, or what `write` has to say."""
-            if isinstance(count, str):
-                screen.notify(count, markup=False, timeout=LONG_NOTICE)
+        def notify(result: int | str | None) -> None:
+            if isinstance(result, str):
+                screen.notify(result, markup=False, timeout=LONG_NOTICE)
                 return
-            lines = "" if count is None else f"{number_format.counted(count, 'line')} to "
-            screen.notify(f"Wrote {lines}{shown}.", markup=False)
+            lines = "" if result is None else f"{number_format.counted(result, 'line')} to "
+            screen.notify(f"Wrote {lines}{one_line(path, 120)}.", markup=False)
 
-        screen.in_background(lambda: write(place), notify, group=f"export {place}")
+        screen.in_background(lambda: write(path), notify, group=f"export {path}")
 
-    screen.app.push_screen(TextDialog(title, value=proposed, placeholder="a new file"), on_choice)
+    ask(screen, TextDialog(title, value=proposed, placeholder="a new file"), on_choice)
 
 
 def ask_export(
@@ -86,18 +83,18 @@ def ask_export(
     kinds: Sequence[tuple[ExportKind, str]],
     ids: Sequence[int] | None,
 ) -> None:
-    """Asks what to export, then for the file.
+    """Asks what to export, then for the file, and writes it.
 
     Args:
-        kinds: What may be written, with words for each.
-        ids: Of the conversations it is about; None for all.
+        kinds: What can be exported, each with words for it.
+        ids: Of the conversations to export; None for all.
     """
     exports = screen.services.exports
 
-    def on_choice(kind: ExportKind | Literal["forms"] | None) -> None:
+    def on_choice(kind: ExportKind | Literal["forms"]) -> None:
         if kind == "forms":
             _ask_form(screen, ids)
-        elif kind is not None:
+        else:
             ask_file(
                 screen,
                 f"Write {kind} to",
@@ -108,23 +105,19 @@ def ask_export(
     choices: list[tuple[ExportKind | Literal["forms"], str]] = [*kinds]
     if any(kind == "conversations" for kind, _ in kinds):
         choices.append(("forms", "conversations for another program, or for people to judge"))
-    screen.app.push_screen(ChoiceDialog(title, choices), on_choice)
+    ask(screen, ChoiceDialog(title, choices), on_choice)
 
 
 def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
-    """Asks for the form of conversations, then for the file."""
-    exports = screen.services.exports
+    """Asks for the form in which conversations are exported, then for the file, and writes it."""
 
     def write(form: ConversationForm, path: str) -> str:
         """Writes the files of a form; returns what was written and what the form has no place for, in sentences."""
-        count, files, losses = exports.export_form(form, ids, path)
+        count, files, losses = screen.services.exports.export_form(form, ids, path)
         places = " and ".join(one_line(str(file.absolute()), 120) for file in files)
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
-    def on_choice(form: ConversationForm | None) -> None:
-        """Asks for the file of this form."""
-        if form is None:
-            return
+    def on_choice(form: ConversationForm) -> None:
         from engine.opener.conversation_forms import ENDINGS  # it brings all forms
 
         ask_file(
@@ -134,4 +127,4 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
             lambda path: write(form, path),
         )
 
-    screen.app.push_screen(ChoiceDialog("Export conversations for", FORMS), on_choice)
+    ask(screen, ChoiceDialog("Export conversations for", FORMS), on_choice)

@@ -1,6 +1,7 @@
 """Decisions on goal groups that several screens share: pick a group, merge two, split one, undo.
 
-A group is a set of conversations with one goal. A conversation is a member of one group.
+A group is a set of conversations with one goal. A conversation is a member of at most one group; an outlier is in none.
+An act is what a person decides with one key; it may be several decisions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup, Proposal, SplitPart
 from engine.goals.service.merge_review import MergeReviewService
@@ -62,10 +62,9 @@ class DecisionScreen(WorkbenchScreen[None]):
     """Base of the screens that decide on goal groups; each reads its data again after a decision."""
 
     def write(self, work: Callable[[], T], then: Callable[[T], None] = lambda _: None) -> None:
-        """Stores a decision after those before it, and reads the data again; `then` gets what `work` returned."""
+        """Stores a decision by `work`, after earlier ones; then calls `then` with its result, and reads again."""
 
         def on_done(result: T) -> None:
-            """Shows what the decision changed."""
             then(result)
             self.refresh_data()
 
@@ -75,23 +74,26 @@ class DecisionScreen(WorkbenchScreen[None]):
         """Undoes the newest act of a person."""
         self.undo_act(None, NOTHING_OF_YOURS)
 
-    def undo_act(self, act: int | None, nothing: str) -> None:
-        """Undoes an act, or without one the newest of a person; `nothing` says that there is none."""
+    def undo_act(self, act: int | None, nothing_to_undo: str) -> None:
+        """Undoes an act by its id; None takes the newest act of a person.
+
+        Args:
+            nothing_to_undo: The notice where there is no such act, or it is undone already.
+        """
         review = self.services.merge_review
 
         def notify(decision: GoalDecision | None) -> None:
-            """Says what was undone, or that there was nothing."""
             if decision is None:
-                self.notify(nothing, markup=False)
+                self.notify(nothing_to_undo, markup=False)
             else:
                 self.notify(f"Undone: {decision_text(decision)}.", markup=False)
-                self.undone(decision)
+                self.after_undo(decision)
 
         if self.may_write():
             self.write(lambda: review.undo(act), notify)
 
-    def undone(self, decision: GoalDecision) -> None:
-        """Called after a decision was undone, before the data is read again."""
+    def after_undo(self, decision: GoalDecision) -> None:
+        """Does nothing; a subclass may show what was undone. Called before the data is read again."""
 
 
 def group_content(group: GoalGroup) -> Content:
@@ -103,8 +105,8 @@ def group_content(group: GoalGroup) -> Content:
     )
 
 
-class GroupPicker(Dialog[str | None]):
-    """Asks for a group by words of its label; answers with its id, or with an empty id for no group."""
+class GroupPicker(Dialog[str]):
+    """Asks for a group by words of its label; answers with its id, or with an empty text for no group."""
 
     PLACE = "group"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -114,11 +116,11 @@ class GroupPicker(Dialog[str | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, title: str, groups: Sequence[GoalGroup], none: str = "") -> None:
-        """`none` is the line for no group, which comes last; empty leaves it out."""
+    def __init__(self, title: str, groups: Sequence[GoalGroup], no_group: str = "") -> None:
+        """`no_group` is the last line, which chooses no group; empty leaves it out."""
         super().__init__()
-        self._title, self._groups, self._none = title, groups, none
-        self._ids: list[str] = []  # of the lines; empty for no group
+        self._title, self._groups, self._no_group = title, groups, no_group
+        self._ids: list[str] = []  # of the groups in the lines; empty in the line for no group
 
     def compose(self) -> ComposeResult:
         """Yields the words, the list, the keys."""
@@ -143,9 +145,9 @@ class GroupPicker(Dialog[str | None]):
         groups = [group for group in self._groups if has_words(group, words)][:MAX_GROUPS_LISTED]
         self._ids = [group.id for group in groups]
         options = [Option(group_content(group)) for group in groups]
-        if self._none:
+        if self._no_group:
             self._ids.append("")
-            options.append(Option(Content.styled(f"{'':>7}  {self._none}", "$tone-muted")))
+            options.append(Option(Content.styled(f"{'':>7}  {self._no_group}", "$tone-muted")))
         choices = self.query_one(Choices)
         choices.set_options(options)
         choices.highlighted = 0 if options else None
@@ -174,29 +176,25 @@ def pick_group(
     then: Callable[[str], None],
     *,
     without: str | None = None,
-    none: str = "",
+    no_group: str = "",
 ) -> None:
     """Reads the groups and asks for one of them.
 
     Args:
-        then: Gets its id; an empty one for no group.
+        then: Gets the id of the group; an empty text for no group.
         without: Id of a group that is not listed.
-        none: The line for no group; empty leaves it out.
+        no_group: The line for no group; empty leaves it out.
     """
 
-    def on_choice(group: str) -> None:
-        then(group)
-
-    def pick(groups: list[GoalGroup]) -> None:
-        """Asks for one of the groups."""
+    def ask_group(groups: list[GoalGroup]) -> None:
         others = [group for group in groups if group.id != without]
-        ask(screen, GroupPicker(title, others, none), on_choice)
+        ask(screen, GroupPicker(title, others, no_group), then)
 
-    screen.in_background(screen.services.merge_review.goals.groups, pick, group="groups")
+    screen.in_background(screen.services.merge_review.goals.groups, ask_group, group="groups")
 
 
-class SplitDialog(Dialog[list[SplitPart] | None]):
-    """Shows how k-means would split a group; answers with the parts when they are accepted."""
+class SplitDialog(Dialog[list[SplitPart]]):
+    """Shows how k-means would split a group; answers with the parts that the person accepts."""
 
     PLACE = "split"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -209,7 +207,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
     def __init__(self, review: MergeReviewService, group: GoalGroup) -> None:
         super().__init__()
         self._review, self._group = review, group
-        self._count = MIN_PARTS
+        self._part_count = MIN_PARTS
         self._parts: list[SplitPart] | None = None  # None while they are computed
 
     def compose(self) -> ComposeResult:
@@ -224,34 +222,31 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
             )
 
     def on_mount(self) -> None:
-        """Shows as few parts as there can be."""
+        """Shows the split into the fewest parts."""
         self.query_one(VerticalScroll).focus()
         self._preview()
 
     def action_parts(self, by: int) -> None:
         """Shows fewer or more parts."""
-        count = min(max(self._count + by, MIN_PARTS), MAX_PARTS, max(MIN_PARTS, self._group.size))
-        if count != self._count:
-            self._count = count
+        most = min(MAX_PARTS, max(MIN_PARTS, self._group.size))
+        count = min(max(self._part_count + by, MIN_PARTS), most)
+        if count != self._part_count:
+            self._part_count = count
             self._preview()
 
     def _preview(self) -> None:
         """Computes in the background how the group would be split."""
         self._parts = None
-        self._show_count(Content.styled(f"into {self._count} parts …", "$tone-muted"))
+        self._show_count(Content.styled(f"into {self._part_count} parts …", "$tone-muted"))
         background(
             self,
-            lambda: self._review.split_preview(self._group.id, self._count),
-            self._show,
-            self._failed,
+            lambda: self._review.split_preview(self._group.id, self._part_count),
+            self._show_parts,
+            lambda error: self._show_count(refusal_content(error)),
             group="preview",
         )
 
-    def _failed(self, error: WorkbenchError) -> None:
-        """Shows why the group cannot be split so."""
-        self._show_count(refusal_content(error))
-
-    def _show(self, parts: list[SplitPart]) -> None:
+    def _show_parts(self, parts: list[SplitPart]) -> None:
         """Shows the size, the words and some members of each part."""
         self._parts = parts
         sizes = " + ".join(f"{part.size:,}" for part in parts)
@@ -271,7 +266,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         self.query_one("#parts", Static).update(Content("\n").join(lines))
 
     def _show_count(self, content: Content) -> None:
-        """Shows the line above the parts."""
+        """Shows the line above the parts: their number and sizes, or why the group cannot be split."""
         self.query_one("#count", Static).update(content)
 
     def action_split(self) -> None:
@@ -286,10 +281,10 @@ def split_group(
     group: GoalGroup,
     write: Callable[[Callable[[], GoalDecision], Callable[[GoalDecision], None]], None],
 ) -> None:
-    """Shows how k-means would split a group.
+    """Shows how k-means would split a group, and splits it if the person accepts that.
 
     Args:
-        write: Called when the split is accepted, with what stores it and what is to be done afterwards.
+        write: Called with the function that stores the split and the one to call afterwards.
     """
 
     def on_choice(parts: list[SplitPart]) -> None:
@@ -308,17 +303,17 @@ def split_group(
 def ask_label(
     screen: Screen[Any], title: str, group: GoalGroup, then: Callable[[str], None]
 ) -> None:
-    """Asks for another label of a group; `then` gets it unless it is empty."""
+    """Asks for another label of a group, and calls `then` with it unless it is empty."""
 
-    def on_answer(text: str | None) -> None:
-        label = " ".join((text or "").split())
+    def on_text(text: str) -> None:
+        label = " ".join(text.split())
         if label:
             then(label)
 
-    screen.app.push_screen(TextDialog(title, value=group.label), on_answer)
+    ask(screen, TextDialog(title, value=group.label), on_text)
 
 
-class MergeDialog(Dialog[str | None]):
+class MergeDialog(Dialog[str]):
     """Shows two groups and the evidence for merging them; answers with the label of the merged group."""
 
     PLACE = "merge"

@@ -1,7 +1,7 @@
 """The dialogs of an import: the file or folder, a tree to browse for it, and where a file has its messages.
 
-A mapping file says which fields of a file have the role and the text of its messages; its name is that of the format
-that it defines. A guess is a mapping file that the program proposes.
+A mapping file tells which fields of a file have the role and the text of its messages. It defines a format, and has the
+name of that format. A guess is a mapping file that the program proposes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.timer import Timer
 from textual.widgets import DirectoryTree, Input, Static, TextArea
 
 from engine.base.errors import FormatError, WorkbenchError
 from engine.base.text import display_safe, end_of_path, one_line
 from engine.formats.mapping_draft import MappingDraft, Trial, refusal_of
 from engine.formats.records import PLACES
-from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
-from screens.widgets.background import background
+from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line
+from screens.widgets.background import DelayedCall, background
 from screens.widgets.controls import LineInput
 
 TYPING_REST_SECONDS = 0.25
@@ -35,12 +34,19 @@ _ROLE_COLUMNS = 9
 _MAX_NAME_CHARACTERS = 60
 """Most characters that are shown of the name of a file."""
 _SHOWN_OF_BEGINNING = 20
-"""Characters of the beginning of a name that is longer."""
+"""Characters of the beginning of a longer name that are shown; the others are of its end."""
+READABLE_FILES = Content.styled(
+    "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and shown.",
+    "$tone-muted",
+)
+"""What kinds of files can be imported."""
 
 
-class ImportDialog(Dialog[tuple[str, str | None] | None]):
-    """Asks for a file or folder; answers with its path and the format to read it in (None: that which is detected), or
-    with None. A path that is not there stays, to be mended."""
+class ImportDialog(Dialog[tuple[str, str | None]]):
+    """Asks for a file or folder; answers with its path and the format to read it in, where None detects the format.
+
+    A path that does not exist stays in the line, so that the person can correct it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -54,92 +60,79 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
     ]
 
     def compose(self) -> ComposeResult:
-        """Yields the path, what is wrong with it, what is read, keys."""
+        """Yields the line for the path, what can be imported or what is wrong with the path, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Import conversations")
             yield LineInput(placeholder="a file, an archive or a folder of logs")
-            yield Static(self._formats(), id="problem")
+            yield Static(READABLE_FILES, id="problem")
             keys = (("enter", "imports"), ("↓", "browses"), ("^t", "maps"), ("escape", "cancels"))
             yield Static(hint_line(*keys))
 
-    def _formats(self) -> Content:
-        """Returns what kinds of files can be imported."""
-        return Content.styled(
-            "JSON, CSV, Parquet, SQLite, text; compressed or in archives. The format is detected and shown.",
-            "$tone-muted",
-        )
+    @property
+    def _path(self) -> str:
+        """The path that is typed; empty before anything is typed."""
+        return os.path.expanduser(self.query_one(Input).value.strip())
 
     def on_input_changed(self) -> None:
-        """Forgets what was wrong, which may be mended now."""
-        self.query_one("#problem", Static).update(self._formats())
+        """Shows what can be imported in place of what was wrong with the path before."""
+        self.query_one("#problem", Static).update(READABLE_FILES)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers if the path can be read; else it says why not."""
-        path = os.path.expanduser(event.value.strip())
+    def on_input_submitted(self) -> None:
+        """Enter answers if the path can be read; else it shows why not."""
+        path = self._path
         if not path:
             self.dismiss(None)
         elif not os.path.exists(path):
-            self._tell(f"There is no file or folder {path}.")
+            self._show_problem(f"There is no file or folder {path}.")
         elif not os.path.isfile(path):
             self.dismiss((path, None))
         else:
-            background(
-                self,
-                lambda: refusal_of(path),
-                lambda refusal: self._checked(path, refusal),
-                self.show_error,
-                group="check",
-            )
+
+            def answer(refusal: str | None) -> None:
+                """Answers with the file if it can be read."""
+                if refusal is None:
+                    self.dismiss((path, None))
+                else:
+                    hint = "^t shows its fields, and asks where the messages are."
+                    self._show_problem(f"{refusal} {hint}")
+
+            background(self, lambda: refusal_of(path), answer, self.show_error, group="check")
 
     def action_browse(self) -> None:
         """Shows the folder of the path that is typed, or the nearest one above it that exists, to choose in."""
-        typed = Path(os.path.expanduser(self.query_one(Input).value.strip())).absolute()
+        typed = Path(self._path).absolute()
         folder = next(path for path in (typed, *typed.parents) if os.path.isdir(path))
-        self.app.push_screen(BrowseDialog(folder), self._browsed)
 
-    def _browsed(self, path: str | None) -> None:
-        """Puts the path that was taken into the field; enter imports it."""
-        if path is not None:
-            field = self.query_one(Input)
-            field.value = path
-            field.cursor_position = len(path)
-            field.focus()
+        def put_path(path: str) -> None:
+            """Puts the chosen path into the line; enter imports it."""
+            line = self.query_one(Input)
+            line.value = path
+            line.cursor_position = len(path)
+            line.focus()
+
+        ask(self, BrowseDialog(folder), put_path)
 
     def action_map(self) -> None:
         """Asks where the messages of the file are, whether it can be read without that or not."""
-        path = os.path.expanduser(self.query_one(Input).value.strip())
+        path = self._path
         if os.path.isfile(path):
-            self._map(path)
+            ask(self, MappingDialog(path), lambda format: self.dismiss((path, format)))
         else:
-            self._tell("Type the path of a file first; of a folder, that of one of its files.")
+            self._show_problem(
+                "Type the path of a file first; of a folder, that of one of its files."
+            )
 
-    def _map(self, path: str) -> None:
-        """Asks where the messages of a file are."""
-        self.app.push_screen(MappingDialog(path), lambda saved: self._mapped(path, saved))
-
-    def _checked(self, path: str, refusal: str | None) -> None:
-        """Answers with a file that can be read; says why another one cannot."""
-        if refusal is None:
-            self.dismiss((path, None))
-            return
-        self._tell(f"{refusal} ^t shows its fields, and asks where the messages are.")
-
-    def _mapped(self, path: str, saved: str | None) -> None:
-        """Answers with a file whose mapping was saved."""
-        if saved is not None:
-            self.dismiss((path, saved))
-
-    def _tell(self, problem: str) -> None:
+    def _show_problem(self, problem: str) -> None:
         """Shows what is wrong with the path."""
-        shown = Content.styled(display_safe(problem), "$tone-incomplete")
-        self.query_one("#problem", Static).update(shown)
+        text = Content.styled(display_safe(problem), "$tone-incomplete")
+        self.query_one("#problem", Static).update(text)
 
 
 class FileTree(DirectoryTree):
-    """Files and folders, with names of one line; of a long name both ends are shown, which tell it from others."""
+    """Files and folders, each name on one line; of a long name both ends are shown, which tell it from others."""
 
     def process_label(self, label: TextType) -> Text:
-        """Returns the name as it is shown."""
+        """Returns the name of a file or folder as it is shown."""
         name = display_safe(str(label))
         if len(name) > _MAX_NAME_CHARACTERS:
             shown_of_end = _MAX_NAME_CHARACTERS - _SHOWN_OF_BEGINNING - len("…")
@@ -147,8 +140,8 @@ class FileTree(DirectoryTree):
         return Text(name)
 
 
-class BrowseDialog(Dialog[str | None]):
-    """Shows the files and folders of a folder; answers with the path of the one that is taken, or with None."""
+class BrowseDialog(Dialog[str]):
+    """Shows the files and folders of a folder; answers with the path of the one that is chosen, or with None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
@@ -189,11 +182,11 @@ class BrowseDialog(Dialog[str | None]):
         self.query_one(".browse").border_title = self._title()
 
     def on_directory_tree_file_selected(self, event: DirectoryTree.FileSelected) -> None:
-        """Enter on a file takes it."""
+        """Enter on a file chooses it."""
         self.dismiss(str(event.path))
 
 
-class MappingDialog(Dialog[str | None]):
+class MappingDialog(Dialog[str]):
     """Shows a guessed mapping file to edit, and what it reads; answers with the name of the saved format."""
 
     PLACE = "mapping"
@@ -209,7 +202,7 @@ class MappingDialog(Dialog[str | None]):
         self._path = path
         self._draft: MappingDraft | None = None
         self._guess_index = 0
-        self._timer: Timer | None = None
+        self._try_out_later = DelayedCall(self, TYPING_REST_SECONDS, self._try_out)
 
     def compose(self) -> ComposeResult:
         """Yields the mapping file, what is read with it, keys."""
@@ -222,16 +215,16 @@ class MappingDialog(Dialog[str | None]):
             yield Static(hint_line(*keys, ("esc", "leaves")))
 
     def on_mount(self) -> None:
-        """Reads the beginning of the file and guesses."""
-        background(
-            self, lambda: MappingDraft.of_file(self._path), self._begin, self._refuse, group="map"
-        )
+        """Reads the beginning of the file, and shows the first guess."""
 
-    def _begin(self, draft: MappingDraft) -> None:
-        """Shows the first guess."""
-        self._draft = draft
-        self.query_one(TextArea).focus()
-        self._show_guess()
+        def show(draft: MappingDraft) -> None:
+            self._draft = draft
+            self.query_one(TextArea).focus()
+            self._show_guess()
+
+        background(
+            self, lambda: MappingDraft.of_file(self._path), show, self._show_refusal, group="map"
+        )
 
     def _show_guess(self) -> None:
         """Puts the present guess into the field."""
@@ -239,32 +232,32 @@ class MappingDialog(Dialog[str | None]):
             self.query_one(TextArea).text = self._draft.texts[self._guess_index]
 
     def action_guess(self) -> None:
-        """Shows another guess, behind the last one the first."""
+        """Shows the next guess; the first one follows the last."""
         if self._draft is not None:
             self._guess_index = (self._guess_index + 1) % len(self._draft.texts)
             self._show_guess()
 
     def on_text_area_changed(self) -> None:
         """Tries the mapping out once no key was pressed for a moment."""
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(TYPING_REST_SECONDS, self._try_out)
+        self._try_out_later.restart()
 
     def _try_out(self) -> None:
         """Reads the beginning of the file with the mapping that is typed."""
         draft, text = self._draft, self.query_one(TextArea).text
         if draft is not None:
-            background(self, lambda: draft.try_out(text), self._show, self._refuse, group="map")
+            background(
+                self, lambda: draft.try_out(text), self._show_trial, self._show_refusal, group="map"
+            )
 
-    def _show(self, trial: Trial) -> None:
+    def _show_trial(self, trial: Trial) -> None:
         """Shows what the mapping reads."""
         self.query_one("#read", Static).update(trial_content(trial))
         self.query_one("#trial").scroll_home(animate=False)
 
-    def _refuse(self, error: WorkbenchError) -> None:
-        """Shows why the mapping cannot be used."""
-        words = Content.styled(display_safe(error.message), "$tone-incomplete")
-        self.query_one("#read", Static).update(words)
+    def _show_refusal(self, error: WorkbenchError) -> None:
+        """Shows why the file cannot be read, or why the mapping cannot be used."""
+        text = Content.styled(display_safe(error.message), "$tone-incomplete")
+        self.query_one("#read", Static).update(text)
 
     def action_save(self) -> None:
         """Saves the mapping file, and answers with the name in it."""
@@ -272,7 +265,7 @@ class MappingDialog(Dialog[str | None]):
             self.dismiss(name)
 
     def _save(self) -> str | None:
-        """Saves the mapping file and returns its name; None where it cannot be saved, which is shown."""
+        """Saves the mapping file and returns its name; None where it cannot be saved, and a dialog tells why."""
         if self._draft is None:
             return None
         try:
@@ -292,11 +285,11 @@ class MappingDialog(Dialog[str | None]):
             ("leave", "Leave, and forget the changes"),
         ]
 
-        def on_choice(answer: str | None) -> None:
+        def on_choice(answer: str) -> None:
             if answer == "leave" or (answer == "save" and self._save() is not None):
                 self.dismiss(None)
 
-        self.app.push_screen(ChoiceDialog("The mapping was changed", choices), on_choice)
+        ask(self, ChoiceDialog("The mapping was changed", choices), on_choice)
 
 
 def trial_content(trial: Trial) -> Content:

@@ -55,11 +55,11 @@ class Action:
     """An action in one place of the program.
 
     Attributes:
-        id: Name in `keymap.toml`.
-        keys: As Textual names them.
+        id: Its name in `keymap.toml`.
+        keys: Its keys, as Textual names them.
         title: A word or two, as in the footer.
         meaning: One line; the title where there is no more to say.
-        action: What runs, with its arguments.
+        action: The action of Textual that runs, with its arguments.
     """
 
     id: str
@@ -71,11 +71,17 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A screen, dialog or pane with the actions it adds; `title` is its name in plain words, `what` its description."""
+    """A screen, dialog or pane with the actions that it adds.
+
+    Attributes:
+        name: Its name in ids.
+        title: Its name in plain words.
+        description: What it is, one sentence.
+    """
 
     name: str
     title: str
-    what: str
+    description: str
     actions: tuple[Action, ...]
 
 
@@ -110,7 +116,7 @@ def _subclasses(cls: type[Keyed]) -> Iterator[type[Keyed]]:
 
 
 def _place(cls: type, keymap: Mapping[str, str]) -> Place:
-    """Returns the place of a class with the actions that the class itself adds."""
+    """Returns the place of a class, with the actions that the class itself adds; `keymap` is as in `key_table`."""
     name = place_of(cls)
     bindings: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
     actions: dict[str, Action] = {}
@@ -129,9 +135,9 @@ def _place(cls: type, keymap: Mapping[str, str]) -> Place:
         replace(action, keys=normal_keys(keymap[action.id])) if action.id in keymap else action
         for action in actions.values()
     )
-    # The first sentence of the docstring.
-    what = (cls.__doc__ or "").strip().split("\n")[0].split(". ")[0].rstrip(".") + "."
-    return Place(name, name.replace("-", " ").capitalize(), what, in_force)
+    first_line = (cls.__doc__ or "").strip().split("\n")[0]
+    first_sentence = first_line.split(". ")[0].rstrip(".") + "."
+    return Place(name, name.replace("-", " ").capitalize(), first_sentence, in_force)
 
 
 def normal_keys(keys: str) -> tuple[str, ...]:
@@ -164,7 +170,7 @@ def markdown(places: Iterable[Place]) -> str:
     parts = [_PAGE_HEAD]
     for place in places:
         parts.append(
-            f"\n## {place.title}\n\n{place.what}\n\n| keys | what | name |\n|---|---|---|\n"
+            f"\n## {place.title}\n\n{place.description}\n\n| keys | what | name |\n|---|---|---|\n"
         )
         for action in place.actions:
             keys = " ".join(f"`{shown_key(key)}`" for key in action.keys).replace("|", "\\|")
@@ -174,7 +180,7 @@ def markdown(places: Iterable[Place]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Keymap:
-    """Keys by id, for `App.set_keymap`, and what was wrong, in one line each."""
+    """The keys that a file sets, by the ids of actions, and what was wrong with the file, a line for each problem."""
 
     keys: Mapping[str, str]
     problems: Sequence[str]
@@ -202,8 +208,8 @@ class _Reader:
     """Reads a keymap file entry by entry.
 
     Attributes:
-        keys: Keys by the ids of actions, as far as they can be used.
-        problems: What was wrong, in one line each.
+        keys: The keys that can be used, by the ids of actions.
+        problems: What was wrong, a line for each problem.
     """
 
     def __init__(self, text: str, name: str, places: Sequence[Place]) -> None:
@@ -215,7 +221,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def read(self, content: dict[str, object]) -> None:
-        """Takes over the keys of the file."""
+        """Reads the content of the file."""
         for section in content:
             if section != "keys":
                 self._complain(section, f"there is no section [{section}]", "[keys] is")
@@ -227,7 +233,7 @@ class _Reader:
             self._read_entry(action, value)
 
     def _read_entry(self, action: str, value: object) -> None:
-        """Takes the keys of one action over, or says what is wrong with them."""
+        """Reads the keys of one action, or notes what is wrong with them."""
         if action not in self._defaults:
             self._complain(
                 action, f"there is no action {action!r}", "`workbench keys` lists the names"
@@ -241,16 +247,19 @@ class _Reader:
                 action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"'
             )
             return
-        if (taken := self._action_with_key(action, keys)) is not None:
-            other_action, key = taken
+        conflict = self._action_with_key(action, keys)
+        if conflict is not None:
+            other_action, key = conflict
             problem = f"{shown_key(key)!r} is the key of {other_action} already"
             self._complain(action, problem, "give one of the two another key")
             return
         self.keys[action] = ",".join(keys)
 
     def _action_with_key(self, action: str, keys: tuple[str, ...]) -> tuple[str, str] | None:
-        """Returns another action with one of the keys, and that key, in the same place or, for what works everywhere,
-        in any. A default key of the action itself may be shared: the program shares it too.
+        """Returns another action that has one of the keys already, and that key; None where none has.
+
+        It looks at the actions of the same place and of the app; for an action of the app, at those of every place. A
+        default key of the action itself may be shared: the program shares it too.
         """
         here = action.partition(".")[0]
         for place in self._places:
@@ -263,8 +272,8 @@ class _Reader:
                         return other.id, key
         return None
 
-    def _complain(self, entry: str, what: str, hint: str) -> None:
-        """Notes a problem with the line of the file that has the entry, if one has."""
+    def _complain(self, entry: str, problem: str, hint: str) -> None:
+        """Notes a problem, with the number of the line that has the entry, where one has."""
         last_word = re.escape(entry.rpartition(".")[2])
         # `[last_word]`, `last_word =`, `"place.last_word" =` or `place.last_word =`.
         pattern = re.compile(rf"^\s*\[?\s*(.*\.)?\"?(.*\.)?{last_word}\"?\s*[\]=]")
@@ -272,11 +281,11 @@ class _Reader:
             (number for number, text in enumerate(self._lines, 1) if pattern.match(text)), None
         )
         where = f"{self._name}, line {line}" if line is not None else self._name
-        self.problems.append(f"{where}: {what}; {hint}. The default key stays.")
+        self.problems.append(f"{where}: {problem}; {hint}. The default key stays.")
 
 
 def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
-    """Yields the entries of a table, with `a.b = 1` and `"a.b" = 1` under the same name."""
+    """Yields the entries of a table, those of inner tables too: `a.b = 1` has the same name as `"a.b" = 1`."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{key}.")

@@ -30,9 +30,9 @@ NO_TAGS = (
 
 
 class Marks:
-    """The ids of the marked rows; they survive another order, another filter and a refresh.
+    """The ids of the marked rows; they stay when the table shows another order or other rows.
 
-    Nothing here loops over ids in Python: marking a million of them is one call of the set.
+    Marking is not a loop over ids in Python: marking a million of them is one call of the set.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Marks:
         self._last = row_id
 
     def mark_range(self, order: array[int], index: int) -> None:
-        """Marks everything from the last mark to this place of the order, only the place when there is none."""
+        """Marks the rows from the last marked one to an index of the order; only that one where none was marked."""
         row_id = order[index]
         try:
             start = index if self._last is None else order.index(self._last)
@@ -61,7 +61,7 @@ class Marks:
         self._last = row_id
 
     def mark_all(self, order: Sequence[int]) -> None:
-        """Marks all of these, beside what is marked already."""
+        """Marks all ids of an order, too."""
         self._ids.update(order)
 
     def clear(self) -> None:
@@ -70,25 +70,26 @@ class Marks:
         self._last = None
 
     def chosen(self, order: array[int]) -> array[int]:
-        """Returns the marked ids: those of this order as they stand in it, then the others by id."""
-        shown = array("q", filter(self._ids.__contains__, order))
-        if len(shown) < len(self._ids):
-            shown.extend(sorted(self._ids.difference(shown)))
-        return shown
+        """Returns the marked ids: those of an order as they stand in it, then the others by id."""
+        ids = array("q", filter(self._ids.__contains__, order))
+        if len(ids) < len(self._ids):
+            ids.extend(sorted(self._ids.difference(ids)))
+        return ids
 
 
 class Marking:
     """Adds the actions that mark rows to a screen with a table.
 
     Attributes:
-        table: Shows the rows; it is given `marks` to draw them.
+        table: Shows the rows; its `marked` is `marks`.
+        marks: The marked rows.
     """
 
     table: RowTable[Any]
     marks: Marks
 
     def marks_changed(self) -> None:
-        """Called after the marks changed, to show how many rows are marked."""
+        """Shows how many rows are marked; called after the marks changed."""
         raise NotImplementedError
 
     def action_mark(self) -> None:
@@ -115,12 +116,12 @@ class Marking:
         self._show_marks()
 
     def _show_marks(self) -> None:
-        """Draws the marks again."""
+        """Draws the changed marks, and shows how many there are."""
         self.table.refresh()
         self.marks_changed()
 
-    def _meant(self) -> array[int]:
-        """Returns the marked rows, else the one under the cursor."""
+    def _marked_or_cursor(self) -> array[int]:
+        """Returns the ids of the marked rows, or else that of the row under the cursor, if there is one."""
         if self.marks:
             return self.marks.chosen(self.table.ids)
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
@@ -129,18 +130,24 @@ class Marking:
 def ask_tags(
     screen: WorkbenchScreen[Any],
     ids: Sequence[int],
-    written: Callable[[str], None],
+    then: Callable[[str], None],
 ) -> None:
-    """Asks which yes-no questions are answered with yes on conversations, and stores the answers, one act a
-    name; a minus before a name takes the answer away. `written` gets what was done, in words."""
+    """Asks for the tags of conversations, and stores them. A minus before a tag takes it away.
+
+    A tag is the answer yes to the yes-no question of its name. Each tag is stored by one act, which one undo takes
+    back.
+
+    Args:
+        then: Called after the tags were stored, with a sentence that tells what was done.
+    """
     if not ids or not screen.may_write():
         return
     conversations = number_format.counted(len(ids), "conversation")
 
-    def on_choice(text: str) -> None:
-        words = [word for part in text.split(",") if (word := " ".join(part.split()))]
+    def store(text: str) -> None:
+        tags = [tag for part in text.split(",") if (tag := " ".join(part.split()))]
         try:
-            value_by_name = {make_slug(word): None if word[0] == "-" else YES for word in words}
+            value_by_name = {make_slug(tag): None if tag[0] == "-" else YES for tag in tags}
         except UsageError as error:
             screen.show_error(error)
             return
@@ -154,26 +161,24 @@ def ask_tags(
             for name, value in value_by_name.items():
                 screen.services.triage.answer([Act(key, name, value) for key in ids])
 
-        if words:
-            done = f"Tagged {conversations}: {one_line(', '.join(words), 60)}."
-            write_in_order(screen, write, lambda _: written(done), screen.show_error)
+        if tags:
+            notice = f"Tagged {conversations}: {one_line(', '.join(tags), 60)}."
+            write_in_order(screen, write, lambda _: then(notice), screen.show_error)
 
-    def show(tags: Sequence[tuple[str, int]]) -> None:
+    def ask_text(tags: Sequence[tuple[str, int]]) -> None:
         title = f"Tag {conversations}"
         placeholder = "tags, with commas between them; -tag takes one away"
         help = Content.styled(tags_text(tags), "$tone-muted")
-        ask(screen, TextDialog(title, placeholder=placeholder, help=help), on_choice)
+        ask(screen, TextDialog(title, placeholder=placeholder, help=help), store)
 
-    screen.in_background(screen.services.conversations.tags, show, group="tags")
+    screen.in_background(screen.services.conversations.tags, ask_text, group="tags")
 
 
 def tags_text(tags: Sequence[tuple[str, int]]) -> str:
-    """Returns the tags, those of most conversations first, each with its number; what tags are for where there are
-    none.
-    """
+    """Returns the tags with their numbers of conversations, the largest first; without tags, what they are for."""
     if not tags:
         return NO_TAGS
-    shown = sorted(tags, key=itemgetter(1), reverse=True)[:MOST_TAGS]  # by the count
+    shown = sorted(tags, key=itemgetter(1), reverse=True)[:MOST_TAGS]  # by the number
     parts = [f"{one_line(name, 40)} {count:,}" for name, count in shown]
     if len(tags) > MOST_TAGS:
         parts.append(f"{len(tags) - MOST_TAGS:,} more")

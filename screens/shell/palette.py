@@ -1,4 +1,4 @@
-"""Ways to what can be done here: the palette of all commands, the help with the keys."""
+"""Two lists of what can be done on a screen: the palette of all commands, and the help with the keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ _KEYS_OF_TEXTUAL = {
     for binding in Screen.BINDINGS
     if isinstance(binding, Binding)
 }
-"""Action and description of keys that every screen of Textual has; where they do something, a screen says so."""
+"""Action and description of the keys that every screen of Textual has; the help leaves them out."""
+SECTIONS = ("Start with these", "On this screen", "Moving about", "Everywhere")
+"""Titles of the sections of the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,10 @@ class Command:
     """One line of the palette.
 
     Attributes:
-        title: Display-safe.
-        help: A line below it, display-safe; empty for none.
-        keys: As they are shown, with spaces between; empty without one.
-        run: Does it.
+        title: What the command does; display-safe.
+        help: A line below the title, display-safe; empty for none.
+        keys: Its keys as they are shown, with spaces between; empty without a key.
+        run: Runs the command.
     """
 
     title: str
@@ -59,14 +61,14 @@ class Command:
 
 
 class Palette(IgnoresLateEvents, CommandPalette):
-    """Textual's palette; once it is closed, a search on its way does not look up its list, which is removed."""
+    """Textual's palette. After it is closed, a search that still runs does not look up its list, which is removed."""
 
     def on_mount(self) -> None:
-        """Bounds what is typed, as in `LineInput`."""
+        """Bounds the length of what is typed, as in `LineInput`."""
         self.query_one(Input).max_length = MAX_TYPED_CHARACTERS
 
     def _has_list(self) -> bool:
-        """Returns whether the palette is open."""
+        """Returns whether the list of the palette exists: not after it is closed."""
         return self.is_running and bool(self.query(CommandList))
 
     def _watch__list_visible(self) -> None:
@@ -97,9 +99,9 @@ class WorkbenchCommands(Provider):
             *binding_commands(self.screen),
             *[self._theme(name) for name in THEMES],
         ]
-        here = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
+        open_path = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
-            if project.size is not None and project.path != here:
+            if project.size is not None and project.path != open_path:
                 self._commands.append(
                     Command(
                         f"Open project {one_line(project.path, 120)}",
@@ -118,7 +120,7 @@ class WorkbenchCommands(Provider):
         """Returns all commands, before anything is typed."""
         for command in self._commands:
             yield DiscoveryHit(
-                _shown(Content(command.title), command),
+                _with_keys(Content(command.title), command),
                 command.run,
                 text=command.title,
                 help=escape(command.help),
@@ -132,7 +134,7 @@ class WorkbenchCommands(Provider):
             if score > 0:
                 yield Hit(
                     score,
-                    _shown(_highlighted(matcher, command.title), command),
+                    _with_keys(_highlighted(matcher, command.title), command),
                     command.run,
                     text=command.title,
                     help=escape(command.help),
@@ -140,7 +142,7 @@ class WorkbenchCommands(Provider):
 
 
 def _highlighted(matcher: Matcher, title: str) -> Content:
-    """Returns the title with what matched; `Matcher.highlight` would read it as markup."""
+    """Returns the title with the matched characters highlighted; `Matcher.highlight` would read it as markup."""
     content = Content(title)
     _, offsets = matcher.fuzzy_search.match(matcher.query, title)
     for offset in offsets:
@@ -148,16 +150,14 @@ def _highlighted(matcher: Matcher, title: str) -> Content:
     return content
 
 
-def _shown(title: Content, command: Command) -> Content:
+def _with_keys(title: Content, command: Command) -> Content:
     """Returns the title of a command with its keys."""
     return Content.assemble(title, (f"  {command.keys}", "$tone-accent")) if command.keys else title
 
 
 def binding_commands(screen: Screen[Any]) -> list[Command]:
-    """Returns the actions with a key that works now, each once with all its keys: those of the screen, then those of
-    the app, then those that move the focus.
-    """
-    # Title, keys and what runs, by the widget that has the action, and the action.
+    """Returns the actions with a key that works now, each once with all its keys, in the order of `_rank`."""
+    # Title, keys and function of each command, by the id of the node that has the action, and by the action.
     commands: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
@@ -178,7 +178,10 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
 
 
 def _rank(active: ActiveBinding) -> int:
-    """Returns where the commands of a key stand: those of the screen first, those that move the focus last."""
+    """Returns a number to sort commands by: those of the screen come first, then the app's, then those of panes.
+
+    Those that every screen has, which move the focus, come last.
+    """
     if (active.binding.id or "").startswith("screen."):
         return 3
     if isinstance(active.node, Screen):
@@ -187,7 +190,7 @@ def _rank(active: ActiveBinding) -> int:
 
 
 class HelpScreen(Dialog[None]):
-    """A list of keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
+    """Lists keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
@@ -203,7 +206,7 @@ class HelpScreen(Dialog[None]):
         self._sections = sections(screen.active_bindings.values(), first)
 
     def compose(self) -> ComposeResult:
-        """Yields the list."""
+        """Yields a text for each section, and the keys of the help itself."""
         with VerticalScroll(classes="dialog help", can_focus=False) as box:
             box.border_title = Content("Keys")
             for title, lines in self._sections:
@@ -239,45 +242,34 @@ class HelpScreen(Dialog[None]):
 def sections(
     bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
 ) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Returns the titles with keys and meanings: keys with the same effect are shown together.
+    """Returns the title of each section of the help with its lines: the keys with one effect, and that effect.
 
     Args:
         first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
     """
-    # Keys by meaning, for each of the sections.
-    foremost: dict[str, list[str]] = {}
-    order_of_foremost: dict[str, int] = {}
-    here: dict[str, list[str]] = {}
-    moving: dict[str, list[str]] = {}
-    everywhere: dict[str, list[str]] = {}
-    for active in bindings:
-        meaning = active.binding.tooltip or active.binding.description
-        if (
-            not meaning
-            or active.binding.system
-            or (active.binding.action, meaning) in _KEYS_OF_TEXTUAL
-        ):
-            continue
-        if active.binding.id in first:
-            section = foremost
-        elif isinstance(active.node, App):
-            section = everywhere
-        elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
-            "screen."
-        ):
-            section = here
-        else:
-            section = moving
-        section.setdefault(meaning, []).append(active.binding.key)
-        if section is foremost:
-            order_of_foremost[meaning] = first.index(str(active.binding.id))
-    foremost = dict(sorted(foremost.items(), key=lambda item: order_of_foremost[item[0]]))
+    order = {binding_id: index for index, binding_id in enumerate(first)}
+    keys_by_meaning: dict[str, dict[str, list[str]]] = {title: {} for title in SECTIONS}
+    for active in sorted(
+        bindings, key=lambda active: order.get(active.binding.id or "", len(order))
+    ):
+        binding = active.binding
+        meaning = binding.tooltip or binding.description
+        if meaning and not binding.system and (binding.action, meaning) not in _KEYS_OF_TEXTUAL:
+            title = _section_of(active, first)
+            keys_by_meaning[title].setdefault(meaning, []).append(binding.key)
     return [
-        (title, [(keys, meaning) for meaning, keys in keys_by_meaning.items()])
-        for title, keys_by_meaning in (
-            ("Start with these", foremost),
-            ("On this screen", here),
-            ("Moving about", moving),
-            ("Everywhere", everywhere),
-        )
+        (title, [(keys, meaning) for meaning, keys in lines.items()])
+        for title, lines in keys_by_meaning.items()
     ]
+
+
+def _section_of(active: ActiveBinding, first: Sequence[str]) -> str:
+    """Returns the title of the section that has a binding; `first` are the ids of those that come first."""
+    start, screen, moving, everywhere = SECTIONS
+    binding_id = active.binding.id or ""
+    if binding_id in first:
+        return start
+    if isinstance(active.node, App):
+        return everywhere
+    is_of_screen = isinstance(active.node, Screen) and not binding_id.startswith("screen.")
+    return screen if is_of_screen else moving

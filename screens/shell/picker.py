@@ -1,11 +1,12 @@
 """The first screen where no project is named: the demo, logs to open, or a project, recent or by its path.
 
-An app of its own, because no project is open yet; what was chosen is done after it has ended.
+It is an app of its own, because no project is open yet. What the person chose is done after it has ended.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -22,7 +23,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.base_app import BaseApp
-from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.dialogs import ErrorDialog, TextDialog, ask
 from screens.shell.palette import HelpScreen
 from screens.widgets.background import background
 from screens.widgets.controls import Choices
@@ -35,9 +36,10 @@ BEGINNING_WIDTH = 16
 NAME_WIDTH = 28
 """Cells for the name of a project."""
 SIZE_WIDTH = 18
-"""Cells for its size."""
+"""Cells for the size of a project."""
 
 Kind = Literal["project", "demo", "logs"]
+"""What a person can begin with."""
 
 BEGINNINGS: dict[Kind, tuple[str, str]] = {
     "demo": ("See the demo", "300 made-up conversations, in the folder workbench-demo"),
@@ -51,8 +53,9 @@ class Beginning:
     """What a person chose to begin with.
 
     Attributes:
-        path: Of the project or the logs; empty for the others.
-        format: Format in which logs are read; None: that which is detected.
+        kind: What it is.
+        path: Path of the project or of the logs; empty for the demo.
+        format: Format in which logs are read; None detects it.
     """
 
     kind: Kind
@@ -61,10 +64,7 @@ class Beginning:
 
 
 class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
-    """Lists ways to begin and recent projects.
-
-    Returns what was chosen, None when it is closed without a choice.
-    """
+    """Lists ways to begin and recent projects; returns the chosen one, or None if it is closed without a choice."""
 
     TITLE = "Conversation Workbench"
     CSS_PATH = ["common.tcss", "picker.tcss"]  # noqa: RUF012 - Textual declares it
@@ -100,28 +100,30 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         yield KeyFooter()
 
     def on_mount(self) -> None:
-        """Reads which project files are still there."""
+        """Reads which project files still exist."""
         self.begin_session()
-        self._look()
+        self._read_projects()
 
-    def _look(self) -> None:
+    def _read_projects(self) -> None:
         """Reads the recent projects in the background."""
+        background(
+            self.screen,
+            self.shell.recent,
+            self._show_projects,
+            lambda error: self.push_screen(ErrorDialog(error)),
+            group="recent",
+        )
 
-        def on_failure(error: WorkbenchError) -> None:
-            self.push_screen(ErrorDialog(error))
-
-        background(self.screen, self.shell.recent, self._show, on_failure, group="recent")
-
-    def _show(self, projects: list[RecentProject]) -> None:
+    def _show_projects(self, projects: list[RecentProject]) -> None:
         """Lists the ways to begin and the projects; the cursor stays where it was."""
         self._projects = projects
         choices = self.query_one("#projects", Choices)
         options = [
             Option(
-                Content.assemble((f"{name:<{BEGINNING_WIDTH}}", "bold"), (what, "$tone-muted")),
+                Content.assemble((f"{name:<{BEGINNING_WIDTH}}", "bold"), (help, "$tone-muted")),
                 id=kind,
             )
-            for kind, (name, what) in BEGINNINGS.items()
+            for kind, (name, help) in BEGINNINGS.items()
         ]
         first = 0
         if projects:
@@ -135,13 +137,13 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         choices.focus()
 
     def _project_at(self, index: int) -> RecentProject | None:
-        """Returns the project of a line of the list; None for a way to begin."""
+        """Returns the project in a line of the list, by the index of the line; None for a way to begin."""
         lines = len(self.query_one("#projects", Choices).options)
         project_index = index - (lines - len(self._projects))  # the projects are the last lines
         return self._projects[project_index] if project_index >= 0 else None
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click begins so, or opens the project."""
+        """Enter or a click begins in the chosen way, or opens the chosen project."""
         project = self._project_at(event.option_index)
         if project is None:
             self.action_begin(str(event.option_id))
@@ -156,45 +158,35 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         """Begins with the demo, or asks for logs."""
         if kind == "logs":
 
-            def chosen(answer: tuple[str, str | None] | None) -> None:
-                if answer is not None:
-                    self.exit(Beginning("logs", *answer))
+            def open_logs(answer: tuple[str, str | None]) -> None:
+                self.exit(Beginning("logs", *answer))
 
             from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
-            self.push_screen(ImportDialog(), chosen)
+            ask(self, ImportDialog(), open_logs)
         else:
             self.exit(Beginning("demo"))
 
-    def _show_problem(self, what: str, hint: str) -> None:
+    def _show_problem(self, message: str, hint: str) -> None:
         """Shows why a project cannot be opened or made."""
-        self.push_screen(ErrorDialog(WorkbenchError(what, hint), "This cannot be opened"))
+        self.push_screen(ErrorDialog(WorkbenchError(message, hint), "This cannot be opened"))
 
     def action_other(self) -> None:
-        """Asks for the path of a project."""
+        """Asks for the path of a project, and opens it."""
 
-        def on_choice(text: str | None) -> None:
-            """Opens the project, or says that there is none."""
-            if not text or not text.strip():
-                return
-            path = Path(os.path.expanduser(text.strip()))
+        def open_project(path: Path) -> None:
             if os.path.isfile(path):
                 self.exit(Beginning("project", os.fspath(path.absolute())))
             else:
                 self._show_problem(f"There is no file {path}.", "n makes a new project.")
 
-        self.push_screen(
-            TextDialog("Open a project", placeholder=f"path of a {SUFFIX} file"), on_choice
-        )
+        self._ask_path("Open a project", f"path of a {SUFFIX} file", open_project)
 
     def action_new(self) -> None:
-        """Asks for the path of a new project."""
+        """Asks for the path of a new project, and makes it."""
 
-        def on_choice(text: str | None) -> None:
-            """Makes the project, or says why it cannot be made there."""
-            if not text or not text.strip():
-                return
-            path = Path(os.path.expanduser(text.strip())).absolute()
+        def make_project(path: Path) -> None:
+            path = path.absolute()
             if path.name and not path.suffix:
                 path = path.with_suffix(SUFFIX)
             if os.path.exists(path):
@@ -208,9 +200,16 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
             else:
                 self.exit(Beginning("project", os.fspath(path)))
 
-        self.push_screen(
-            TextDialog("New project", placeholder=f"name or path, {SUFFIX}"), on_choice
-        )
+        self._ask_path("New project", f"name or path, {SUFFIX}", make_project)
+
+    def _ask_path(self, title: str, placeholder: str, then: Callable[[Path], None]) -> None:
+        """Asks for a path, and calls `then` with it unless it is empty."""
+
+        def on_text(text: str) -> None:
+            if text.strip():
+                then(Path(os.path.expanduser(text.strip())))
+
+        ask(self, TextDialog(title, placeholder=placeholder), on_text)
 
     def action_forget(self) -> None:
         """Takes the project under the cursor off the list."""
@@ -218,7 +217,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         project = None if index is None else self._project_at(index)
         if project is not None:
             self.shell.forget_project(project.path)
-            self._look()
+            self._read_projects()
 
     def action_help(self) -> None:
         """Shows the keys."""

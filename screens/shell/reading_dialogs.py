@@ -33,7 +33,7 @@ MAX_RECORD_CHARACTERS = 2_000
 
 
 def reading_keys(closing: str, *others: Binding) -> list[BindingType]:
-    """Returns the bindings of a `ReadingDialog`; each dialog has its own, so that a keymap can set them apart.
+    """Returns the bindings of a `ReadingDialog`. Each dialog has its own, so that a keymap can give each other keys.
 
     Args:
         closing: The key that opened the dialog, which closes it too.
@@ -50,21 +50,29 @@ def reading_keys(closing: str, *others: Binding) -> list[BindingType]:
 
 
 class ReadingDialog(Dialog[None]):
-    """Base of the dialogs that show a text."""
+    """Base of the dialogs that show a text: a subclass has a title and reads the text."""
 
     AUTO_FOCUS = "TextPane"
     TITLE: ClassVar[str] = ""
-    WHAT: ClassVar[str]
-    """Name of the text for the notice after copying."""
+    TEXT_NAME: ClassVar[str]
+    """Name of the text, for the notice after copying."""
     OWN_HINTS: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys and meanings that this dialog adds to the last line."""
+
+    def read_text(self) -> str:
+        """Returns the text to show. Called on another thread, so it may take long.
+
+        Raises:
+            WorkbenchError: The text cannot be read; the error is shown in its place.
+        """
+        raise NotImplementedError
 
     def title_line(self) -> Content:
         """Returns the title on the border."""
         return Content(self.TITLE)
 
     def compose(self) -> ComposeResult:
-        """Yields the text, a line to find in it, keys."""
+        """Yields the text, the line to find something in it, and the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = self.title_line()
             yield TextPane()
@@ -80,8 +88,13 @@ class ReadingDialog(Dialog[None]):
                 )
             )
 
+    def on_mount(self) -> None:
+        """Reads the text."""
+        show = self.query_one(TextPane).show
+        background(self, self.read_text, show, self.show_error, group="text")
+
     def show_error(self, error: WorkbenchError) -> None:
-        """Says in place of the text why it cannot be read."""
+        """Shows an error in place of the text."""
         self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
 
     def action_find(self) -> None:
@@ -94,10 +107,10 @@ class ReadingDialog(Dialog[None]):
 
     def action_copy(self) -> None:
         """Copies the text."""
-        copy(self, self.query_one(TextPane).text, self.WHAT)
+        copy(self, self.query_one(TextPane).text, self.TEXT_NAME)
 
     def action_leave(self) -> None:
-        """Closes the find line, and when it is closed the dialog."""
+        """Closes the find line, or the dialog where the find line is closed already."""
         line = self.query_one(FindLine)
         if line.is_open:
             line.close()
@@ -122,10 +135,10 @@ class ReadingDialog(Dialog[None]):
 
 
 class EgressDialog(ReadingDialog):
-    """Shows what of the project would be sent to another machine, one request in full, before the first is sent."""
+    """Shows what would be sent to another machine, with one whole request, before anything is sent."""
 
     TITLE = "What would leave this machine"
-    WHAT = "what would be sent"
+    TEXT_NAME = "what would be sent"
     OWN_HINTS = (("a", "allows"),)
     BINDINGS: ClassVar[list[BindingType]] = reading_keys(
         "ctrl+w", Binding("a", "allow", "Allow it for this project")
@@ -140,22 +153,11 @@ class EgressDialog(ReadingDialog):
         super().__init__()
         self._services, self._address, self._allow = services, address, allow
 
-    def on_mount(self) -> None:
-        """Reads how much there is and makes the request, in a thread."""
+    def read_text(self) -> str:
+        """Returns how much would be sent, and one request."""
+        from engine.opener.model_previews import egress_preview  # it brings numpy
 
-        def read() -> str:
-            """Returns what would be sent, in words."""
-            from engine.opener.model_previews import egress_preview  # it brings numpy
-
-            return "\n\n".join(egress_preview(self._services, self._address).lines())
-
-        background(
-            self,
-            read,
-            self.query_one(TextPane).show,
-            self.show_error,
-            group="egress",
-        )
+        return "\n\n".join(egress_preview(self._services, self._address).lines())
 
     def action_allow(self) -> None:
         """Closes the dialog and lets the work go on."""
@@ -166,7 +168,7 @@ class EgressDialog(ReadingDialog):
 class PromptTrialDialog(ReadingDialog):
     """Shows what a model replies to a prompt on a few conversations, groups or pairs; stores nothing."""
 
-    WHAT = "the replies"
+    TEXT_NAME = "the replies"
     COUNT = 3
     """Number of conversations, groups or pairs."""
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("r")
@@ -180,17 +182,15 @@ class PromptTrialDialog(ReadingDialog):
         return Content(f"{self._trial.name} with {self._model}")
 
     def on_mount(self) -> None:
-        """Asks the model in a thread."""
+        """Shows that the model is asked, until it has replied."""
         self.query_one(TextPane).show("asking …")
 
-        def read() -> str:
-            """Returns the replies as lines."""
-            from engine.opener.model_previews import trial_lines  # it brings numpy
+    def read_text(self) -> str:
+        """Asks the model, and returns its replies."""
+        from engine.opener.model_previews import trial_lines  # it brings numpy
 
-            replies = self._trial.replies([self._model], self.COUNT)
-            return "\n".join(trial_lines(replies)) or "There is nothing to try it on."
-
-        background(self, read, self.query_one(TextPane).show, self.show_error, group="trial")
+        replies = self._trial.replies([self._model], self.COUNT)
+        return "\n".join(trial_lines(replies)) or "There is nothing to try it on."
 
     def on_unmount(self) -> None:
         """Cancels the requests in flight, which nobody would read."""
@@ -201,26 +201,21 @@ class QuarantineDialog(ReadingDialog):
     """Lists the records in the quarantine, in the order of import."""
 
     TITLE = "Records that could not be imported"
-    WHAT = "the records"
+    TEXT_NAME = "the records"
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("Q")
 
     def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
 
-    def on_mount(self) -> None:
-        """Reads the records."""
-
-        def read() -> str:
-            """Returns the records as one text."""
-            rows = self._conversations.quarantined(MAX_RECORDS)
-            return quarantine_text(rows, self._conversations.counts().quarantined)
-
-        background(self, read, self.query_one(TextPane).show, self.show_error, group="quarantine")
+    def read_text(self) -> str:
+        """Returns the records as one text."""
+        rows = self._conversations.quarantined(MAX_RECORDS)
+        return quarantine_text(rows, self._conversations.counts().quarantined)
 
 
 def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
-    """Returns the file, line, reason and text of each record, and how many of the `count` ones are not shown."""
+    """Returns the file, line, reason and text of each record, and how many more of the `count` records there are."""
     if not rows:
         return "The quarantine is empty: every record that was read is a conversation."
     parts = []
@@ -237,28 +232,28 @@ def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
 
 
 class SharedTextDialog(ReadingDialog):
-    """Shows each shared text with the number of conversations that contain it, those of most words in sum first."""
+    """Shows each shared text, and how many conversations contain it; those that make up most words come first."""
 
     TITLE = "Text that many conversations share"
-    WHAT = "the texts"
+    TEXT_NAME = "the texts"
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("B")
 
     def __init__(self, shared: SharedText) -> None:
         super().__init__()
         self._shared = shared
 
-    def on_mount(self) -> None:
-        """Shows the texts."""
-        self.query_one(TextPane).show(shared_text_text(self._shared))
+    def read_text(self) -> str:
+        """Returns the shared texts as one text."""
+        return shared_text_report(self._shared)
 
 
-def shared_text_text(shared: SharedText) -> str:
-    """Returns each text, and how many of the conversations looked at contain it."""
+def shared_text_report(shared: SharedText) -> str:
+    """Returns each shared text, and how many of the conversations that were searched contain it."""
     if not shared:
         return "There is no text that many conversations share."
-    looked_at = counted(shared.looked_at, "conversation")
+    searched = counted(shared.looked_at, "conversation")
     parts = [
-        f"Lists, words, labels and vectors of goals leave out these texts, found in {looked_at}."
+        f"Lists, words, labels and vectors of goals leave out these texts, found in {searched}."
         " The reader shows them, and search finds them."
     ]
     parts += [
@@ -272,19 +267,13 @@ class SourcesDialog(ReadingDialog):
     """Shows what was read from each source."""
 
     TITLE = "What was read from each source"
-    WHAT = "the account"
+    TEXT_NAME = "the account"
     BINDINGS: ClassVar[list[BindingType]] = reading_keys("A")
 
     def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
 
-    def on_mount(self) -> None:
-        """Reads the reports."""
-        background(
-            self,
-            lambda: stored_accounts(self._conversations.reports(), self._conversations.checks()),
-            self.query_one(TextPane).show,
-            self.show_error,
-            group="sources",
-        )
+    def read_text(self) -> str:
+        """Returns the account of each import."""
+        return stored_accounts(self._conversations.reports(), self._conversations.checks())

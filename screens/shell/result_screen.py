@@ -48,10 +48,13 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
         """Does nothing: a newer result is computed only when a person asks for it."""
 
     def work_out(self, waiting: str, work: Callable[[], T], show: Callable[[T], None]) -> None:
-        """Calls `work` on another thread, then `show`; meanwhile the screen says `waiting`. An error opens a dialog."""
+        """Calls `work` on another thread, then `show` with its result; meanwhile `waiting` stands on the screen.
+
+        An error is shown in a dialog.
+        """
         self.query_one("#empty", Static).update(waiting)
         self._show_sentence_only(True)
-        self.in_background(work, show, group="result", failed=self._show_failure)
+        self.in_background(work, show, group="result", on_error=self._show_failure)
 
     def show_result(self, result: T, summary: Content, notes: Sequence[str]) -> None:
         """Shows the texts of a result; the caller fills the table."""
@@ -63,9 +66,7 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
 
     def _show_failure(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog, over the earlier result, or over the sentence where there is none."""
-        self.show_empty(
-            self.NO_RESULT
-        )  # replaces the waiting sentence; hidden where there is an earlier result
+        self.show_empty(self.NO_RESULT)  # in place of the waiting sentence
         self._show_sentence_only(self.result is None)
         self.show_error(error)
 

@@ -1,4 +1,8 @@
-"""The base of the forms that describe a run and show its cost; their fields are the options of its request."""
+"""The forms that describe a run and show its cost: their base, and the form of a scoring run.
+
+A request is the dataclass that describes a run. Its options are the fields of the form, by the same names. A field is
+a line to type in, or it offers a few values to choose from.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -24,11 +27,11 @@ from engine.conversations.filters import Filter
 from engine.opener.jobs import JobService
 from engine.project.records import Estimate, estimate_lines
 from screens.shell.dialogs import Dialog, hint_line
-from screens.widgets.background import background
+from screens.widgets.background import DelayedCall, background
 from screens.widgets.controls import Cycle, LineInput
 
 Request = TypeVar("Request")
-"""What a form answers with: the description of a run."""
+"""What a form answers with: the request of a run."""
 Cost = TypeVar("Cost")
 """The estimate of a run."""
 TYPING_REST_SECONDS = 0.25
@@ -42,22 +45,6 @@ FORM_KEYS: list[BindingType] = [
     Binding("up", "app.focus_previous", "Field before", show=False),
 ]
 """The keys of a form. Each form sets them as its own `BINDINGS`; so the table of keys lists them under its name."""
-
-DEFAULT_MINUTES = 10
-"""For how long the model reads in mode `probe` if nothing else is typed; where reading takes less, all is read."""
-
-MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
-    "minutes": ("probe",),
-    "features": ("probe",),
-    "layers": ("probe",),
-    "adapter": ("probe", "tuned"),
-    "paper": ("base", "tuned"),
-    **dict.fromkeys(
-        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
-        ("probe", "base", "tuned"),
-    ),
-}
-"""The modes in which a field means something; the others apply in every mode."""
 
 
 class FormChoice(NamedTuple):
@@ -73,7 +60,10 @@ class FormChoice(NamedTuple):
 
 
 def choices_of(request: type) -> dict[str, Mapping[Any, FormChoice]]:
-    """Returns the values of those options of a request that are one of a few, by the names of their fields."""
+    """Returns the values of the options of a request that have only a few, by the names of their fields.
+
+    The default comes first: of yes and no, and where it is that no value is given.
+    """
     choices: dict[str, Mapping[Any, FormChoice]] = {}
     defaults = {declared.name: declared.default for declared in fields(request)}
     for name, option in options_of(request).items():
@@ -85,12 +75,12 @@ def choices_of(request: type) -> dict[str, Mapping[Any, FormChoice]]:
                 value: FormChoice(words[value], help) for value in (default, not default)
             }
         elif option.choices:
-            usual = {None: FormChoice(option.default)} if default is None else {}
-            choices[name] = {**usual, **{value: FormChoice(value) for value in option.choices}}
+            no_value = {None: FormChoice(option.default)} if default is None else {}
+            choices[name] = {**no_value, **{value: FormChoice(value) for value in option.choices}}
     return choices
 
 
-class RunForm(Dialog[Request | None], Generic[Request, Cost]):
+class RunForm(Dialog[Request], Generic[Request, Cost]):
     """Asks what to run, one or two fields a line, and shows its cost, estimated again after each change.
 
     The dialog is dismissed with the request, or with None if the person leaves.
@@ -108,8 +98,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._timer: Timer | None = None
-        self._estimated_request: Request | None = None  # what the shown estimate is of
+        self._estimate_later = DelayedCall(self, TYPING_REST_SECONDS, self._begin_estimate)
+        self._startable_request: Request | None = None  # what the shown estimate is of
         self._start_pressed = False  # before the estimate came
 
     # To be defined by a subclass
@@ -138,19 +128,19 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         raise NotImplementedError
 
     def estimate_content(self, cost: Cost) -> Content:
-        """Returns the estimate as text; a form with a cost that is no `Estimate` has its own."""
+        """Returns the estimate as text; a form whose cost is no `Estimate` overrides this."""
         assert isinstance(cost, Estimate)
-        return estimate_content(cost)
+        return Content("\n".join(estimate_lines(cost)))
 
     def field_help(self, field: str) -> str:
-        """Returns what the chosen value of a field means, else what the field means; empty if it has no help."""
+        """Returns what the chosen value of a field means, else what the field means; empty if there is no help."""
         chosen_help = self.choices[field][self.chosen(field)].help if field in self.choices else ""
         return chosen_help or (self.OPTIONS[field].sentence if field in self.OPTIONS else "")
 
     # Fields and their values
 
     def choice_field(self, field: str, chosen: Any = None) -> Cycle:
-        """Returns the field for one of its `choices`, with a value of the request chosen at first; else the first."""
+        """Returns a field that offers its `choices`; the value `chosen` is shown at first, or else the first one."""
         choices = self.choices[field]
         index = [*choices].index(chosen) if chosen in choices else 0
         return Cycle([choice.name for choice in choices.values()], index, id=field)
@@ -162,7 +152,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
         Args:
             first: Names of the fields that come before the others.
-            initial: The values that differ from the defaults: of choices those in the request, of others the text.
+            initial: Values that differ from the defaults, by field: a value of the request for a field with choices,
+                the text for a line to type in.
         """
         defaults = {field.name: field.default for request in requests for field in fields(request)}
         names = [name for request in requests for name in options_of(request)]
@@ -171,18 +162,18 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
             if name in self.choices:
                 widget: Widget = self.choice_field(name, initial.get(name, default))
             else:
-                usual = f"{default:g}" if isinstance(default, int | float) else ""
-                placeholder = option.default or usual
+                number = f"{default:g}" if isinstance(default, int | float) else ""
+                placeholder = option.default or number
                 widget = LineInput(initial.get(name, ""), placeholder=placeholder, id=name)
             yield field_line(label_of(name, option), widget)
 
     def show_lines(self, shown: Mapping[str, bool]) -> None:
-        """Shows or hides the lines of fields, by the names of their fields."""
+        """Shows or hides the line of each field, by its name."""
         for name, display in shown.items():
             self.query_one(f"#field-{name}").display = display
 
     def values_of(self, request: type) -> dict[str, Any]:
-        """Returns the values of the options of a request, but for empty fields and hidden lines.
+        """Returns the values of the options of a request, by field, without empty fields and hidden lines.
 
         Raises:
             UsageError: A text cannot be used; the message names the field.
@@ -196,11 +187,11 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         return display_safe(self.query_one(f"#{field}", Input).value.strip())
 
     def chosen(self, field: str) -> Any:
-        """Returns the value in the request of the chosen one of its `choices`."""
+        """Returns the value that a field with `choices` shows, as the request has it."""
         return [*self.choices[field]][self.query_one(f"#{field}", Cycle).chosen_index]
 
     def typed_values(self, *fields: str) -> dict[str, Any]:
-        """Returns the values of what is typed, by field; an empty field takes its default and is left out.
+        """Returns the values of what is typed, by field; an empty field is left out, because it takes its default.
 
         Raises:
             UsageError: A text cannot be used; the message names the field.
@@ -230,9 +221,7 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
     def on_input_changed(self) -> None:
         """Estimates again once no key was pressed for `TYPING_REST_SECONDS`."""
         self._drop_estimate()
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(TYPING_REST_SECONDS, self._begin_estimate)
+        self._estimate_later.restart()
         self._show_help()
 
     def on_cycle_changed(self) -> None:
@@ -248,13 +237,13 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
     def action_start(self) -> None:
         """Dismisses the form with the request, now or when its cost is known; a change in between cancels that."""
-        if self._estimated_request is not None:
-            self.dismiss(self._estimated_request)
+        if self._startable_request is not None:
+            self.dismiss(self._startable_request)
         self._start_pressed = True
 
     def _drop_estimate(self) -> None:
         """Drops the estimate, which no longer fits the fields; no run starts before the next one."""
-        self._estimated_request, self._start_pressed = None, False
+        self._startable_request, self._start_pressed = None, False
         self._show_estimate(Content.styled("estimating …", "$tone-muted"))
 
     def _begin_estimate(self) -> None:
@@ -264,31 +253,32 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         except WorkbenchError as error:
             self._show_refusal(error)
             return
+
+        def on_error(error: WorkbenchError) -> None:
+            """Shows why there is no estimate. A run that may not send its texts yet can be started: the start asks."""
+            if isinstance(error, AddressNotAllowed):
+                asks = Content.styled("\nenter shows what would be sent, and asks", "$tone-accent")
+                self._allow_start(request, Content.assemble(one_line(error.message), asks))
+            else:
+                self._show_refusal(error)
+
         background(
             self,
             lambda: self.estimate(request),
-            lambda cost: self._accept(request, self.estimate_content(cost)),
-            lambda error: self._refuse(request, error),
+            lambda cost: self._allow_start(request, self.estimate_content(cost)),
+            on_error,
             group="estimate",
         )
 
     def _show_refusal(self, error: WorkbenchError) -> None:
-        """Shows why the run cannot be estimated, in place of the estimate."""
+        """Shows why the run cannot be started, in place of the estimate."""
         self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
-    def _refuse(self, request: Request, error: WorkbenchError) -> None:
-        """Shows why the run cannot be estimated. A start asks where nobody allowed what it sends."""
-        if isinstance(error, AddressNotAllowed):
-            asks = Content.styled("\nenter shows what would be sent, and asks", "$tone-accent")
-            self._accept(request, Content.assemble(one_line(error.message), asks))
-        else:
-            self._show_refusal(error)
-
-    def _accept(self, request: Request, content: Content) -> None:
+    def _allow_start(self, request: Request, estimate: Content) -> None:
         """Shows the estimate of a run that can be started, and starts it if enter was pressed meanwhile."""
-        self._estimated_request = request
-        self._show_estimate(content)
+        self._startable_request = request
+        self._show_estimate(estimate)
         if self._start_pressed:
             self.dismiss(request)
 
@@ -303,27 +293,12 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
 
 
-def field_line(
-    first_name: str, first: Widget, second: Widget | None = None, second_name: str = ""
-) -> Widget:
-    """Returns a line of a dialog: a name and its field, and perhaps a second pair beside it.
-
-    The id of the line is `field-` and the id of the first field.
-    """
-    pairs: list[Widget] = [_field_name(first_name), first]
-    if second is not None:
-        pairs += [_field_name(second_name), second]
-    return Horizontal(*pairs, classes="field", id=f"field-{first.id}")
-
-
-def _field_name(name: str) -> Static:
-    """Returns the name before a field."""
-    return Static(Content.styled(f"{name:<{FIELD_NAME_WIDTH}}", "$tone-muted"), classes="name")
-
-
-def estimate_content(estimate: Estimate) -> Content:
-    """Returns the lines of an estimate."""
-    return Content("\n".join(estimate_lines(estimate)))
+def field_line(name: str, field: Widget) -> Widget:
+    """Returns a line of a form: a name and its field. The id of the line is `field-` and the id of the field."""
+    shown_name = Content.styled(f"{name:<{FIELD_NAME_WIDTH}}", "$tone-muted")
+    return Horizontal(
+        Static(shown_name, classes="name"), field, classes="field", id=f"field-{field.id}"
+    )
 
 
 def refusal_content(error: WorkbenchError) -> Content:
@@ -340,6 +315,20 @@ MODES: dict[Mode, FormChoice] = {
     "tuned": FormChoice("a model with an adapter", "The adapter in use, or one of yours."),
 }
 """The ways of scoring, each with what it does."""
+MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
+    "minutes": ("probe",),
+    "features": ("probe",),
+    "layers": ("probe",),
+    "adapter": ("probe", "tuned"),
+    "paper": ("base", "tuned"),
+    **dict.fromkeys(
+        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
+        ("probe", "base", "tuned"),
+    ),
+}
+"""The modes in which a field means something; a field that is not here applies in every mode."""
+DEFAULT_MINUTES = 10
+"""For how long the model reads in mode `probe` if nothing else is typed; where reading takes less, all is read."""
 
 
 class ScoringForm(RunForm[ScoringRequest, Estimate]):
@@ -356,7 +345,7 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
         Args:
             jobs: The service that estimates the cost.
             mode: The mode that is proposed.
-            listed: The filter of the list below the form; the conversations that are proposed.
+            listed: The filter of the list below the form, which proposes its conversations.
         """
         super().__init__()
         self.choices = choices_of(ScoringRequest) | {"mode": MODES}
@@ -374,7 +363,7 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
         yield from self.option_lines(ScoringRequest, first=first, initial=initial)
 
     def update_lines(self) -> None:
-        """Hides what the chosen mode does not use."""
+        """Hides the fields that the chosen mode does not use."""
         mode = self.chosen("mode")
         self.show_lines({name: mode in modes for name, modes in MODES_OF_FIELDS.items()})
 

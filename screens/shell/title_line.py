@@ -13,16 +13,16 @@ from textual.widget import Widget
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 
-NAME_WIDTH = 40
+MAX_NAME_WIDTH = 40
 """Most cells of the project's name."""
 
-LEAST_NAME = 8
-"""Cells of the project's name that are worth showing."""
+MIN_NAME_WIDTH = 8
+"""Fewest cells of the project's name that are worth showing."""
 
 WIDTH_WITH_REASON = 120
-"""Cells from which the line says why the project is read-only."""
+"""Cells of the line from which on it tells why the project is read-only."""
 
-REASON_WIDTH = 48
+MAX_REASON_WIDTH = 48
 """Most cells of that reason."""
 
 
@@ -30,8 +30,8 @@ class Tab(NamedTuple):
     """One tab of the title line.
 
     Attributes:
-        name: Of the mode.
-        key: Goes there.
+        name: The name of its mode.
+        key: The key that goes to the mode.
         title: The whole title.
         short: The title where the whole ones do not fit.
     """
@@ -55,7 +55,7 @@ MODES = (
 """The modes of the app."""
 
 LENGTHS = ("whole", "short", "key")
-"""Of the titles, see `titles_of`: the first that fits is taken."""
+"""The lengths of the titles, see `titles_of`; the first one that fits is drawn."""
 
 
 class TitleLine(Widget):
@@ -91,11 +91,11 @@ class TitleLine(Widget):
         width = self.size.width
         right = self._right(width)
         needed_by_middle = self._middle.cell_length + 2 if self._middle.cell_length else 0
-        least = min(right.cell_length, self._least(right))
+        min_right = self._min_width_of(right)
         badges = self._badges(width)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
-            if sum(len(title) for title in self._titles) <= width - needed_by_middle - least:
+            if sum(len(title) for title in self._titles) <= width - needed_by_middle - min_right:
                 break
         tabs = Content("").join(
             Content.styled(title, "bold $tone-tab on $tone-tab-back")
@@ -105,7 +105,7 @@ class TitleLine(Widget):
         )
         room = width - tabs.cell_length
         # Without room for the middle, the name goes before it is cut further.
-        if room - needed_by_middle < least:
+        if room - needed_by_middle < min_right:
             right = badges
         right = right.truncate(max(0, room - needed_by_middle), ellipsis=True)
         room -= right.cell_length
@@ -113,8 +113,8 @@ class TitleLine(Widget):
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
     def _right(self, width: int) -> Content:
-        """Returns the right end: offline, read-only with the reason, and the project's name."""
-        name = one_line(self._project.name, NAME_WIDTH)
+        """Returns the right end: the badges and the project's name."""
+        name = one_line(self._project.name, MAX_NAME_WIDTH)
         return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
 
     def _badges(self, width: int) -> Content:
@@ -127,19 +127,19 @@ class TitleLine(Widget):
             warning = Content("")
         elif width >= WIDTH_WITH_REASON:
             warning = Content.styled(
-                f" read-only: {one_line(why, REASON_WIDTH)} ", "bold $tone-incomplete"
+                f" read-only: {one_line(why, MAX_REASON_WIDTH)} ", "bold $tone-incomplete"
             )
         else:
             warning = Content.styled(" read-only ", "bold $tone-incomplete")
         return Content.assemble(offline, warning)
 
-    def _least(self, right: Content) -> int:
+    def _min_width_of(self, right: Content) -> int:
         """Returns how many cells of the right end are always shown: all but the end of a long name."""
-        name = cell_len(one_line(self._project.name, NAME_WIDTH))
-        return right.cell_length - max(0, name - LEAST_NAME)
+        name_width = cell_len(one_line(self._project.name, MAX_NAME_WIDTH))
+        return right.cell_length - max(0, name_width - MIN_NAME_WIDTH)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a mode goes there; one on the right says why it is read-only or offline."""
+        """Goes to the mode that is clicked; a click elsewhere tells why the project is read-only or offline."""
         end = 0
         for title, tab in zip(self._titles, MODES, strict=True):
             end += len(title)
@@ -156,7 +156,7 @@ class TitleLine(Widget):
 
 
 def titles_of(mode: str, length: str) -> list[str]:
-    """Returns the whole titles of the tabs, or short ones; `key` leaves of other modes only their keys."""
+    """Returns the titles of the tabs in a length of `LENGTHS`; `key` shows only the keys of all modes but `mode`."""
     titles = []
     for tab in MODES:
         if length == "whole" or (length == "key" and tab.name == mode):

@@ -241,7 +241,7 @@ def summary_content(
 
     Args:
         runs: The runs of the project.
-        starting: Whether a new run is being started.
+        starting: Whether a new run is being started now.
         missing: Why nothing can be trained here; else empty.
         hint: What to do about that; else empty.
     """

@@ -1,4 +1,8 @@
-"""The training screen: the runs that adapt a model to the project's conversations, watched while they run."""
+"""The training screen: the runs that adapt a model to the project's conversations, watched while they run.
+
+A run trains in steps, and at some of them it is validated on the selection part of the conversations. Its result is an
+adapter, with which the model scores conversations.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +47,7 @@ POLL_SECONDS = 1.0
 """Seconds between two reads of the runs while one is running and the screen is in sight."""
 
 IDLE_POLLS = 8
-"""How many times less often they are read while none is running, or the screen is out of sight."""
+"""The runs are read every so many polls while none is running, or the screen is out of sight."""
 
 ENDED = ("finished", "stopped", "failed", "interrupted")
 """The states of a run that no process works on any more."""
@@ -58,11 +62,11 @@ HELD_OUT = {
     share: FormChoice(f"{100 * float(share):.0f}% of the conversations")
     for share in ("0.5", "0.3", "0.2", "0.1")
 }
-"""Shares to choose from, the default first."""
+"""The shares of the conversations that can be held out of training, the default first."""
 
 
 class TrainingScreen(WorkbenchScreen[None]):
-    """A list of the runs, and below it the curves and samples of the one under the cursor."""
+    """Lists the runs, and below them shows the curves and samples of the one under the cursor."""
 
     MODE = "training"
     PLACE = "training"
@@ -83,9 +87,9 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.training = services.training
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
-        self._is_reading = False  # a read is on its way
-        self._must_read_again = False  # another was asked for meanwhile
-        self._polls = 0
+        self._is_reading = False
+        self._must_read_again = False  # after the read that runs
+        self._polls = 0  # number of polls so far
         self._is_starting = False  # a run is being started
         self._run_to_select: str | None = None  # the run to go to once it is listed
         # Number of conversations of the project; None while they are counted.
@@ -100,8 +104,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
-        """Reads for the first time and starts the timer."""
-        super().on_mount()
+        """Reads what is read once, and starts the timer."""
         self.query_one(RunPane).display = False
         self.in_background(self.training.choices, self._show_choices, group="choices")
         counts = self.services.conversations.counts
@@ -123,18 +126,19 @@ class TrainingScreen(WorkbenchScreen[None]):
             self.refresh_data()
 
     def refresh_data(self) -> None:
-        """Reads the runs, and everything about the one under the cursor. A call during a read repeats it afterwards."""
+        """Reads the runs, and everything about the one under the cursor; a call during a read repeats it afterwards."""
         if self._is_reading:
             self._must_read_again = True
             return
         self._is_reading = True
-        training, cursor = self.training, self._run_to_select or self._name_here()
+        training, here = self.training, self.table.here
+        name_to_show = self._run_to_select or (None if here is None else here.name)
 
         def read() -> tuple[list[TrainingRun], RunDetail | None]:
             """Returns the runs of the project, and the one at the cursor or the first."""
             runs = training.runs()
             names = [run.name for run in runs]
-            name = cursor if cursor in names else next(iter(names), None)
+            name = name_to_show if name_to_show in names else next(iter(names), None)
             if name is None:
                 return runs, None
             detail = training.detail(name)
@@ -149,7 +153,7 @@ class TrainingScreen(WorkbenchScreen[None]):
             self._show_read_error(error)
             self._finish_read()
 
-        self.in_background(read, show_result, group="runs", failed=show_failure)
+        self.in_background(read, show_result, group="runs", on_error=show_failure)
 
     def _finish_read(self) -> None:
         """Ends a read, and reads again if that was asked for meanwhile."""
@@ -159,7 +163,7 @@ class TrainingScreen(WorkbenchScreen[None]):
             self.refresh_data()
 
     def _show_read_error(self, error: WorkbenchError) -> None:
-        """Shows an error of reading in the summary line: a dialog would come again with each read."""
+        """Shows an error of a read in the summary line, since a dialog would come again with each read."""
         text = one_line(f"{error.message} {error.hint}")
         self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
 
@@ -179,7 +183,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _show_detail(self, detail: RunDetail | None) -> None:
         """Shows a run below the list; reads again if the cursor has moved, or the run has ended, meanwhile."""
-        here = self.run_here
+        here = self.table.here
         if detail is not None and here is not None:
             if detail.run.name != here.name:
                 self._read_detail()
@@ -192,13 +196,13 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _read_detail(self) -> None:
         """Reads and shows the run under the cursor."""
-        run = self.run_here
+        run = self.table.here
         if run is not None:
             self.in_background(
                 lambda: self.training.detail(run.name),
                 self._show_detail,
                 group="detail",
-                failed=self._show_read_error,
+                on_error=self._show_read_error,
             )
 
     def _notify_ends(self, runs: Sequence[TrainingRun]) -> None:
@@ -243,16 +247,6 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     # The list
 
-    def _name_here(self) -> str | None:
-        """Returns the name of the run under the cursor."""
-        run = self.run_here
-        return None if run is None else run.name
-
-    @property
-    def run_here(self) -> TrainingRun | None:
-        """The run under the cursor."""
-        return self.table.here
-
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the run under the cursor."""
         self._read_detail()
@@ -264,7 +258,7 @@ class TrainingScreen(WorkbenchScreen[None]):
     # Actions that write
 
     def _change_run(self, name: str, work: Callable[[str], T], message: str) -> None:
-        """Changes a run on another thread, then says so and reads again."""
+        """Changes a run by `work` on another thread, then shows `message` in a notice, and reads again."""
 
         def show_change(_: T) -> None:
             self.notify(message, markup=False)
@@ -274,7 +268,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _writable_run(self) -> TrainingRun | None:
         """Returns the run under the cursor; None where there is none or the project is read-only."""
-        run = self.run_here
+        run = self.table.here
         return run if run is not None and self.may_write() else None
 
     def action_new(self) -> None:
@@ -306,7 +300,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
         self._show_starting(True)
         self.in_background(
-            lambda: self.training.start(request), show_start, group="start", failed=show_failure
+            lambda: self.training.start(request), show_start, group="start", on_error=show_failure
         )
 
     def action_stop(self) -> None:
@@ -404,7 +398,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         yield field_line("settings", LineInput(id="settings", placeholder="what fits this machine"))
 
     def request(self) -> TrainingRequest:
-        """Returns the request that the fields say.
+        """Returns the request that the fields describe.
 
         Raises:
             WorkbenchError: A field cannot be understood.
@@ -440,7 +434,7 @@ def _form_choices(choices: Sequence[Choice]) -> dict[str, FormChoice]:
 
 
 class RunPane(Vertical):
-    """Shows one run; the scroll position stays while the same run is shown again."""
+    """Shows a run; the scroll position stays while the same run is shown again."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -448,7 +442,7 @@ class RunPane(Vertical):
         self._memory: int | None = None  # bytes that a run may use
 
     def compose(self) -> ComposeResult:
-        """Yields the headline, why it failed, curves, and below them samples and log."""
+        """Yields the headline, why the run failed, the curves, and below them the samples and the log."""
         yield Static(id="headline")
         yield Static(id="problem")
         with Horizontal(id="plots"):
@@ -516,9 +510,7 @@ def _without_time(detail: RunDetail) -> RunDetail:
 
 
 def last_step(detail: RunDetail) -> int:
-    """Returns the step at the right end of the curves: the last planned one of a run that is running, else the last
-    that was done.
-    """
+    """Returns the step at the right end of the curves: while the run is running its last planned one, else its last."""
     steps = [point.step for point in detail.loss] + [point.step for point in detail.valid]
     if detail.run.state == "running" and detail.run.steps:
         steps.append(detail.run.steps)
@@ -526,7 +518,7 @@ def last_step(detail: RunDetail) -> int:
 
 
 def loss_lines(detail: RunDetail) -> list[Line]:
-    """Returns the loss of the steps, and over it that of the validations."""
+    """Returns the curve of the loss of the steps, and that of the validations over it."""
     selection = tuple((point.step, point.loss) for point in detail.valid if point.loss is not None)
     return [
         Line(tuple((point.step, point.loss) for point in detail.loss)),
@@ -535,7 +527,7 @@ def loss_lines(detail: RunDetail) -> list[Line]:
 
 
 def validation_lines(detail: RunDetail) -> list[Line]:
-    """Returns the AUROC as a line with its best point, and F1 as points."""
+    """Returns the curve of the AUROC, that of F1, and the best point of the AUROC."""
     auroc = tuple((point.step, point.auroc) for point in detail.valid if point.auroc is not None)
     f1 = tuple((point.step, point.f1) for point in detail.valid if point.f1 is not None)
     best = tuple((step, value) for step, value in auroc if step == detail.run.best_step)
@@ -547,7 +539,7 @@ def validation_lines(detail: RunDetail) -> list[Line]:
 
 
 def loss_title(detail: RunDetail) -> list[Cell]:
-    """Returns the last loss of each kind, each after its sign."""
+    """Returns the title of the curves of losses: the last loss of each kind, after its sign."""
     newest = detail.loss[-1].loss if detail.loss else None
     selection = next(
         (point.loss for point in reversed(detail.valid) if point.loss is not None), None
@@ -561,7 +553,7 @@ def loss_title(detail: RunDetail) -> list[Cell]:
 
 
 def validation_title(detail: RunDetail) -> list[Cell]:
-    """Returns the best AUROC and its F1, each after its sign."""
+    """Returns the title of the curves of validations: the best AUROC and its F1, each after its sign."""
     run = detail.run
     cells = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]
     if run.best_step is not None:

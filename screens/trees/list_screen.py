@@ -1,4 +1,8 @@
-"""The list of response trees: how sure the model was in each conversation."""
+"""The list of response trees: how sure the model was in each conversation.
+
+A response tree has the answers that a model may give at one step of a conversation; each of its leaves is an answer or
+the beginning of one. The figures of a tree tell how sure the model was: few leaves and a probable best answer are sure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.request_options import Option, options_of
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
@@ -22,9 +25,9 @@ from engine.project.records import Estimate
 from engine.trees.measures import Deciles
 from engine.trees.records import Growth, TreeItem, TreeOptions, TreePlace, TreeRequest, TreeRow
 from engine.trees.service import TreeService
-from screens.shell.dialogs import ask_column
+from screens.shell.dialogs import ask, ask_column
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
-from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.screen import TreeScreen, format_growth
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.filter_line import FilterLine
@@ -40,7 +43,7 @@ UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
 
 _NONE: Sequence[Piece] = [("–", "tone--muted")]
-"""The cell of a figure that does not exist."""
+"""The cell of a tree that could not be grown."""
 
 TREE_PLACES: dict[TreePlace, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
@@ -174,22 +177,18 @@ class TreeSetScreen(WorkbenchScreen[None]):
     def refresh_data(self) -> None:
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
-
-        def on_failure(error: WorkbenchError) -> None:
-            if query.filter:
-                self.query_one(FilterLine).complain(error)
-            else:
-                self.show_error(error)
-
+        complain = self.query_one(FilterLine).complain
         self.in_background(
-            lambda: trees.items(query), self._show_items, group="listing", failed=on_failure
+            lambda: trees.items(query),
+            self._show_items,
+            group="listing",
+            on_error=complain if query.filter else None,
         )
 
     def _show_items(self, items: list[TreeItem]) -> None:
-        """Shows the trees that were read."""
+        """Shows the trees that were read, or only the unusual ones of them."""
         self.query_one(FilterLine).complain(None)
         summary = _summary(items, self.size.width)
-        self._items = items
         self._deciles = Deciles.from_items(items)
         if self._unusual_only:
             items = [item for item in items if self._deciles.stands_out(item.row)]
@@ -198,7 +197,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
                 (f" · only the {len(items):,} unusual ones ", "$tone-borderline"),
                 ("u", "bold $tone-accent"),
             )
-            self._items = items
+        self._items = items
         self._show_order()
         self.query_one("#legend", Static).update(_legend(self._deciles))
         self.query_one("#summary", Static).update(summary)
@@ -213,7 +212,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.table.show_items(self.table.ordered(self._items))
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Opens the tree of a row, or says why there is none."""
+        """Opens the tree of a row, or notifies why there is none."""
         item = self.table.here
         if item is None:
             return
@@ -252,18 +251,6 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Lists what matches the filter that was entered."""
         self._ask(replace(self._query, filter=message.filter))
 
-    def on_filter_line_exited(self) -> None:
-        """Puts the focus on the list."""
-        self.table.focus()
-
-    def action_edit_filter(self) -> None:
-        """Goes into the filter line."""
-        edit_filter(self)
-
-    def action_search(self) -> None:
-        """Goes into the filter line to add words to search for."""
-        edit_filter(self, words=True)
-
     def action_clear(self) -> None:
         """Clears the filter."""
         if self._query.filter:
@@ -275,7 +262,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         ask_column(self, self.table, self._show_order)
 
     def _sort_by(self, key: str) -> None:
-        """Sorts by a column; by the same one again in the other direction."""
+        """Sorts by a column; where the trees are sorted by it already, reverses the order."""
         self.table.sort_by(key)
         self._show_order()
 
@@ -285,7 +272,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
             self._sort_by(self.table.sort[0])
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
-        """A click on a column's title sorts by it."""
+        """Sorts by the column whose title is clicked."""
         self._sort_by(message.key)
 
     def action_unusual(self) -> None:
@@ -300,17 +287,17 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Shows how many trees a run would grow, and starts it."""
         if not self.may_write():
             return
-        query, trees = self._query, self.services.trees
-
-        def on_choice(request: TreeRequest | None) -> None:
-            if request is not None:
-                self._start(lambda: trees.start(request))
-
-        self.app.push_screen(TreeRunForm(trees, query), on_choice)
+        trees = self.services.trees
+        form = TreeRunForm(trees, self._query)
+        ask(self, form, lambda request: self._start(lambda: trees.start(request)))
 
 
 def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
-    """Returns the columns of the list; `deciles` gives the present limits."""
+    """Returns the columns of the list.
+
+    Args:
+        deciles: Returns the limits from which on a tree is unusual.
+    """
 
     def name(item: TreeItem) -> Sequence[Piece]:
         """Returns the name of the conversation, and why there is no tree."""
@@ -376,7 +363,7 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
 
 
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
-    """Returns a figure of a tree, with a sign if it stands out."""
+    """Returns the cell of a figure, with a sign if the tree is unusual by it."""
     if item.row.reason is not None:
         return _NONE
     return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
@@ -388,15 +375,14 @@ def _grown(row: TreeRow, value: float) -> float | None:
 
 
 def _summary(items: Sequence[TreeItem], cells: int) -> Content:
-    """Returns the number of trees and of their leaves, and what fits of how they grew, in so many cells."""
-    grown = sorted(item.row.leaves for item in items if item.row.reason is None)
-    parts = [number_format.counted(len(grown), "tree")]
-    if grown:
-        parts.append(
-            f"leaves median {grown[len(grown) // 2]:,}, p90 {grown[int(0.9 * len(grown))]:,}"
-        )
-    if len(items) > len(grown):
-        parts.append(f"{len(items) - len(grown):,} without")
+    """Returns the number of trees and of their leaves, and how they grew, as far as that fits into so many cells."""
+    leaves = sorted(item.row.leaves for item in items if item.row.reason is None)
+    count = len(leaves)
+    parts = [number_format.counted(count, "tree")]
+    if leaves:
+        parts.append(f"leaves median {leaves[count // 2]:,}, p90 {leaves[int(0.9 * count)]:,}")
+    if len(items) > count:
+        parts.append(f"{len(items) - count:,} without")
     text = Content(" · ".join(parts))
     if not items:
         return text
@@ -421,10 +407,12 @@ def _legend(deciles: Deciles) -> Content:
 
 def _empty_state(query: ListQuery) -> EmptyState:
     """Returns what to do where no tree is listed."""
-    starts = "grows them, and says first for how many conversations"
-    if query.filter:
-        shown = one_line(str(query.filter), 80)
-        what = f"No tree of a conversation that matches {shown}."
-        return EmptyState(what, starts, "run_trees", others=(("trees.clear", "clears the filter"),))
-    what = "No response trees yet: all answers that a model may give, with their probabilities."
-    return EmptyState(what, starts, "run_trees")
+    enter_label = "grows them, and says first for how many conversations"
+    if not query.filter:
+        message = (
+            "No response trees yet: all answers that a model may give, with their probabilities."
+        )
+        return EmptyState(message, enter_label, "run_trees")
+    message = f"No tree of a conversation that matches {one_line(str(query.filter), 80)}."
+    others = (("trees.clear", "clears the filter"),)
+    return EmptyState(message, enter_label, "run_trees", others=others)

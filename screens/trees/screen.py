@@ -1,4 +1,8 @@
-"""The screen of one response tree: shows it, and proves what it says."""
+"""The screen of one response tree: shows it, lists its answers, and proves bounds on the probability of a property.
+
+The mass of nodes is the sum of their probabilities. Of all mass a tree covers that of its leaves; the rest was pruned,
+because it is below the limit alpha, or not expanded yet.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from engine.trees.measures import Answer
 from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeRow
 from engine.trees.service import TreeService
 from engine.trees.tree import Kind
-from screens.shell.dialogs import Dialog, TextDialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -47,8 +51,8 @@ def kinds_text(answers: Sequence[Answer]) -> str:
     return " · ".join(parts)
 
 
-class AnswersDialog(Dialog[int | None]):
-    """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
+class AnswersDialog(Dialog[int]):
+    """Lists the texts of the leaves with their probabilities; answers with the node of the chosen one."""
 
     PLACE = "answers"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -165,14 +169,14 @@ class TreePane(Vertical):
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """Yields the probability, measures, tree and segment."""
+        """Yields the masses, the measures, the tree, and the figures of the segment under the cursor."""
         yield Static(classes="account")
         yield Static(classes="measures")
         yield self.view
         yield Static(classes="under")
 
     def show(self, opened: OpenTree, folding: Folding) -> None:
-        """Shows a tree."""
+        """Shows a tree; `folding` has its segments."""
         self.opened = opened
         self.query_one(".account", Static).update(account_content(opened.item.row))
         self.view.show(folding)
@@ -216,7 +220,11 @@ def account_content(row: TreeRow) -> Content:
 
 
 def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None) -> Content:
-    """Returns the figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
+    """Returns the figures of the tree on one line, after the bounds on a property, if there are any.
+
+    Args:
+        kinds: The kinds of all nodes.
+    """
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
         proved = [(format_bounds(bounds), "bold $tone-accent"), " · "]
@@ -251,6 +259,7 @@ def segment_content(segment: Segment) -> Content:
 
 
 def _log(probability: float) -> str:
+    """Returns the logarithm of a probability as text; minus infinity for 0."""
     return number_format.log_probability(math.log(probability)) if probability > 0 else "−∞"
 
 
@@ -298,10 +307,9 @@ class TreeScreen(WorkbenchScreen[None]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, conversation_id: int, step: int, mode: str
     ) -> None:
-        """Opens the tree at a step, under the configuration that is shown."""
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
-        self._place = (conversation_id, step)
+        """Shows the tree at a step of a conversation, of the configuration that trees are shown of now."""
+        super().__init__(services, feed, mode)
+        self._place = (conversation_id, step)  # of the tree
         self._steps: Sequence[int] = ()
 
     def compose_body(self) -> ComposeResult:
@@ -321,6 +329,7 @@ class TreeScreen(WorkbenchScreen[None]):
         shown = pane.opened
 
         def read() -> tuple[OpenTree, Folding | None, list[int]]:
+            """Returns the tree, its segments unless it is shown already, and the steps that have trees."""
             opened, steps = trees.open(*place), trees.steps(place[0])
             if shown is not None and shown.item == opened.item:
                 return opened, None, steps
@@ -330,14 +339,14 @@ class TreeScreen(WorkbenchScreen[None]):
             opened, folding, self._steps = result
             if folding is not None:
                 pane.show(opened, folding)
-                self._title(opened)
+                self._show_title(opened)
                 if pane.bounds is not None:
                     self._prove(pane.bounds.text)
 
         self.in_background(read, on_result, group="tree")
 
-    def _title(self, opened: OpenTree) -> None:
-        """Shows the step and the name of the conversation in the title."""
+    def _show_title(self, opened: OpenTree) -> None:
+        """Shows the step and the name of the conversation in the title line."""
         item = opened.item
         self.query_one(TitleLine).say(
             Content.assemble(f"step {item.row.step} of ", (one_line(item.name, 60), "bold"))
@@ -346,7 +355,7 @@ class TreeScreen(WorkbenchScreen[None]):
     # Along the conversation
 
     def action_step(self, delta: int) -> None:
-        """Goes to the tree of another step of the conversation."""
+        """Goes to the tree of the next (1) or the previous (-1) step of the conversation that has one."""
         conversation_id, step = self._place
         index = self._steps.index(step) + delta if step in self._steps else -1
         if 0 <= index < len(self._steps):
@@ -360,14 +369,9 @@ class TreeScreen(WorkbenchScreen[None]):
     def action_answers(self) -> None:
         """Lists the complete answers and goes to the one that is chosen."""
         pane = self.pane
-        if pane.opened is None:
-            return
-
-        def on_choice(node: int | None) -> None:
-            if node is not None:
-                pane.view.go_to_node(node)
-
-        self.app.push_screen(AnswersDialog(self.services.trees, pane.opened.item), on_choice)
+        if pane.opened is not None:
+            dialog = AnswersDialog(self.services.trees, pane.opened.item)
+            ask(self, dialog, pane.view.go_to_node)
 
     def action_copy_path(self) -> None:
         """Copies the text of the path to the cursor."""
@@ -381,20 +385,18 @@ class TreeScreen(WorkbenchScreen[None]):
         """Asks for a property and shows bounds on its probability; an empty text hides them."""
         bounds = self.pane.bounds
 
-        def on_choice(text: str | None) -> None:
-            if text is not None and text.strip():
+        def on_text(text: str) -> None:
+            if text.strip():
                 self._prove(text.strip())
-            elif text is not None:
+            else:
                 self.pane.prove(None)
 
-        self.app.push_screen(
-            TextDialog(
-                "Bounds on the probability that the response …",
-                value=bounds.text if bounds is not None else "",
-                placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
-            ),
-            on_choice,
+        dialog = TextDialog(
+            "Bounds on the probability that the response …",
+            value=bounds.text if bounds is not None else "",
+            placeholder="contains two years · equals yes · regex ^\\d+$ · json order.id=7",
         )
+        ask(self, dialog, on_text)
 
     def _prove(self, text: str) -> None:
         """Computes bounds on a property, and shows them."""

@@ -1,8 +1,9 @@
 """A tree as lines of segments, drawn line by line so that 50,000 nodes scroll like ten.
 
-A segment is a run of single tokens: it begins where its parent forks and ends where it forks itself or is a leaf.
-Segments are numbered in the order in which they are drawn, so that those below a segment are a range of numbers. They
-are laid out on another thread than the one that draws.
+A segment is a run of tokens without a fork: it begins where its parent forks and ends where it forks itself or is a
+leaf. Segments are numbered in the order in which they are drawn, so that those below a segment are a range of numbers.
+A line shows one segment; the segments below a folded one have no line. The tree is laid out on another thread than the
+one that draws.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment as Piece
 from rich.style import Style
@@ -55,13 +56,22 @@ MAX_SEGMENT_CHARACTERS = 400
 """Most characters that are shown of the text of a segment."""
 
 
+class _Draft(NamedTuple):
+    """A segment before what is below it is known; see `Segment`."""
+
+    nodes: list[int]
+    parent: int
+    depth: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """One line of the tree.
 
     Attributes:
         nodes: Ids of its nodes, from the one after the fork on.
-        parent: Number of the segment that it goes on from; -1 at the root.
+        parent: Number of the segment whose fork it begins at; -1 at the root.
         depth: Segments before it on its path.
         end: Number after the last segment below it.
         leaves: Leaves at or below it.
@@ -86,11 +96,6 @@ class Segment:
     recorded: bool
 
     @property
-    def last(self) -> int:
-        """Its last node."""
-        return self.nodes[-1]
-
-    @property
     def forks(self) -> bool:
         """Whether branches go on from its end."""
         return self.kind == Kind.INNER
@@ -108,19 +113,19 @@ class TreeLayout:
         for below in children:
             below.sort(key=lambda node: (-columns.path[node], node))
         self._children = children
-        self._recorded = frozenset(columns.recorded)
-        self.segments: list[Segment] = []
-        self._number()
+        self.segments = self._segments(self._drafts())
 
-    def _number(self) -> None:
-        """Goes through the tree without recursion: a path may be longer than Python's stack is deep."""
-        # first node, parent segment, depth, pending bytes of the decoder
-        waiting: list[tuple[int, int, int, tuple[bytes, int]]] = []
+    def _drafts(self) -> list[_Draft]:
+        """Returns the drafts of all segments, in their order.
+
+        It goes through the tree without recursion: a path may be longer than Python's stack is deep.
+        """
+        columns = self.columns
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         start = decoder.getstate()
-        waiting.extend((node, -1, 0, start) for node in reversed(self._children[0]))
-        drafts: list[tuple[list[int], int, int, str]] = []
-        columns = self.columns
+        # First node, parent segment, depth, state of the decoder: the bytes of an incomplete character.
+        waiting = [(node, -1, 0, start) for node in reversed(self._children[0])]
+        drafts: list[_Draft] = []
         while waiting:
             first, parent, depth, state = waiting.pop()
             nodes = [first]
@@ -132,33 +137,40 @@ class TreeLayout:
             text = decoder.decode(data, final=not below)
             state = decoder.getstate()
             number = len(drafts)
-            drafts.append((nodes, parent, depth, text))
+            drafts.append(_Draft(nodes, parent, depth, text))
             waiting.extend((node, number, depth + 1, state) for node in reversed(below))
+        return drafts
+
+    def _segments(self, drafts: Sequence[_Draft]) -> list[Segment]:
+        """Returns the segments, with the figures of what is below them."""
+        columns, recorded = self.columns, frozenset(self.columns.recorded)
         ends = list(range(1, len(drafts) + 1))
-        leaves = [int(columns.kind[nodes[-1]] in LEAVES) for nodes, _, _, _ in drafts]
+        leaves = [int(columns.kind[draft.nodes[-1]] in LEAVES) for draft in drafts]
         for number in range(len(drafts) - 1, -1, -1):
-            parent = drafts[number][1]
+            parent = drafts[number].parent
             if parent >= 0:
                 ends[parent] = max(ends[parent], ends[number])
                 leaves[parent] += leaves[number]
-        for number, (nodes, parent, depth, text) in enumerate(drafts):
-            last = nodes[-1]
-            self.segments.append(
+        segments = []
+        for number, draft in enumerate(drafts):
+            first, last = draft.nodes[0], draft.nodes[-1]
+            segments.append(
                 Segment(
-                    nodes=nodes,
-                    parent=parent,
-                    depth=depth,
+                    nodes=draft.nodes,
+                    parent=draft.parent,
+                    depth=draft.depth,
                     end=ends[number],
                     leaves=leaves[number],
-                    text=text,
-                    # the last token of a segment may be one that was not read yet
+                    text=draft.text,
+                    # The last token of a segment may be one that was not read yet.
                     kind=Kind.INNER if self._children[last] else columns.kind[last],
-                    probability=math.exp(columns.path[nodes[0]]),
-                    below=columns.below[nodes[0]],
+                    probability=math.exp(columns.path[first]),
+                    below=columns.below[first],
                     entropy=columns.entropy[last],
-                    recorded=nodes[0] in self._recorded,
+                    recorded=first in recorded,
                 )
             )
+        return segments
 
     # Lookup
 
@@ -174,21 +186,19 @@ class TreeLayout:
 
     def of_node(self, node: int) -> int | None:
         """Returns the segment that holds a node; None for the root and for a node that is not there."""
-        segment = -1
-        node_path: list[int] = []
+        path: set[int] = set()  # the nodes from the root to this one
         while 0 < node < len(self.columns.parent):
-            node_path.append(node)
+            path.add(node)
             node = self.columns.parent[node]
-        on_path = frozenset(node_path)
-        while True:
-            inside = [
-                number
-                for number in self.branches(segment)
-                if self.segments[number].nodes[0] in on_path
-            ]
-            if not inside:
-                return None if segment < 0 else segment
-            segment = inside[0]
+        segment: int | None = None
+        branches = self.branches(-1)
+        while branches:
+            on_path = [number for number in branches if self.segments[number].nodes[0] in path]
+            if not on_path:
+                break
+            (segment,) = on_path
+            branches = self.branches(segment)
+        return segment
 
     def path(self, number: int) -> list[int]:
         """Returns the segments from the root to this one."""
@@ -214,15 +224,22 @@ class TreeLayout:
 
 
 class Folding:
-    """Which segments of a layout are shown and which are folded."""
+    """Which segments of a layout are shown and which are folded.
+
+    Attributes:
+        lines: The numbers of the segments that are shown, one for each line, in their order.
+    """
 
     def __init__(self, layout: TreeLayout) -> None:
         self.layout = layout
-        self._open: set[int] = set()
         self.lines = array("q", layout.branches(-1))
+        self._unfolded: set[int] = set()
 
     def opened_at_first(self, most: int = OPEN_LINES) -> Folding:
-        """Unfolds the most probable branches until so many lines are used, and the recorded answer."""
+        """Unfolds the most probable branches while there are at most so many lines, and the recorded answer.
+
+        Returns itself.
+        """
         segments = self.layout.segments
         waiting = [
             (-segments[segment].below, segment) for segment in self.lines if segments[segment].forks
@@ -243,8 +260,8 @@ class Folding:
         return self
 
     def is_open(self, number: int) -> bool:
-        """Returns whether the branches of a segment are shown."""
-        return number in self._open
+        """Returns whether a segment is unfolded."""
+        return number in self._unfolded
 
     def line_of(self, number: int) -> int | None:
         """Returns the line of a segment; None while it is folded away."""
@@ -252,10 +269,10 @@ class Folding:
         return line if line < len(self.lines) and self.lines[line] == number else None
 
     def unfold(self, number: int) -> None:
-        """Shows the branches of a segment; those below them that were unfolded before are so again."""
-        if number in self._open or not self.layout.segments[number].forks:
+        """Shows the branches of a segment; those that were unfolded before are unfolded again."""
+        if number in self._unfolded or not self.layout.segments[number].forks:
             return
-        self._open.add(number)
+        self._unfolded.add(number)
         line = self.line_of(number)
         if line is None:
             return
@@ -263,9 +280,9 @@ class Folding:
 
     def fold(self, number: int) -> None:
         """Hides everything below a segment."""
-        if number not in self._open:
+        if number not in self._unfolded:
             return
-        self._open.discard(number)
+        self._unfolded.discard(number)
         line = self.line_of(number)
         if line is not None:
             beyond = bisect_left(self.lines, self.layout.segments[number].end)
@@ -280,14 +297,13 @@ class Folding:
         return line
 
     def _shown_below(self, number: int) -> array[int]:
-        """Returns the segments that are shown below a segment that is unfolded, below the root for -1, in the order
-        drawn."""
+        """Returns the segments that are shown below an unfolded segment, in their order."""
         shown_segments = array("q")
         waiting = self.layout.branches(number)[::-1]
         while waiting:
             segment = waiting.pop()
             shown_segments.append(segment)
-            if segment in self._open:
+            if segment in self._unfolded:
                 waiting.extend(self.layout.branches(segment)[::-1])
         return shown_segments
 
@@ -341,7 +357,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Shows a tree, the cursor on its first line."""
         self._folding = folding
         self._line = 0
-        self._changed()
+        self._show_changed_lines()
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
@@ -353,10 +369,10 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Puts the cursor on a segment, which is unfolded into sight."""
         if self._folding is not None:
             self._line = self._folding.reveal(number)
-            self._changed()
+            self._show_changed_lines()
 
-    def _changed(self) -> None:
-        """Draws anew after lines changed, with the cursor in sight."""
+    def _show_changed_lines(self) -> None:
+        """Draws the lines again after they changed, with the cursor in sight."""
         lines = len(self._folding.lines) if self._folding is not None else 0
         self._line = min(self._line, max(0, lines - 1))
         self.virtual_size = Size(self.size.width, lines)
@@ -406,7 +422,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self._go(line if line >= 0 else len(self._folding.lines) + line)
 
     def action_unfold(self) -> None:
-        """Unfolds the segment; when it is unfolded, goes to its first branch."""
+        """Unfolds the segment; when it is unfolded already, goes to its first branch."""
         number, folding = self.cursor, self._folding
         if number is None or folding is None or not folding.layout.segments[number].forks:
             return
@@ -414,28 +430,28 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self._go(self._line + 1)
         else:
             folding.unfold(number)
-            self._changed()
+            self._show_changed_lines()
 
     def action_fold(self) -> None:
-        """Folds the segment; when it is folded, goes to the one it goes on from."""
+        """Folds the segment; when it is folded already, goes to its parent."""
         number, folding = self.cursor, self._folding
         if number is None or folding is None:
             return
         if folding.is_open(number):
             folding.fold(number)
-            self._changed()
+            self._show_changed_lines()
         elif folding.layout.segments[number].parent >= 0:
             self.go_to(folding.layout.segments[number].parent)
 
     def action_turn(self) -> None:
-        """Folds or unfolds."""
+        """Folds or unfolds the segment."""
         number, folding = self.cursor, self._folding
         if number is not None and folding is not None:
             (folding.fold if folding.is_open(number) else folding.unfold)(number)
-            self._changed()
+            self._show_changed_lines()
 
     def action_fork(self) -> None:
-        """Goes to the next fork, also to one that is folded away."""
+        """Goes to the next fork, which is unfolded into sight."""
         number = self.cursor
         if number is not None and self.layout_shown is not None:
             fork = self.layout_shown.next_fork(number)
@@ -451,7 +467,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             self.go_to(leaf)
 
     def on_click(self, event: events.Click) -> None:
-        """A click moves the cursor, a second one on the same line folds or unfolds."""
+        """Moves the cursor to the clicked line; a second click on it folds or unfolds."""
         line = event.y + round(self.scroll_offset.y)
         if self._folding is None or line >= len(self._folding.lines):
             return
@@ -475,16 +491,14 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         segment = self._folding.layout.segments[number]
         room = min(width, TEXT_WIDTH + FIGURES_WIDTH) - FIGURES_WIDTH - 1
         left = self._left(number, segment, room, base, is_cursor)
-        bar, share = (
-            number_format.bar(segment.probability),
-            number_format.small_probability(segment.probability),
-        )
-        tone = self._tone("tone--accent" if segment.recorded else "", is_cursor)
+        bar = number_format.bar(segment.probability)
+        tone = self._tone("tone--accent" if segment.recorded else "tone--complete", is_cursor)
+        probability = number_format.small_probability(segment.probability)
         below = number_format.small_probability(segment.below)
         right = [
             Piece(" ", base),
-            Piece(bar, base + (tone or self._tone("tone--complete", is_cursor))),
-            Piece(f" {share:>4} ", base),
+            Piece(bar, base + tone),
+            Piece(f" {probability:>4} ", base),
             Piece(f"{below:>4} ", base + self._tone("tone--muted", is_cursor)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
@@ -509,12 +523,12 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
-        ended = segment.kind == Kind.ENDED
+        has_ended = segment.kind == Kind.ENDED
         # The opening of the next step is how a model ends its own, and nothing that it says.
-        own_text = segment.text.removesuffix(STEP_STOP) if ended else segment.text
-        text, style = shown_text(own_text), base
+        said = segment.text.removesuffix(STEP_STOP) if has_ended else segment.text
+        text, style = shown_text(said), base
         if not text:
-            text, style = ("end" if ended else "·"), muted
+            text, style = ("end" if has_ended else "·"), muted
         room_left = room - Strip([*head, *tail]).cell_length
         body = Strip([Piece(text, style)])
         if body.cell_length > room_left:

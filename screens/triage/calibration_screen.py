@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,8 +18,9 @@ from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records import MIN_VERDICTS, CalibrationReport, format_threshold
+from screens.shell.figures import Figure, choose_figure
 from screens.shell.title_line import TitleLine
-from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.jobs import EngineFeed
@@ -29,7 +30,7 @@ NAME_WIDTH = 15
 
 
 class CalibrationScreen(WorkbenchScreen[None]):
-    """What verdicts say of the scores, of success, and of all who answered."""
+    """Shows what verdicts say of the scores, of success, and of all who answered."""
 
     PLACE = "calibration"
     AUTO_FOCUS = "#page"
@@ -44,10 +45,11 @@ class CalibrationScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._report: CalibrationReport | None = None
-        self._success: list[tuple[str, str]] = []
+        self._success_facts: list[
+            tuple[str, str]
+        ] = []  # on the probe of success, as names and texts
 
     def compose_body(self) -> ComposeResult:
         """Yields a section for the scores, for success and for agreement."""
@@ -64,11 +66,10 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
     def on_mount(self) -> None:
         """Shows that the scores are being read, which takes a moment in a large project."""
-        super().on_mount()
         self.query_one(TitleLine).say(Content("Calibration · reading the scores…"))
 
     def refresh_data(self) -> None:
-        """Computes everything again."""
+        """Computes the report, the facts on success and the agreement again."""
         probes, calibration = self.services.example_probes, self.services.calibration
 
         def read() -> tuple[CalibrationReport, list[tuple[str, str]], list[str]]:
@@ -108,8 +109,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
     def _show(self, result: tuple[CalibrationReport, list[tuple[str, str]], list[str]]) -> None:
         """Shows the report, the figures of success, and the agreement of people and of checked machines."""
-        self._report, self._success, agreement = result
-        self.query_one("#success").display = bool(self._success)
+        self._report, self._success_facts, agreement = result
+        self.query_one("#success").display = bool(self._success_facts)
         section = self.query_one("#agreement", Static)
         section.display = bool(agreement)
         section.update(Content("\n".join(map(one_line, agreement))))
@@ -126,14 +127,15 @@ class CalibrationScreen(WorkbenchScreen[None]):
             width = self.size.width - 4
             scores = facts_content(self._report.facts(), width)
             self.query_one("#scores", Static).update(scores)
-            self.query_one("#success", Static).update(facts_content(self._success, width))
+            success = facts_content(self._success_facts, width)
+            self.query_one("#success", Static).update(success)
 
     def on_resize(self) -> None:
-        """The facts use the width there is."""
+        """Wraps the facts for the new width."""
         self._show_facts()
 
     def action_take_over(self) -> None:
-        """Uses the threshold that the verdicts suggest, or says why they suggest none."""
+        """Uses the threshold that the verdicts suggest, or notifies why they suggest none."""
         report = self._report
         if report is None or not self.may_write():
             return
@@ -142,19 +144,17 @@ class CalibrationScreen(WorkbenchScreen[None]):
             message = f"Your verdicts suggest no other threshold: {one_line(report.no_proposal)}."
             self.notify(message, severity="warning", markup=False)
             return
-        self._change(lambda: self.services.calibration.use(proposal.rule))
 
-    def _change(self, work: Callable[[], DecisionRule]) -> None:
-        """Changes the rule, and says which threshold is in force then."""
-
-        def changed(rule: DecisionRule) -> None:
+        def notify(rule: DecisionRule) -> None:
+            """Tells which threshold is in force now."""
             self.notify(f"The threshold is {format_threshold(rule)}.", markup=False)
             self.refresh_data()
 
-        write_in_order(self, work, changed, self.show_error)
+        use = self.services.calibration.use
+        write_in_order(self, lambda: use(proposal.rule), notify, self.show_error)
 
     def action_page(self, direction: str) -> None:
-        """Scrolls what does not fit."""
+        """Scrolls by a line, `up` or `down`."""
         page = self.query_one("#page", VerticalScroll)
         if direction == "up":
             page.scroll_up(animate=False)

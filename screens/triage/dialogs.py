@@ -22,7 +22,7 @@ from screens.widgets.background import write_in_order
 from screens.widgets.formatting import agreement_piece
 
 MIN_ANSWERS_FOR_REPEATS = 20
-"""Number of answers from which on a person can be asked again."""
+"""Number of answers from which on a person judges own conversations again."""
 
 MAX_CONVERSATIONS_PER_ROUND = 10
 """Largest number of conversations that are judged in one blind round."""
@@ -31,15 +31,14 @@ MAX_CONVERSATIONS_PER_ROUND = 10
 def ask_note(
     screen: WorkbenchScreen[Any], conversation: int, show: Callable[[AnswerRow | None], None]
 ) -> None:
-    """Asks for the note of a conversation; `show` gets the row that was stored."""
+    """Asks for the note of a conversation, stores it, and calls `show` with the row that was stored."""
     triage = screen.services.triage
     current = triage.current(conversation)
 
-    def store_note(text: str | None) -> None:
-        if text is not None:
-            write_in_order(screen, lambda: triage.note(conversation, text), show, screen.show_error)
+    def store_note(text: str) -> None:
+        write_in_order(screen, lambda: triage.note(conversation, text), show, screen.show_error)
 
-    screen.app.push_screen(TextDialog("Note", value=current.note if current else ""), store_note)
+    ask(screen, TextDialog("Note", value=current.note if current else ""), store_note)
 
 
 def ask_question(screen: WorkbenchScreen[Any], current: str, choose: Callable[[str], None]) -> None:
@@ -47,7 +46,7 @@ def ask_question(screen: WorkbenchScreen[Any], current: str, choose: Callable[[s
 
     Args:
         current: Name of the question under the cursor at first.
-        choose: Called with the name of the question that the person chooses.
+        choose: Called with the name of the chosen question.
     """
 
     def list_questions(rows: list[QuestionSummary]) -> None:
@@ -81,8 +80,8 @@ def ask_answer(
                 screen.show_error(error)
 
     if question.kind == "several":
-        ticks = TicksDialog(title, labels, [ticked] * bool(ticked))
-        ask(screen, ticks, lambda values: give(",".join(values)))
+        dialog = TicksDialog(title, labels, [ticked] if ticked else [])
+        ask(screen, dialog, lambda values: give(",".join(values)))
     elif question.labels:
         ask(screen, ChoiceDialog(title, labels), give)
     else:
@@ -92,9 +91,9 @@ def ask_answer(
 def ask_round(
     screen: WorkbenchScreen[Any], question: str, begin: Callable[[BlindRound], None]
 ) -> None:
-    """Asks whose conversations are judged blind, where there is a choice, and hands the round to `begin`.
+    """Asks whose conversations are judged blind, where there is a choice, and calls `begin` with the round.
 
-    Where there are none it says why.
+    Where there are no conversations to judge blind, it notifies why.
     """
 
     def ask_whose(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
@@ -103,16 +102,15 @@ def ask_round(
         if has_few:
             own_answers = []
 
-        def begin_round(of_others: bool | None) -> None:
-            if of_others is not None:
-                begin(BlindRound(others if of_others else own_answers, of_others=of_others))
+        def begin_round(of_others: bool) -> None:
+            begin(BlindRound(others if of_others else own_answers, of_others=of_others))
 
         if own_answers and others:
             choices = [
                 (True, f"{len(others)} that other people judged"),
                 (False, f"{len(own_answers)} that you judged"),
             ]
-            screen.app.push_screen(ChoiceDialog("Judge blind", choices), begin_round)
+            ask(screen, ChoiceDialog("Judge blind", choices), begin_round)
         elif own_answers or others:
             begin_round(not own_answers)
         elif has_few:
@@ -138,7 +136,7 @@ def notify_result(
     of_others: bool,
     show: Callable[[TriageStatus], None],
 ) -> None:
-    """Says after a round how far its answers agree with the first ones, and hands the new status to `show`."""
+    """Notifies after a round how far its answers agree with the first ones, and calls `show` with the new status."""
     services = screen.services
 
     def read() -> tuple[TriageStatus, list[str]]:
@@ -153,5 +151,5 @@ def notify_result(
         screen.notify(one_line(" ".join(sentences), 400), title=title, markup=False)
         show(status)
 
-    # Queued with the writes, so that it runs after the last answer is stored.
+    # It is read in order with the writes, so that the last answer is stored before.
     write_in_order(screen, read, notify, screen.show_error)

@@ -1,4 +1,8 @@
-"""The texts of triage: orders, lines, notices. Knows nothing of widgets."""
+"""The texts of triage: orders, lines, notices. Knows nothing of widgets.
+
+In a blind round a person judges conversations again without seeing the first answer. A check compares the answers of a
+machine with those of a person. The probe of a question is fitted to a person's answers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 """Name of each order and what it is good for."""
 
 OF_VERDICTS = frozenset(("threshold", "lowest", "disagreement", "sample"))
-"""Orders by the completeness score, which are offered for verdicts only."""
+"""Orders by the completeness score, which are offered for the question of verdicts only."""
 
 Piece = tuple[str, str]
 """A text and its style."""
@@ -42,7 +46,7 @@ _NAME_CHARACTERS = 40
 """Most characters of the name of a conversation or tag."""
 
 MAX_ANSWERS = 5
-"""Most answers whose numbers are in a line."""
+"""Most answers whose numbers are shown in a line."""
 
 _ANNOTATOR_CHARACTERS = 20
 """Most characters of the name of the person who judges."""
@@ -70,7 +74,7 @@ class TriageStatus:
 
     @property
     def given(self) -> int:
-        """Conversations with an answer."""
+        """Number of conversations with an answer."""
         return sum(self.tally.values())
 
 
@@ -85,7 +89,7 @@ def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
 
 
 def question_line(row: QuestionSummary) -> Content:
-    """Returns a question with who gave how many answers, its text where nobody has."""
+    """Returns a question as a line of a choice: its name, and who gave how many answers, or else its text."""
     counts = ", ".join(
         f"{one_line(by, 20)} {sum(by_answer.values()):,}" for by, by_answer in row.answers
     )
@@ -96,25 +100,29 @@ def question_line(row: QuestionSummary) -> Content:
 
 
 def answers_line(question: Question) -> Content:
-    """Returns a question in words, with the keys of its answers; `r` is that of a label without a digit of its own."""
-    if question.kind == "yes-no":
-        keys = [("y", "yes"), ("n", "no"), ("m", "unsure")]
-    else:
-        numbered = enumerate(question.labels, 1)
-        digits = [(label if label.isdecimal() else str(n), label) for n, label in numbered]
-        keys = [(digit if len(digit) == 1 else "r", label) for digit, label in digits]
-        keys = keys or [("r", f"writes a {question.kind}")]
+    """Returns a question in words, with the keys of its answers."""
     pieces: list[Piece] = [(f"{one_line(question.text, 120)}  ", "bold $tone-accent")]
-    for key, answer in keys:
-        # what the answers of verdicts mean is clear, and the line short enough for 80 columns
+    for key, answer in _answer_keys(question):
+        # What the answers of verdicts mean is clear, and so the line is short enough for 80 columns.
         help = "" if question.name == SUCCEEDED else question.labels.get(answer, "")
         words = "" if key == answer else f"{answer} "
         pieces += [(key, "bold"), (f" {one_line(words + help, 60)}   ", "$tone-muted")]
     return Content.assemble(*pieces)
 
 
+def _answer_keys(question: Question) -> list[tuple[str, str]]:
+    """Returns the key of each answer; `r` asks for an answer that has no key of one digit."""
+    if question.kind == "yes-no":
+        return [("y", "yes"), ("n", "no"), ("m", "unsure")]
+    keys = []
+    for number, label in enumerate(question.labels, 1):
+        digits = label if label.isdecimal() else str(number)
+        keys.append((digits if len(digits) == 1 else "r", label))
+    return keys or [("r", f"writes a {question.kind}")]
+
+
 def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
-    """Returns the number of conversations by answer, the first five."""
+    """Returns the number of conversations with each answer, of at most `MAX_ANSWERS` answers."""
     if tally.keys() == VERDICT_LOOKS.keys():
         return [
             (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
@@ -125,7 +133,7 @@ def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
 
 
 def check_pieces(check: CheckReport) -> list[Piece]:
-    """Returns how far a machine agrees with its check, and the rates that follow."""
+    """Returns how often a machine is right by its check, and the rates that follow from that."""
     by = one_line(check.by, 20)
     if not check.answered:
         return [(f" · {check.drawn} drawn to check {by}", "")]
@@ -139,11 +147,12 @@ def check_pieces(check: CheckReport) -> list[Piece]:
 
 
 def title_content(place: str, blind: str, tally: Mapping[str, int] | None) -> Content:
-    """Returns the place in the queue, or in a blind round, and answers by kind unless `tally` is None.
+    """Returns the place in the queue or in a blind round, and the number of conversations with each answer.
 
     Args:
-        place: Such as `3 of 120`; empty when nothing is left.
-        blind: Place in the round of blind repeats; empty outside of one.
+        place: The place in the queue, such as `3 of 120`; empty when nothing is left.
+        blind: The place in the blind round; empty outside of one.
+        tally: Number of conversations by answer; None leaves that out.
     """
     parts = [(f"blind {blind}", "bold $tone-accent") if blind else (place, "bold")]
     return Content.assemble(*parts, *([] if tally is None else tally_pieces(tally)))
@@ -166,8 +175,12 @@ def status_line(
     *,
     with_tally: bool,
 ) -> Content:
-    """Returns the name of the question unless it is that of verdicts, the order with its reason, agreement, and what
-    the queue is narrowed to, empty for everything."""
+    """Returns the line with the state of triage: the question unless it is that of verdicts, order, and agreement.
+
+    Args:
+        narrowed_to: Which conversations are judged, in words; empty for all.
+        with_tally: Whether it begins with the number of conversations with each answer.
+    """
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
@@ -201,9 +214,9 @@ def empty_state(
     """Returns why the queue is empty, and what to do.
 
     Args:
-        conversations: Number of all conversations; an order may leave out some that have no verdict.
+        conversations: Number of conversations in the project; an order may leave out some without an answer.
         scored: Whether any of them is scored.
-        narrowed: Whether a filter or a choice of conversations leaves out some.
+        narrowed: Whether a filter or a choice of the person leaves out some.
     """
     if not scored:
         return SCORE
@@ -227,7 +240,7 @@ def empty_state(
 
 
 def act_notice(row: AnswerRow, done: str) -> str:
-    """Returns the notice after an undo or redo, which names what changed: `Tag “late” on 12 conversations`."""
+    """Returns the notice after an undo or redo: what changed, and `done`, such as `taken back`."""
     if row.answers:
         conversations = number_format.counted(row.count, "conversation")
         ((name, value),) = row.answers
@@ -243,8 +256,12 @@ def act_notice(row: AnswerRow, done: str) -> str:
 
 
 def blind_panel(words: str, *, of_others: bool) -> Content:
-    """Returns what is shown in place of the evidence in a blind round, of conversations that the person or others
-    judged before; `words` is the progress of the round."""
+    """Returns what is shown in place of the evidence in a blind round.
+
+    Args:
+        words: The progress of the round.
+        of_others: Whether other people judged the conversations before; else the person did.
+    """
     title, who, whose = (
         ("Second answer", "Somebody else", "Their")
         if of_others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ask_which_first
 from screens.shell.marking import ask_tags
 from screens.shell.title_line import TitleLine
-from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.dialogs import (
@@ -83,7 +84,13 @@ class TriageScreen(WorkbenchScreen[None]):
             tooltip="The words for and against an end at this turn, or no longer",
         ),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
-        Binding("f", "filter", "Filter", tooltip="Judge only what a filter matches"),
+        Binding(
+            "f",
+            "edit_filter",
+            "Filter",
+            tooltip="Judge only what a filter matches",
+            id="triage.filter",
+        ),
         Binding(
             "b",
             "blind",
@@ -121,13 +128,21 @@ class TriageScreen(WorkbenchScreen[None]):
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
         self._place: TriagePlace | None = None
         self._facts: Facts | None = None
-        self._scored, self._conversations = True, 0
-        self._blind_offered = False
-        self._named = False
-        self._question_name = SUCCEEDED
+        self._any_scored = True  # whether any conversation of the project is scored
+        self._conversations = 0  # number of conversations in the project
+        self._was_blind_offered = False
+        self._was_name_missed = (
+            False  # whether a notice said that answers are stored without a name
+        )
+        self._question_name = (
+            SUCCEEDED  # the question that was chosen; `question` follows when it is read
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The keys of answers work where the question has such answers; digits go to other modes elsewhere."""
+        """Returns whether an action works now: a key of an answer does where the question has that answer.
+
+        Where it has no labels, digits go to other modes.
+        """
         if action in ("answer", "label", "reply"):
             kind = self.question.kind
             return (action == "answer") == (kind == "yes-no") and (
@@ -167,7 +182,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.read_queue(None)
 
     def _restore(self) -> None:
-        """Restores the place of the last session."""
+        """Restores the place of the last session, and reads the queue."""
 
         def on_result(place: TriagePlace) -> None:
             self._place = place
@@ -184,7 +199,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
     @property
     def _filter_in_force(self) -> Filter:
-        """The filter, which does not apply to conversations that were named."""
+        """The filter; the empty one while only conversations that a person chose are judged."""
         return self.filter if self.only is None else Filter()
 
     def read_queue(self, place: TriagePlace | None) -> None:
@@ -198,19 +213,13 @@ class TriageScreen(WorkbenchScreen[None]):
             self.question = loaded.question
             self.query_one("#question", Static).update(formatting.answers_line(self.question))
             self.refresh_bindings()
-            self._scored, self._conversations = loaded.scored, loaded.conversations
+            self._any_scored, self._conversations = loaded.any_scored, loaded.conversations
             self.queue.refresh(loaded.page)
             if place is not None:
                 self.queue.restore(place.conversation, place.skipped)
             self.query_one(FilterLine).complain(None)
             self.show_status(loaded.status)
             self.show_current(again=place is None)  # its score may have changed
-
-        def on_failure(error: WorkbenchError) -> None:
-            if filter_in_force:
-                self.query_one(FilterLine).complain(error)
-            else:
-                self.show_error(error)
 
         ids = None if only is None else only.ids
         self.in_background(
@@ -219,7 +228,7 @@ class TriageScreen(WorkbenchScreen[None]):
             ),
             show,
             group="queue",
-            failed=on_failure,
+            on_error=self.query_one(FilterLine).complain if filter_in_force else None,
         )
 
     def show_status(self, status: TriageStatus) -> None:
@@ -240,15 +249,16 @@ class TriageScreen(WorkbenchScreen[None]):
         )
         if self.conversation is None:
             narrowed = bool(self._narrowed_to())
-            empty = formatting.empty_state(status, self._conversations, self._scored, narrowed)
-            self.show_empty(empty)
+            self.show_empty(
+                formatting.empty_state(status, self._conversations, self._any_scored, narrowed)
+            )
 
     def _narrowed_to(self) -> str:
-        """Returns what is judged, in words; empty when it is everything."""
+        """Returns which conversations are judged, in words; empty for all."""
         return str(self.filter) if self.only is None else f"{self.only.name} (escape: back)"
 
     def on_resize(self) -> None:
-        """The counts move to where there is room."""
+        """Shows the counts where the new width has room for them."""
         self.show_status(self.status)
 
     # The current item
@@ -286,8 +296,7 @@ class TriageScreen(WorkbenchScreen[None]):
         )
 
     def _show_facts(self, facts: Facts, why: str) -> None:
-        """Shows a conversation and the evidence about it; where it is the same one, the transcript stays where it
-        is."""
+        """Shows a conversation and the evidence about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
         self.query_one("#summary", Static).update(formatting.summary_content(facts.row))
@@ -319,7 +328,7 @@ class TriageScreen(WorkbenchScreen[None]):
         if self.blind is None and self.shown is not None:
             self.query_one(WordPanel).toggle(self.shown, self.query_one(Transcript))
 
-    def moved(self) -> None:
+    def show_new_place(self) -> None:
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
         self.show_status(self.status)
         self.show_current()
@@ -331,16 +340,18 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.queue.skipped,
                 self._question_name,
             )
-            keep = self.services.triage.keep_place
-            write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)
+            keep_place = self.services.triage.keep_place
+            write_in_order(self, lambda: keep_place(place), lambda _: None, self.show_error)
         if self.queue.wants_more:
             self.read_queue(None)
 
     # Answers
 
     def action_label(self, digit: int) -> None:
-        """Answers with the label that is a digit, else with the label of this number, from 1; of several answers, ticks
-        it in the list."""
+        """Answers with the label that is this digit, or else with the label of this number, from 1.
+
+        Where several labels may be given, the list of labels opens with a tick at this one.
+        """
         labels = list(self.question.labels)
         nth = labels.index(str(digit)) if str(digit) in labels else digit - 1
         if not 0 <= nth < len(labels):
@@ -366,8 +377,8 @@ class TriageScreen(WorkbenchScreen[None]):
         conversation, question = self.conversation, self.question.name
         if conversation is None or not self.may_write():
             return
-        if not (self.services.triage.annotator or self._named):
-            self._named = True  # once is enough
+        if not (self.services.triage.annotator or self._was_name_missed):
+            self._was_name_missed = True  # one notice is enough
             self.notify("Your answers are stored without a name; @ gives yours.", markup=False)
         if self.blind is not None:
             self._answer_again(self.blind, conversation, value)
@@ -377,32 +388,32 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def on_failure(error: WorkbenchError) -> None:
             self.queue.bring_back(conversation, item.why if item is not None else "")
-            self.moved()
+            self.show_new_place()
             self.show_error(error)
 
         triage = self.services.triage
         write_in_order(
             self,
             lambda: triage.give(conversation, value, question=question),
-            self._written,
+            self._show_written,
             on_failure,
         )
-        self.moved()
+        self.show_new_place()
 
     def action_skip(self) -> None:
-        """Goes on without an answer."""
+        """Goes to the next conversation without an answer."""
         if self.blind is not None:
             self.blind.go_on()
             self._go_on_blind()
         else:
             self.queue.skip()
-            self.moved()
+            self.show_new_place()
 
     def action_note(self) -> None:
         """Asks for a note on the conversation that is shown."""
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
-            ask_note(self, conversation, self._written)
+            ask_note(self, conversation, self._show_written)
 
     def action_tag(self) -> None:
         """Asks for the tags of the conversation that is shown."""
@@ -410,24 +421,24 @@ class TriageScreen(WorkbenchScreen[None]):
         if conversation is not None and self.blind is None and self.may_write():
             ask_tags(self, [conversation], lambda _: self.show_current(again=True))
 
-    def _written(self, row: AnswerRow | None) -> None:
-        """After a write: shows the new status."""
+    def _show_written(self, row: AnswerRow | None) -> None:
+        """Shows the new status after an answer was written, and its conversation again if that is in front."""
 
-        def settled(status: TriageStatus) -> None:
+        def show(status: TriageStatus) -> None:
             self.show_status(status)
             if (
                 status.given >= MIN_ANSWERS_FOR_REPEATS
                 and not status.itself.n
-                and not self._blind_offered
+                and not self._was_blind_offered
             ):
-                self._blind_offered = True
+                self._was_blind_offered = True
                 self.notify(
                     f"{status.given} answers. b asks ten of them again, blind, to see how sure you are.",
                     markup=False,
                 )
 
         question = self.question.name
-        write_in_order(self, lambda: load_status(self.services, question), settled, self.show_error)
+        write_in_order(self, lambda: load_status(self.services, question), show, self.show_error)
         if row is not None and row.conversation_id == self.shown:
             self.show_current(again=True)
 
@@ -435,52 +446,66 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def action_undo(self) -> None:
         """Undoes the newest act; the conversation of an undone answer is shown again."""
-        if not self.may_write():
-            return
 
-        def undone(row: AnswerRow | None) -> None:
-            if row is None:
-                self.notify("There is nothing to undo.", markup=False)
-                return
-            if row.count > 1 and row.question == self.question.name:
-                self._imported(row, "taken back")
-            elif row.question == self.question.name and not row.blind and self.blind is None:
+        def go_back(row: AnswerRow) -> bool:
+            """Goes back to the conversation of an undone answer; returns whether the act was such an answer."""
+            if self.blind is not None:
+                if row.blind:
+                    self.blind.back_to(row.conversation_id)
+                return row.blind
+            if self._is_answer(row):
                 self.queue.bring_back(row.conversation_id, "you took its answer back")
-                self.moved()
-            elif row.blind and self.blind is not None:
-                self.blind.back_to(row.conversation_id)
-                self.moved()
-            else:
-                self.notify(formatting.act_notice(row, "taken back"), markup=False)
-            self._written(row)
+            return self._is_answer(row)
 
-        write_in_order(self, self.services.triage.undo, undone, self.show_error)
+        self._change_acts(self.services.triage.undo, "undo", "taken back", go_back)
 
     def action_redo(self) -> None:
-        """Redoes what was undone last."""
+        """Redoes the act that was undone last."""
+
+        def go_on(row: AnswerRow) -> bool:
+            """Passes the conversation of a redone answer; returns whether the act was such an answer."""
+            if self._is_answer(row):
+                self.queue.settle(row.conversation_id)
+            return self._is_answer(row)
+
+        self._change_acts(self.services.triage.redo, "redo", "given again", go_on)
+
+    def _is_answer(self, row: AnswerRow) -> bool:
+        """Returns whether an act is a first answer to the question that is answered."""
+        return row.question == self.question.name and not row.blind
+
+    def _change_acts(
+        self,
+        change: Callable[[], AnswerRow | None],
+        verb: str,
+        done: str,
+        move: Callable[[AnswerRow], bool],
+    ) -> None:
+        """Undoes or redoes an act, and shows what changed.
+
+        Args:
+            change: Undoes or redoes the act and returns it; None where there is none.
+            verb: What it does, for the notice that there is nothing to do.
+            done: What it did, for the notice that it is done.
+            move: Moves in the queue for the act, and returns whether that shows enough; else there is a notice.
+        """
         if not self.may_write():
             return
 
-        def redone(row: AnswerRow | None) -> None:
+        def show(row: AnswerRow | None) -> None:
             if row is None:
-                self.notify("There is nothing to redo.", markup=False)
+                self.notify(f"There is nothing to {verb}.", markup=False)
                 return
-            if row.count > 1 and row.question == self.question.name:
-                self._imported(row, "given again")
-            elif row.question == self.question.name and not row.blind:
-                self.queue.settle(row.conversation_id)
-                self.moved()
+            is_imported = row.count > 1 and row.question == self.question.name
+            if not is_imported and move(row):
+                self.show_new_place()
             else:
-                self.notify(formatting.act_notice(row, "given again"), markup=False)
-            self._written(row)
+                self.notify(formatting.act_notice(row, done), markup=False)
+            if is_imported and self.blind is None:
+                self._ask_anew()
+            self._show_written(row)
 
-        write_in_order(self, self.services.triage.redo, redone, self.show_error)
-
-    def _imported(self, row: AnswerRow, done: str) -> None:
-        """Tells that the answers on many were undone or redone, and reads the queue again."""
-        self.notify(formatting.act_notice(row, done), markup=False)
-        if self.blind is None:
-            self._ask_anew()
+        write_in_order(self, change, show, self.show_error)
 
     # Question, order and filter
 
@@ -509,10 +534,6 @@ class TriageScreen(WorkbenchScreen[None]):
 
         ask_which_first(self, formatting.orders_of(self.question), self.order, choose)
 
-    def action_filter(self) -> None:
-        """Goes to the filter line."""
-        edit_filter(self)
-
     def judge_only(self, conversations: NamedConversations) -> None:
         """Judges these conversations, in the order that is chosen, until escape."""
         self.only = conversations
@@ -529,13 +550,9 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.app.run_worker(self.app.run_action(f"switch_mode('{back}')"), group="back")
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
-        """Another filter: the queue begins anew, with all that it matches."""
+        """Begins a new queue with the conversations that the filter matches."""
         self.filter, self.only = message.filter, None
         self._ask_anew()
-
-    def on_filter_line_exited(self, message: FilterLine.Exited) -> None:
-        """Back to the conversation."""
-        self.query_one(Transcript).focus()
 
     def _ask_anew(self) -> None:
         """Begins a new queue at its start."""
@@ -565,7 +582,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self._forget_shown()
         self.remove_class("-why")
         self._follow_words()
-        self.moved()
+        self.show_new_place()
 
     def _answer_again(self, blind: BlindRound, conversation: int, value: str) -> None:
         """Stores a second answer and goes on; where it cannot be stored, goes back."""
@@ -574,27 +591,30 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def on_failure(error: WorkbenchError) -> None:
             blind.back_to(conversation)
-            self.moved()
+            self.show_new_place()
             self.show_error(error)
 
         write_in_order(
-            self, lambda: triage.repeat(conversation, value, question), self._written, on_failure
+            self,
+            lambda: triage.repeat(conversation, value, question),
+            self._show_written,
+            on_failure,
         )
         self._go_on_blind()
 
     def _go_on_blind(self) -> None:
-        """Goes on in the blind round, or ends it after its last conversation."""
+        """Shows the next conversation of the blind round, or ends the round after its last one."""
         if self.blind is not None and self.blind.current is None:
             self._end_blind()
         else:
-            self.moved()
+            self.show_new_place()
 
     def _end_blind(self) -> None:
-        """Ends the blind round, goes back to the queue and says how far the answers agree."""
+        """Ends the blind round, goes back to the queue and notifies how far the answers agree."""
         of_others = self.blind is not None and self.blind.of_others
         self.blind = None
         self._forget_shown()
-        self.moved()
+        self.show_new_place()
         notify_result(self, self.question.name, of_others, self.show_status)
 
     # Other screens

@@ -1,4 +1,7 @@
-"""Watches logs as they grow: events as they come."""
+"""The screen of a watch, which imports and scores what is new in logs as they grow, and the dialog that starts it.
+
+An event is a new turn of a conversation, or that a conversation ended or a file could not be read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, probability
 from engine.base.text import end_of_path, one_line
 from engine.opener.open_project import OpenProject
-from engine.results.watch.watching import MAX_EVENTS, LiveEvent, WatchRequest
+from engine.results.watch.service import MAX_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import LineInput
@@ -28,7 +31,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 LARGE_CHANGE = 0.1
-"""Change of the probability from which on it is bright."""
+"""Change of the probability from which on it is drawn bright."""
 
 MAX_EVENT_CELLS = 80
 """Most cells of a source and of a goal in the text of an event."""
@@ -41,7 +44,7 @@ WAITING = EmptyState(
     "goes back; the watch goes on",
     "close",
 )
-"""Shown until the first event of a watch."""
+"""What is shown until the first event of a watch."""
 
 NOTHING = EmptyState(
     "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
@@ -49,7 +52,7 @@ NOTHING = EmptyState(
     "watches a file or a folder",
     "watch",
 )
-"""Shown while nothing is watched."""
+"""What is shown while nothing is watched."""
 
 MAX_PATH_CHARS = 40
 """Most characters of the path that is watched."""
@@ -58,7 +61,7 @@ MAX_FILTER_CHARS = 30
 """Most characters of the words of the filter in the summary."""
 
 DEFAULT_IDLE_MINUTES = 10.0
-"""Minutes without growth after which a conversation is quiet, at first."""
+"""Minutes without growth after which a conversation counts as quiet, unless others are typed."""
 
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
 """What a watch does, for the dialog."""
@@ -125,8 +128,8 @@ COLUMNS: list[Column[LiveEvent]] = [
 """Columns of the list of events."""
 
 
-def words_of(row: LiveEvent) -> str:
-    """Returns the text in which a filter of the events looks for its words, in lower case."""
+def searched_text(row: LiveEvent) -> str:
+    """Returns the text of an event that a filter searches for its words, in lower case."""
     values = row.values
     kind = "end" if values.get("ended") else "turn"
     if row.conversation_id is None:
@@ -173,11 +176,11 @@ class WatchScreen(WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
         self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
-        self._listed: list[LiveEvent] = []
-        self._read = 0
-        self._paused = False
+        self._listed: list[LiveEvent] = []  # those with the words of the filter, newest first
+        self._last_number = 0  # of the last event that was taken over
+        self._is_paused = False
         self._filter = ""
-        self._path = ""
+        self._path = ""  # that is watched, or was last
         self.table = ItemTable(COLUMNS, lambda event: event.number, id="events")
 
     def compose_body(self) -> ComposeResult:
@@ -189,23 +192,22 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def on_mount(self) -> None:
         """Looks at the events every `LISTEN_SECONDS`."""
-        super().on_mount()
         self.set_interval(LISTEN_SECONDS, self.listen)
         self._show_events()
         self.listen()
 
     def refresh_data(self) -> None:
-        """Does nothing: events are listened for."""
+        """Does nothing, since events are asked for every `LISTEN_SECONDS`."""
 
     # Events
 
     def listen(self) -> None:
-        """Takes over the events that came; while paused only their number is shown."""
+        """Takes over new events; while paused it only shows how many there are."""
         if not self.is_active:
             return
-        new_events = self.services.watches.live.after(self._read)
-        if new_events and not self._paused:
-            self._read = new_events[-1].number
+        new_events = self.services.watches.live.after(self._last_number)
+        if new_events and not self._is_paused:
+            self._last_number = new_events[-1].number
             self._events.extend(new_events)
             self._show_events()
         else:
@@ -217,7 +219,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self._listed = [
             event
             for event in reversed(self._events)
-            if all(word in words_of(event) for word in words)
+            if all(word in searched_text(event) for word in words)
         ]
         at_top = self.table.cursor_index == 0
         self.set_class(not self._listed, "-empty")
@@ -233,36 +235,35 @@ class WatchScreen(WorkbenchScreen[None]):
         self._show_event()
 
     def _show_event(self) -> None:
-        """Shows the event under the cursor whole."""
+        """Shows everything about the event under the cursor."""
         row = self.table.here
         self.query_one("#event", Static).update(Content("") if row is None else event_text(row))
 
-    def _empty(self) -> EmptyState:
+    def _empty_reason(self) -> EmptyState:
         """Returns why no event is listed."""
         if self._events:
-            what = f"No event of {len(self._events):,} has these words."
-            return EmptyState(what, "changes the words", "filter")
-        return WAITING if self._watching() else NOTHING
+            message = f"No event of {len(self._events):,} has these words."
+            return EmptyState(message, "changes the words", "filter")
+        return WAITING if self._is_watching() else NOTHING
 
     def _show_summary(self) -> None:
-        """Shows what is watched, and how much came."""
-        held_back = len(self.services.watches.live.after(self._read)) if self._paused else 0
-        watching = self._watching()
+        """Shows what is watched and how many events came, or why none is listed."""
         if not self._listed:
-            self.show_empty(self._empty())
-        parts = [
-            f"watching {one_line(self._path, MAX_PATH_CHARS)}".strip()
-            if watching
-            else "not watching",
-            counted(self._events[-1].number if self._events else 0, "event"),
-        ]
+            self.show_empty(self._empty_reason())
+        watched = "not watching"
+        if self._is_watching():
+            watched = f"watching {one_line(self._path, MAX_PATH_CHARS)}".strip()
+        parts = [watched, counted(self._events[-1].number if self._events else 0, "event")]
         if self._filter:
             parts.append(f"“{one_line(self._filter, MAX_FILTER_CHARS)}”: {len(self._listed):,}")
-        paused = Content.styled(f"paused, {held_back:,} new  ", "bold $tone-borderline")
-        text = Content(" · ".join(parts))
-        self.query_one("#summary", Static).update(paused + text if self._paused else text)
+        summary = Content(" · ".join(parts))
+        if self._is_paused:
+            held_back = len(self.services.watches.live.after(self._last_number))
+            paused = Content.styled(f"paused, {held_back:,} new  ", "bold $tone-borderline")
+            summary = paused + summary
+        self.query_one("#summary", Static).update(summary)
 
-    def _watching(self) -> bool:
+    def _is_watching(self) -> bool:
         """Returns whether a watch runs."""
         return any(job.stage == "watch" for job in self.services.jobs.active())
 
@@ -281,12 +282,12 @@ class WatchScreen(WorkbenchScreen[None]):
         """Asks what to watch, and starts."""
         if not self.may_write():
             return
-        if self._watching():
+        if self._is_watching():
             self.notify("A watch is running; x ends it.", markup=False)
             return
 
         def start(answer: tuple[str, WatchRequest]) -> None:
-            """Starts the watch, and remembers its path for the next time."""
+            """Starts the watch, and keeps its path for the next time."""
             self._path, request = answer
             path = self._path
             self.in_background(
@@ -299,7 +300,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def action_pause(self) -> None:
         """Holds the list, or lets it go on."""
-        self._paused = not self._paused
+        self._is_paused = not self._is_paused
         self.listen()
 
     def action_filter(self) -> None:
@@ -314,8 +315,8 @@ class WatchScreen(WorkbenchScreen[None]):
         ask(self, TextDialog(title, value=self._filter, placeholder="all events"), list_with)
 
 
-class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
-    """Asks what to watch; answers with the path and the request. What cannot be understood stays, to be mended."""
+class WatchDialog(Dialog[tuple[str, WatchRequest]]):
+    """Asks what to watch; answers with the path and the request. A field that cannot be understood stays open."""
 
     PLACE = "watch-dialog"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -329,7 +330,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         self._path = path
 
     def compose(self) -> ComposeResult:
-        """Yields two fields, what is wrong with them, keys."""
+        """Yields two fields, what a watch does or what is wrong with a field, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
@@ -342,23 +343,23 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             yield Static(hint_line(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels")))
 
     def on_input_submitted(self) -> None:
-        """Answers if every field can be understood."""
+        """Answers if both fields can be understood."""
         path = self.query_one("#path", Input).value.strip()
-        idle = _number(self.query_one("#idle", Input).value)
+        idle_minutes = _number_in(self.query_one("#idle", Input).value)
         if not path or not os.path.exists(os.path.expanduser(path)):
-            self._refuse("There is no such file or folder. Make it first; it may be empty.")
-        elif idle is None or idle <= 0:
-            self._refuse("The minutes are a number above 0.")
+            self._show_problem("There is no such file or folder. Make it first; it may be empty.")
+        elif idle_minutes is None or idle_minutes <= 0:
+            self._show_problem("The minutes are a number above 0.")
         else:
-            self.dismiss((path, WatchRequest(idle=60 * idle)))
+            self.dismiss((path, WatchRequest(idle=60 * idle_minutes)))
 
-    def _refuse(self, why: str) -> None:
-        """Says what is wrong with a field."""
-        self.query_one("#problem", Static).update(Content.styled(why, "$tone-incomplete"))
+    def _show_problem(self, problem: str) -> None:
+        """Shows what is wrong with a field."""
+        self.query_one("#problem", Static).update(Content.styled(problem, "$tone-incomplete"))
 
 
-def _number(text: str) -> float | None:
-    """Returns the number that a text is; None if it is none."""
+def _number_in(text: str) -> float | None:
+    """Returns the number that a text is; None if it is no number."""
     try:
         return float(text)
     except ValueError:

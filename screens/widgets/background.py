@@ -1,8 +1,9 @@
-"""Runs work on a few daemon threads and hands the result back to a widget on the UI thread.
+"""Work that a widget does not do at once: on a thread, or only after a person paused.
 
-Textual's own thread workers run on asyncio's executor, which an app joins when it quits, so one slow call
-would hold up quitting. Daemon threads are simply left behind. They are reused, because the project file
-keeps one connection for each thread that reads.
+Threads are a few daemon threads, and the result of their work is handed back to a widget on the UI thread. Textual's
+own thread workers run on asyncio's executor, which an app joins when it quits, so one slow call would hold up quitting.
+Daemon threads are simply left behind. They are reused, because the project file keeps one connection for each thread
+that reads.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from textual.dom import DOMNode
+from textual.timer import Timer
 from textual.worker import Worker
 
 from engine.base.errors import ProgramFault, WorkbenchError
@@ -77,27 +79,27 @@ def background(
     node: DOMNode,
     work: Callable[[], T],
     then: Callable[[T], None],
-    failed: Callable[[WorkbenchError], None],
+    on_error: Callable[[WorkbenchError], object],
     *,
     group: str,
 ) -> Worker[Any]:
-    """Runs `work` off the UI thread, then `then(result)` or `failed(error)` on it.
+    """Runs `work` off the UI thread, then calls `then` with its result, or `on_error` with its error, on that thread.
 
-    A later call with the same node and group replaces an earlier one, whose result is dropped, as are the
-    results for a node that is gone. An error nobody foresaw is logged and reaches `failed` too.
+    A later call with the same node and group replaces an earlier one, whose result is dropped. So is the result for a
+    node that is gone. An error that nobody foresaw is logged, and is handed to `on_error` too.
     """
 
     async def body() -> None:
-        """Waits for the work and passes on what came of it."""
+        """Waits for the work, and passes on its result or its error."""
         try:
             result = await in_thread(work)
         except WorkbenchError as error:
             if is_there(node):
-                failed(error)
+                on_error(error)
         except Exception as error:
             logging.getLogger(__name__).exception("background work failed")
             if is_there(node):
-                failed(unforeseen(error))
+                on_error(unforeseen(error))
         else:
             if is_there(node):
                 then(result)
@@ -106,8 +108,9 @@ def background(
 
 
 def is_there(node: DOMNode) -> bool:
-    """Returns whether the widget is still mounted: the widgets of a closing screen go before its workers are
-    cancelled.
+    """Returns whether the widget is still mounted.
+
+    The widgets of a closing screen are removed before its workers are cancelled.
     """
     return node.is_attached and not node._pruning
 
@@ -123,33 +126,33 @@ def unforeseen(error: Exception) -> WorkbenchError:
 _WRITER = _DaemonPool(1)
 """Does what writes, on one thread, so that the order stays."""
 _unwritten: set[Future[Any]] = set()
-"""Writes that are not done."""
+"""The writes that wait or run."""
 
 
 def write_in_order(
     node: DOMNode,
     work: Callable[[], T],
     then: Callable[[T], None],
-    failed: Callable[[WorkbenchError], None],
+    on_error: Callable[[WorkbenchError], object],
 ) -> Worker[Any]:
-    """Runs `work` as `background` does, for writes that the person caused: a later one replaces none, in order.
+    """Runs `work` as `background` does, but after all earlier writes; a later one replaces none of them.
 
-    It is handed to the writing thread before this returns, and is written even if the node goes away.
+    The work is handed to the writing thread before this function returns, and it runs even if the node goes away.
     """
     future = _WRITER.submit(work)
     _unwritten.add(future)
     future.add_done_callback(_unwritten.discard)
 
     async def body() -> None:
-        """Waits for the work and passes on what came of it."""
+        """Waits for the work, and passes on its result or its error."""
         try:
             # A cancelled wait must not cancel the write.
             result = await asyncio.shield(asyncio.wrap_future(future))
         except WorkbenchError as error:
-            failed(error)
+            on_error(error)
         except Exception as error:
             logging.getLogger(__name__).exception("a write failed")
-            failed(unforeseen(error))
+            on_error(unforeseen(error))
         else:
             if is_there(node):
                 then(result)
@@ -158,9 +161,27 @@ def write_in_order(
 
 
 async def all_written(seconds: float) -> bool:
-    """Waits until all writes of `write_in_order` are done, at most so many seconds; returns whether they are."""
+    """Waits until all writes of `write_in_order` are done, for at most `seconds`; returns whether they are done."""
     pending = [asyncio.wrap_future(future) for future in tuple(_unwritten)]
     if pending:
         _, late = await asyncio.wait(pending, timeout=seconds)
         return not late
     return True
+
+
+class DelayedCall:
+    """Calls a function once a person has paused: `seconds` after the last `restart`."""
+
+    def __init__(self, node: DOMNode, seconds: float, call: Callable[[], object]) -> None:
+        self._node, self._seconds, self._call = node, seconds, call
+        self._timer: Timer | None = None
+
+    def restart(self) -> None:
+        """Waits from now on; an earlier wait ends without a call."""
+        self.cancel()
+        self._timer = self._node.set_timer(self._seconds, self._call)
+
+    def cancel(self) -> None:
+        """Ends the wait, if there is one, without a call."""
+        if self._timer is not None:
+            self._timer.stop()

@@ -26,11 +26,11 @@ worst."""
 LEFT_END_CELLS = 3
 """Cells at the left end of a `Cycle` where a click goes to the value before: the padding and `‹ `."""
 NOTICE_INTERVAL_SECONDS = 5.0
-"""Least time between two notices that a line takes no more."""
+"""Least time between two notices that a line is full."""
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
-    """An `OptionList` of `Content` with the keys of all lists. Its ends lead into the other lists of the screen."""
+    """An `OptionList` of `Content` with the keys of all lists; at its ends the cursor goes on in the next such list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor_up", "Line up", show=False),
@@ -61,8 +61,8 @@ class Choices(Keyed, OptionList, inherit_bindings=False):
         super().action_cursor_up()
 
     def _move_page(self, direction: Literal[-1, 1]) -> None:
-        """Moves by a page, as Textual does."""
-        with suppress(KeyError):  # a key before the list is laid out
+        """Moves by a page, as Textual does, but not before the list is laid out."""
+        with suppress(KeyError):
             super()._move_page(direction)
 
 
@@ -80,7 +80,7 @@ class Cycle(Keyed, Widget, can_focus=True):
     """
 
     class Changed(Message):
-        """Another value was chosen."""
+        """Posted when another value was chosen."""
 
     def __init__(
         self, values: Sequence[str], chosen_index: int = 0, *, id: str | None = None
@@ -110,7 +110,7 @@ class Cycle(Keyed, Widget, can_focus=True):
         self.action_step(-1 if event.x < LEFT_END_CELLS else 1)
 
     def render(self) -> RenderResult:
-        """Returns the value between the signs of both directions, and which of how many it is."""
+        """Returns the value between two arrows, and which of how many it is."""
         value = one_line(self._values[self._chosen_index], 80) if self._values else ""
         place = (
             f"   {self._chosen_index + 1} of {len(self._values)}" if len(self._values) > 1 else ""
@@ -122,7 +122,7 @@ class Cycle(Keyed, Widget, can_focus=True):
 
 
 class LineInput(Input):
-    """Takes at most `MAX_TYPED_CHARACTERS` characters, else as Textual's input; a notice says when more were typed."""
+    """Textual's input for at most `MAX_TYPED_CHARACTERS` characters; a notice tells when more were typed."""
 
     def __init__(self, value: str | None = None, **options: Any) -> None:
         """Begins with `value`; the options are those of `textual.widgets.Input`."""
@@ -130,12 +130,12 @@ class LineInput(Input):
         self._last_notice_time = -NOTICE_INTERVAL_SECONDS
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """Replaces a part of the text as Textual does; a value that was too long at first can be shortened."""
+        """Replaces a part of the text as Textual does, also of a value that is too long: it can be shortened."""
         self.max_length = max(MAX_TYPED_CHARACTERS, len(self.value))
         super().replace(text, start, end)
 
     def restricted(self) -> None:
-        """Says why typed or pasted characters were not taken, at most once in `NOTICE_INTERVAL_SECONDS`."""
+        """Notifies why typed or pasted characters were not added, at most once in `NOTICE_INTERVAL_SECONDS`."""
         now = time.monotonic()
         if now - self._last_notice_time > NOTICE_INTERVAL_SECONDS:
             self._last_notice_time = now
@@ -152,7 +152,7 @@ class Card(Keyed, Vertical, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
 
     class Opened(Message):
-        """The card was chosen."""
+        """Posted when the card was chosen."""
 
         def __init__(self, card: Card) -> None:
             super().__init__()

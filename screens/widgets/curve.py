@@ -21,7 +21,7 @@ from engine.completeness.records import CurvePoint, DecisionRule
 from screens.widgets.formatting import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
-"""Component classes of the curve: those of the states, of the marked point, of the threshold."""
+"""Component classes of the curve: of the states, of the marked point, of the threshold."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 """Blocks of growing height, in eighths of a cell."""
 MAX_COLUMNS_PER_POINT = 3
@@ -35,15 +35,16 @@ class CurveData:
     """The data of a curve.
 
     Attributes:
+        points: The boundaries in order, each with its score.
         rule: Tells the state of a score: incomplete, borderline or complete.
-        last_turn: The last turn of the conversation, boundary or not.
+        last_turn: The last turn of the conversation, whether it ends at a boundary or not.
     """
 
     points: tuple[CurvePoint, ...] = ()
     rule: DecisionRule = field(default_factory=DecisionRule)
     last_turn: int = 0
 
-    def shown(self, point: CurvePoint) -> str:
+    def score_text(self, point: CurvePoint) -> str:
         """Returns the score of a point, with as many digits as its state needs."""
         p = point.p_end_normalised
         return number_format.probability(p, self.rule.digits(p))
@@ -55,7 +56,10 @@ class CurveData:
 
 
 def spread(points: int, width: int) -> list[range]:
-    """Returns the points that each column shows: few points get up to three columns each, many share one."""
+    """Returns the indices of the points that each of `width` columns shows.
+
+    Few points get up to `MAX_COLUMNS_PER_POINT` columns each; many points share a column.
+    """
     if points == 0 or width <= 0:
         return []
     if points <= width:
@@ -67,7 +71,10 @@ def spread(points: int, width: int) -> list[range]:
 
 
 def block_rows(values: Sequence[float], height: int) -> list[str]:
-    """Values in [0, 1] as `height` rows of block characters, top row first; every value is at least one block high."""
+    """Returns values in [0, 1] as `height` rows of block characters, the top row first.
+
+    Every value is at least one block high.
+    """
     eighths = [max(1, round(min(max(value, 0.0), 1.0) * height * 8)) for value in values]
     return [
         "".join(_EIGHTHS[min(8, max(0, level - 8 * row))] for level in eighths)
@@ -76,9 +83,9 @@ def block_rows(values: Sequence[float], height: int) -> list[str]:
 
 
 class Curve(Widget):
-    """A chart as high as the widget less one line, and below it the mark of the cursor with its figures.
+    """Draws the curve, and on its last line a mark below the marked point with the figures of that point.
 
-    In a single line: the chart, the figures of the cursor, and what the curve says in words.
+    A widget of a single line shows the curve, the figures of the marked point, and what the curve says in words.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
@@ -90,7 +97,7 @@ class Curve(Widget):
         self._marked_index: int | None = None
 
     def show(self, data: CurveData, at: int | None = None) -> None:
-        """Draws `data`; `at` is the index of the marked point, None marks the last."""
+        """Draws a curve, and marks the point with the index `at`; None marks the last point."""
         self._data, self._marked_index = data, at
         self.refresh()
 
@@ -103,7 +110,7 @@ class Curve(Widget):
         return points - 1 if self._marked_index is None else min(self._marked_index, points - 1)
 
     def mark_message(self, message: int) -> None:
-        """Marks the last boundary that is not after this message, the first one before that."""
+        """Marks the last boundary that is not after a message, by its index; where there is none, the first one."""
         boundaries = bisect_right(self._data.points, message, key=lambda point: point.message)
         self._marked_index = max(0, boundaries - 1)
         self.refresh()
@@ -118,15 +125,15 @@ class Curve(Widget):
             text = "no curve: nothing has been scored" if y == 0 else ""
             style = base + self.get_component_rich_style("tone--muted", partial=True)
             return Strip([Segment(text, style)]).crop_extend(0, width, base)
-        index = self.marked or 0
+        marked = self.marked or 0
         if height == 1:
-            return self._single_line(columns, index, width)
+            return self._single_line(columns, marked, width)
         if y == height - 1:
-            return self._mark_line(columns, index, width)
-        return Strip(self._row(columns, index, y, height - 1)).crop_extend(0, width, base)
+            return self._mark_line(columns, marked, width)
+        return Strip(self._row(columns, marked, y, height - 1)).crop_extend(0, width, base)
 
     def _row(self, columns: list[range], marked: int, y: int, rows: int) -> list[Segment]:
-        """Returns row `y` of a chart of `rows` rows; columns that hold the point `marked` are bright."""
+        """Returns row `y` of a chart of `rows` rows; columns that show the point with the index `marked` are bright."""
         points, base = self._data.points, self.rich_style
         # A column of several points shows the highest, because peaks are what a reader looks for.
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
@@ -154,23 +161,23 @@ class Curve(Widget):
         point = self._data.points[marked]
         rule = self._data.rule
         tone = STATE_LOOKS[rule.state(point.p_end_normalised)].tone_class
-        number = self._data.shown(point)
+        score = self._data.score_text(point)
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         parts = [
             *self._row(columns, marked, 0, 1),
             Segment(f"  turn {point.turn} ", base),
-            Segment(number, base + self.get_component_rich_style(tone, partial=True)),
+            Segment(score, base + self.get_component_rich_style(tone, partial=True)),
             Segment(f" ┄ {number_format.probability(rule.threshold)}", muted),
             Segment(f"  {self._data.words}", base),
         ]
         return Strip(parts).crop_extend(0, width, base)
 
     def _mark_line(self, columns: list[range], marked: int, width: int) -> Strip:
-        """Returns the mark below the chart with its figures, at its left where the right has no room."""
+        """Returns the mark below the chart, and the figures at its right, or at its left where they have no room."""
         base = self.rich_style
         point = self._data.points[marked]
         first_column = next(index for index, column in enumerate(columns) if marked in column)
-        label = f"turn {point.turn} {self._data.shown(point)}"
+        label = f"turn {point.turn} {self._data.score_text(point)}"
         state = self._data.rule.state(point.p_end_normalised)
         tone = self.get_component_rich_style(STATE_LOOKS[state].tone_class, partial=True)
         bright = self.get_component_rich_style("tone--bright", partial=True)
@@ -187,12 +194,12 @@ class Curve(Widget):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """When the curve came to the threshold, as indices of boundaries.
+    """The last stretch of the curve at or above the threshold.
 
     Attributes:
-        reached: Where the last stretch at or above the threshold begins.
-        fell: The boundary after that stretch, where the curve is below it again and stays so; None if it never is.
-        before: How many earlier stretches at or above the threshold there were.
+        reached: Index of the boundary at which it begins.
+        fell: Index of the boundary after it, from which on the curve is below the threshold; None if it never falls.
+        before: Number of earlier stretches at or above the threshold.
     """
 
     reached: int
@@ -201,7 +208,7 @@ class Reach:
 
 
 def reach(values: Sequence[float], threshold: float) -> Reach | None:
-    """Finds the last stretch of boundaries at or above the threshold; None when there is none."""
+    """Returns the last stretch of scores at or above the threshold; None when there is none."""
     above = [value >= threshold for value in values]
     starts = [
         index
@@ -215,14 +222,14 @@ def reach(values: Sequence[float], threshold: float) -> Reach | None:
 
 
 def format_reach(points: Sequence[CurvePoint], threshold: float, last_turn: int) -> str:
-    """Returns the sentence under a curve, empty when there is no curve.
+    """Returns the sentence under a curve; empty when there is no curve.
 
-    `reached at turn 7, 4 turns after it` when it stays at or above the threshold; `reached at turn 3, fell again
-    at turn 5 (reopened)` when it does not; `never reached, highest .31 at turn 4`. Earlier stretches are counted:
-    `reached at turn 7 (and once before), the last`.
+    It is `reached at turn 7, 4 turns after it` where the curve stays at or above the threshold; `reached at turn 3,
+    fell again at turn 5 (reopened)` where it does not; `never reached, highest .31 at turn 4` where it never is.
+    Earlier stretches are counted: `reached at turn 7 (and once before), the last`.
 
     Args:
-        last_turn: The last turn of the conversation, boundary or not.
+        last_turn: The last turn of the conversation, whether it ends at a boundary or not.
     """
     if not points:
         return ""
@@ -246,13 +253,13 @@ def format_reach(points: Sequence[CurvePoint], threshold: float, last_turn: int)
 
 
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
-    """Returns the heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
-    most = max(counts, default=0)
-    return [max(1, round(count * rows * 8 / most)) if count else 0 for count in counts]
+    """Returns the heights of bins in eighths of a row, the largest `rows` rows high; only an empty bin has none."""
+    largest = max(counts, default=0)
+    return [max(1, round(count * rows * 8 / largest)) if count else 0 for count in counts]
 
 
 class Histogram(Widget):
-    """Columns in the colors of the states, below them an axis with the threshold's mark and its figure."""
+    """Draws the number of conversations by score, in the colors of the states, over an axis with the threshold."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     DEFAULT_CSS = "Histogram { height: 4; }"
@@ -290,7 +297,7 @@ class Histogram(Widget):
         return Strip(segments).crop_extend(0, width, base)
 
     def _axis(self, cells_per_bin: int) -> Strip:
-        """Returns the borderline band as a thick part of a thin line, the threshold as a mark in it."""
+        """Returns a thin line with the borderline band as a thick part of it, and the threshold as a mark."""
         base = self.rich_style
         looks = {
             name: base + self.get_component_rich_style(name, partial=True)
@@ -300,11 +307,10 @@ class Histogram(Widget):
         mark = min(cells - 1, int(self._rule.threshold * cells))
         segments = []
         for cell in range(cells):
-            # The score in the middle of the cell.
-            p = (cell + 0.5) / cells
+            middle = (cell + 0.5) / cells
             if cell == mark:
                 segments.append(Segment("▲", looks["tone--bright"]))
-            elif abs(p - self._rule.threshold) < self._rule.band:
+            elif abs(middle - self._rule.threshold) < self._rule.band:
                 segments.append(Segment("━", looks["tone--borderline"]))
             else:
                 segments.append(Segment("─", looks["tone--muted"]))

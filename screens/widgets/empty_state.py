@@ -1,4 +1,4 @@
-"""What an empty screen says: what belongs there, and the keys that bring it."""
+"""What an empty screen says: what is missing, and the keys of the actions that fill it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ class EmptyState:
     Attributes:
         message: What is missing here, in a sentence or two; display-safe.
         enter_label: What enter does, such as "imports a file or a folder".
-        action: What enter runs.
+        action: The action that enter runs.
         mode: The mode whose screen has the action; empty for the present screen.
         others: Ids of further actions that help here, each with what it does.
-        needs_no_conversations: It also fits a project without conversations, where other screens offer an import.
+        needs_no_conversations: Whether it also fits a project without conversations, where other screens offer an
+            import instead.
     """
 
     message: str
@@ -35,15 +36,19 @@ class EmptyState:
         """Returns the text.
 
         Args:
-            key_of: Returns the key of an action in force, by its id.
+            key_of: Returns the key in force of an action, by the id of the action.
         """
         actions = ((START, self.enter_label), *self.others)
-        lines = [(key_of(action), does) for action, does in actions]
-        # All lines are as long, for they are centered.
-        key_width, width = (max(map(len, column)) for column in zip(*lines, strict=True))
+        lines = [(key_of(action), label) for action, label in actions]
+        # The lines are padded to one length, because each is centered.
+        key_width, label_width = (max(map(len, column)) for column in zip(*lines, strict=True))
         parts: list[str | tuple[str, str]] = [f"{self.message}\n"]
-        for key, does in lines:
-            parts += ["\n", (f"{key:<{key_width}} ", "bold $tone-accent"), f"{does:<{width}}"]
+        for key, label in lines:
+            parts += [
+                "\n",
+                (f"{key:<{key_width}} ", "bold $tone-accent"),
+                f"{label:<{label_width}}",
+            ]
         return Content.assemble(*parts)
 
 
@@ -53,17 +58,17 @@ IMPORT = EmptyState(
     "import_files",
     needs_no_conversations=True,
 )
-"""Of screens of a project without conversations."""
+"""Said by all screens of a project without conversations."""
 SCORE = EmptyState(
     "Nothing is scored yet. A score says how likely it is that a conversation has ended.",
     "scores the conversations, and says first how long it takes",
     "run_scoring",
 )
-"""Of screens that show scores."""
+"""Said by screens that show scores."""
 CLUSTER = EmptyState(
     "No goals yet: what users wanted, as groups of conversations.",
     "groups the conversations, and says first how long it takes",
     "run_clustering",
     mode="goals",
 )
-"""Of screens that show goals."""
+"""Said by screens that show goals."""

@@ -1,4 +1,7 @@
-"""The evidence for a verdict: what is known of a conversation, its curve, its remaining tasks, what a person said."""
+"""The evidence for a verdict: what is known of a conversation, its curve, its remaining tasks, what a person said.
+
+Remaining tasks are what a model says is left to do in a conversation that has not ended.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ MAX_NOTE_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A conversation with its messages, score, remaining tasks, verdict and leaks.
+    """What is known of a conversation.
 
     Attributes:
-        current: The verdict with note and tags that is in force.
+        leaks: What of its text is kept from models.
+        current: The verdict, note and tags in force; None without any.
         rule: Tells the state of a score.
         goal: The label of its goal; None without one.
-        machine_answers: What patterns, models and files answer on it, by question.
+        machine_answers: What patterns, models and files answer to questions about it.
     """
 
     row: ConversationRow
@@ -51,15 +55,19 @@ class Facts:
     goal: str | None = None
     machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
-    def shown(self, p: float | None) -> str:
-        """Returns a score with two digits, and with three where its state needs them."""
+    def score_text(self, p: float | None) -> str:
+        """Returns a score with as many digits as its state needs; a sign for no score where it is None."""
         if p is None:
             return number_format.probability(p)
         return number_format.probability(p, self.rule.digits(p))
 
 
 def load_facts(services: OpenProject, conversation_id: int) -> Facts:
-    """Reads all facts; raises WorkbenchError when the conversation is gone."""
+    """Reads the facts about a conversation.
+
+    Raises:
+        WorkbenchError: The conversation is no longer in the project.
+    """
     conversations = services.conversations
     rows = conversations.rows([conversation_id])
     if not rows:
@@ -79,7 +87,7 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
 
 
 class Evidence(VerticalScroll, can_focus=False):
-    """Four short sections; `show(None)` empties them."""
+    """Shows the evidence in four short sections."""
 
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -99,7 +107,11 @@ class Evidence(VerticalScroll, can_focus=False):
             yield section
 
     def show(self, facts: Facts | None, why: str = "") -> None:
-        """Shows the facts of one conversation; `why` is the reason why it is in the queue, if there is one."""
+        """Shows the facts about a conversation; None empties the sections.
+
+        Args:
+            why: Why the conversation is in the queue; empty where there is no reason.
+        """
         empty = Content("")
         if facts is None:
             for name in ("why", "remaining", "note"):
@@ -112,18 +124,20 @@ class Evidence(VerticalScroll, can_focus=False):
         self.query_one("#note", Static).update(note_content(facts))
 
     def mark(self, message: int) -> None:
-        """Marks on the curve the last boundary that is not after this message."""
+        """Marks on the curve the last boundary that is not after a message, by its index."""
         self.query_one(Curve).mark_message(message)
 
 
 class Preview(Vertical):
-    """The conversation under the cursor of a list, to be read beside it; a terminal that is not very wide hides it."""
+    """Shows the conversation under the cursor of a list beside it; a terminal that is not very wide hides it."""
 
     def __init__(self, services: OpenProject, *, at_end: bool = False) -> None:
         """`at_end` begins at the last turn instead of the first message."""
         super().__init__()
         self._services, self._at_end = services, at_end
-        self._shown: tuple[int, Sequence[str]] | None = None
+        self._followed: tuple[int, Sequence[str]] | None = (
+            None  # a conversation, and its marked words
+        )
 
     def compose(self) -> ComposeResult:
         """Yields what is known of the conversation, and its messages."""
@@ -132,23 +146,23 @@ class Preview(Vertical):
 
     def follow(self, conversation_id: int, words: Sequence[str] = ()) -> None:
         """Shows another conversation, with these words marked, as soon as there is room for it."""
-        self._shown = conversation_id, words
+        self._followed = conversation_id, words
         self.add_class("-followed")
         self._read()
 
     def on_show(self) -> None:
-        """Reads what there was no room for."""
+        """Reads the conversation that there was no room for before."""
         self._read()
 
     def _read(self) -> None:
-        """Reads the conversation, where it is seen."""
-        if self._shown is None or not self.screen.has_class("-very-wide"):
+        """Reads and shows the conversation, unless the terminal hides it."""
+        if self._followed is None or not self.screen.has_class("-very-wide"):
             return
-        conversation_id, words = self._shown
+        conversation_id, words = self._followed
 
         def show(facts: Facts) -> None:
-            """Shows it, unless the cursor went on meanwhile."""
-            if self._shown is None or self._shown[0] != conversation_id:
+            """Shows the conversation, unless the cursor is on another one now."""
+            if self._followed is None or self._followed[0] != conversation_id:
                 return
             name = one_line(facts.row.external_id, 60)
             known = [Content.styled(name, "bold"), why_content(facts), note_content(facts)]
@@ -160,7 +174,7 @@ class Preview(Vertical):
             transcript.show(facts.messages, facts.leaks, facts.row.signs, at_end=self._at_end)
 
         def on_failure(error: WorkbenchError) -> None:
-            """Says why it cannot be read."""
+            """Shows why the conversation cannot be read."""
             self.query_one(Static).update(Content.styled(one_line(error.message), "$tone-muted"))
 
         background(
@@ -180,7 +194,7 @@ def curve_data(facts: Facts) -> CurveData:
 
 
 def why_content(facts: Facts, why: str = "") -> Content:
-    """Returns the state, score and reason of one conversation."""
+    """Returns the state, score, reason and goal of a conversation, after why it is in the queue."""
     look = STATE_LOOKS[facts.row.state]
     p = facts.row.p_end_normalised
     parts: list[Content | tuple[str, str] | str] = []
@@ -189,7 +203,7 @@ def why_content(facts: Facts, why: str = "") -> Content:
     parts.append((f"{look.glyph} {look.word}", look.tone_variable))
     if p is not None:
         parts.append((f"  {number_format.bar(p)} ", look.tone_variable))
-        parts.append((facts.shown(p), f"bold {look.tone_variable}"))
+        parts.append((facts.score_text(p), f"bold {look.tone_variable}"))
         threshold = number_format.probability(facts.rule.threshold)
         parts.append((f"  threshold {threshold}", "$tone-muted"))
         if words := curve_data(facts).words:
@@ -212,12 +226,9 @@ def remaining_content(facts: Facts) -> Content:
     """Returns the remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
-        is_below = facts.row.state is State.INCOMPLETE
-        why = (
-            "not written yet; run scoring on the overview to write them"
-            if is_below
-            else "written only below the threshold"
-        )
+        why = "written only below the threshold"
+        if facts.row.state is State.INCOMPLETE:
+            why = "not written yet; run scoring on the overview to write them"
         return Content.styled(f"remaining tasks: {why}", "$tone-muted")
     if not remaining.text.strip():
         reason = one_line(remaining.reason or "the model gave nothing usable")
@@ -227,12 +238,12 @@ def remaining_content(facts: Facts) -> Content:
 
 def note_content(facts: Facts) -> Content:
     """Returns the answers of people, and below them those of patterns, models and files."""
-    machines = [f"\n{machine_answer_text(*row)}" for row in facts.machine_answers]
-    return Content.assemble(_people_content(facts), ("".join(machines), "$tone-model"))
+    answers = [f"\n{machine_answer_text(*row)}" for row in facts.machine_answers]
+    return Content.assemble(_people_content(facts), ("".join(answers), "$tone-model"))
 
 
 def _people_content(facts: Facts) -> Content:
-    """Returns the answers of people, and what of them was said of an earlier text."""
+    """Returns the answers of people, and those that were given to an earlier text of the conversation."""
     current = facts.current
     earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""
     if current is None or not (current.verdict or current.note or current.answers):
@@ -258,15 +269,15 @@ def _people_content(facts: Facts) -> Content:
 
 
 def _answer_text(question: str, value: str) -> str:
-    """Returns an answer to a question; of a yes the name of the question alone."""
+    """Returns an answer to a question; where it is yes, only the name of the question."""
     name = one_line(question, 40)
     return f"#{name}" if value == YES else f"{name}: {one_line(value, 40)}"
 
 
 def _earlier_line(earlier: EarlierAnswers) -> str:
-    """Returns what was said of an earlier text of the conversation."""
-    acts = [earlier.verdict.value] if earlier.verdict is not None else []
-    acts += ["the note"] if earlier.note else []
-    acts += [_answer_text(*answer) for answer in earlier.answers]
-    had = number_format.counted(earlier.messages, "message")
-    return f"given when it had {had}: {', '.join(acts)}"
+    """Returns the answers that were given to an earlier text of the conversation."""
+    answers = [earlier.verdict.value] if earlier.verdict is not None else []
+    answers += ["the note"] if earlier.note else []
+    answers += [_answer_text(*answer) for answer in earlier.answers]
+    length = number_format.counted(earlier.messages, "message")
+    return f"given when it had {length}: {', '.join(answers)}"

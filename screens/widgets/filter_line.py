@@ -1,4 +1,8 @@
-"""The line in which a filter is written: it applies while typing, completes fields and values, and marks mistakes."""
+"""The line in which a filter is written: it applies while typing, completes fields and values, and marks mistakes.
+
+A completion goes on with what is typed at the cursor: the name of a field, or one of its values. A mistake is why a
+text is no filter. Both are drawn in a box below the line, over what the screen shows there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -20,7 +23,7 @@ from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import display_safe, one_line
 from engine.conversations.filter_completion import Completion, completions, term_at_cursor
 from engine.conversations.filters import Filter, parse_filter
-from screens.widgets.background import background
+from screens.widgets.background import DelayedCall, background
 from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from screens.widgets.keyed import Keyed
 
@@ -33,10 +36,10 @@ LINE_PADDING = 1
 
 
 class FilterInput(LineInput):
-    """The input of the line."""
+    """The input of the line; a slash is typed into it, not taken as a key of the screen."""
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Returns whether a key is typed here; Textual does not know the slash among those that are."""
+        """Returns whether a key types a character here; Textual leaves out the slash."""
         return key == "slash" or super().check_consume_key(key, character)
 
 
@@ -96,14 +99,13 @@ class FilterLine(Keyed, Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.read_values: Callable[[str], Sequence[tuple[str, int | None]]] | None = None
-        # The field whose values are here and the rest of the filter; the values with their counts.
-        self._values_of: str | None = None
-        self._values: Sequence[tuple[str, int | None]] = ()
-        self._timer: Timer | None = None
+        self._field_read: str | None = None  # the field whose values were read last
+        self._values: Sequence[tuple[str, int | None]] = ()  # its values, with their counts
+        self._apply_later = DelayedCall(self, TYPING_REST_SECONDS, self._apply_typed)
         self._applied = Filter()  # the last filter that was posted or put
         self._completions: list[Completion] = []
-        self._cursor_moved = False  # to a completion, by key
-        self._completing = False  # the keys of the completions work
+        self._is_completion_chosen = False  # a key moved the cursor to a completion
+        self._has_completion_keys = False  # the keys of the completions work
         self._mistake: FilterError | None = None  # in what is being typed
         self._complaint: WorkbenchError | None = None  # why the applied filter cannot be answered
 
@@ -118,17 +120,17 @@ class FilterLine(Keyed, Vertical):
         with Vertical(id="under"):
             yield Static("^", id="caret")
             yield Static(id="mistake")
-            offered = OptionList(markup=False)
-            offered.can_focus = False
-            yield offered
+            completions = OptionList(markup=False)
+            completions.can_focus = False
+            yield completions
 
     def on_mount(self) -> None:
         """Watches the cursor, whose position decides what can be completed."""
         self.watch(self._input, "selection", self._offer_completions, init=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the completions do nothing while there are none; then tab goes to the next pane."""
-        return self._completing or action not in ("take", "choose")
+        """Returns whether an action works now: those of the completions only while there are some."""
+        return self._has_completion_keys or action not in ("take", "choose")
 
     @property
     def _input(self) -> FilterInput:
@@ -136,7 +138,7 @@ class FilterLine(Keyed, Vertical):
         return self.query_one(FilterInput)
 
     def put(self, filter: Filter) -> None:
-        """Writes a filter that was asked for elsewhere."""
+        """Writes a filter that the screen applies already."""
         if filter != self._applied:
             self._applied, self._complaint = filter, None
         self._write(str(filter))
@@ -147,14 +149,16 @@ class FilterLine(Keyed, Vertical):
         if words and self._input.value and not self._input.value.endswith(" "):
             self._write(self._input.value + " ")
         self.add_class("-used")
-        self._values_of = None  # The counts may have changed since.
+        self._field_read = None  # the counts may have changed since
         self._input.focus()
         self._input.cursor_position = len(self._input.value)
         self.call_after_refresh(self._offer_completions)
 
     def complain(self, error: WorkbenchError | None) -> None:
-        """Shows why the applied filter cannot be answered, until another is applied; None for one that can. A mistake
-        in the text being typed is shown before it."""
+        """Shows why the applied filter cannot be answered, until another is applied; None shows nothing.
+
+        A mistake in the text that is being typed is shown in place of it.
+        """
         self._complaint = error
         self._show_mistake(self._mistake)
 
@@ -171,24 +175,23 @@ class FilterLine(Keyed, Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Applies the filter once no key was pressed for a moment."""
         event.stop()
-        self._stop_timer()
-        self._timer = self.set_timer(TYPING_REST_SECONDS, self._apply_typed)
+        self._apply_later.restart()
         self._offer_completions()
 
     def _apply_typed(self) -> None:
         """Applies what was typed, and shows a mistake in it."""
         mistake = self._apply()
         # An unfinished term that can be completed is no mistake yet.
-        unfinished = (
-            isinstance(mistake, FilterError)
+        is_unfinished = (
+            mistake is not None
             and bool(self._completions)
             and mistake.at >= self._completions[0].start
         )
-        self._show_mistake(None if unfinished else mistake)
+        self._show_mistake(None if is_unfinished else mistake)
 
     def _apply(self) -> FilterError | None:
         """Posts the typed filter if it is another one than before; returns the mistake in it, if there is one."""
-        self._stop_timer()
+        self._apply_later.cancel()
         try:
             filter = parse_filter(display_safe(self._input.value))
         except FilterError as error:
@@ -198,16 +201,10 @@ class FilterLine(Keyed, Vertical):
             self.post_message(self.Applied(filter))
         return None
 
-    def _stop_timer(self) -> None:
-        """Forgets that what was typed is to be applied."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter inserts the completion under the cursor; without one it applies the filter and leaves the line."""
+        """Enter inserts the completion that a key chose; without one it applies the filter and leaves the line."""
         event.stop()
-        if self._cursor_moved and self._completions:
+        if self._is_completion_chosen and self._completions:
             self.action_take()
             return
         mistake = self._apply()
@@ -224,68 +221,65 @@ class FilterLine(Keyed, Vertical):
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Hides completions and mistakes once the line has lost the focus."""
-        self._hide_offers()
+        self._completions, self._is_completion_chosen = [], False
+        self._show_completions()
         self._show_mistake(None)
         self.set_class(bool(self._input.value), "-used")
 
     # Completions
 
     def _offer_completions(self, *_: object) -> None:
-        """Lists what can be completed at the cursor; a watcher, so it is called with values it does not need."""
-        # The input may be gone already: this also comes after the last refresh of a screen that closes.
+        """Lists what can be completed at the cursor. As a watcher it is called with values that it does not need."""
+        # The input may be removed already: this is also called after the last refresh of a screen that closes.
         if not self.query(FilterInput) or not self._input.has_focus:
             return
         text, cursor = self._input.value, self._input.cursor_position
-        known = {self._values_of: self._values} if self._values_of is not None else {}
+        values = {self._field_read: self._values} if self._field_read is not None else {}
         self._completions = [
             completion
-            for completion in completions(text, cursor, known)
+            for completion in completions(text, cursor, values)
             if display_safe(completion.text) == completion.text  # not those with control characters
         ]
         self._read_values(text, cursor)
-        offered = self.query_one(OptionList)
-        offered.clear_options()
-        counted = any(completion.count is not None for completion in self._completions)
-        offered.add_options(
-            Option(_completion_content(completion, counted=counted))
+        options = self.query_one(OptionList)
+        options.clear_options()
+        with_counts = any(completion.count is not None for completion in self._completions)
+        options.add_options(
+            Option(_completion_content(completion, with_count=with_counts))
             for completion in self._completions
         )
-        offered.highlighted = None
-        self._cursor_moved = False
-        self._show_offers()
+        options.highlighted = None
+        self._is_completion_chosen = False
+        self._show_completions()
 
     def _read_values(self, text: str, cursor: int) -> None:
-        """Reads the values of the field that is being written, unless they are here."""
+        """Reads the values of the field at the cursor, unless they were read already."""
         term, read = term_at_cursor(text, cursor), self.read_values
         if term is None or read is None or (term.field is None and not term.typed):
             return
         field = term.field_to_count
-        if field == self._values_of:
+        if field == self._field_read:
             return
-        self._values_of, self._values = field, ()
+        self._field_read, self._values = field, ()
 
-        def on_result(values: Sequence[tuple[str, int | None]]) -> None:
-            """Offers the values, unless another field is written meanwhile."""
-            if self._values_of == field:
+        def offer(values: Sequence[tuple[str, int | None]]) -> None:
+            """Offers the values, unless the cursor is at another field now."""
+            if self._field_read == field:
                 self._values = values
                 self._offer_completions()
 
-        background(self, lambda: read(field), on_result, lambda _: None, group="values")
+        background(self, lambda: read(field), offer, lambda _: None, group="values")
 
-    def _show_offers(self) -> None:
-        """Shows the list of completions, or hides it while there are none, and its keys with it."""
-        if self._completing != bool(self._completions):
-            self._completing = bool(self._completions)
+    def _show_completions(self) -> None:
+        """Shows the list of completions, or hides it while there are none; its keys work while it is shown."""
+        has_completions = bool(self._completions)
+        if self._has_completion_keys != has_completions:
+            self._has_completion_keys = has_completions
             self.refresh_bindings()
-        self.query_one(OptionList).set_class(bool(self._completions), "-shown")
-        self._show_under()
+        self.query_one(OptionList).set_class(has_completions, "-shown")
+        self._show_box()
 
-    def _hide_offers(self) -> None:
-        """Forgets the completions."""
-        self._completions, self._cursor_moved = [], False
-        self._show_offers()
-
-    def _show_under(self) -> None:
+    def _show_box(self) -> None:
         """Shows the box below the line while there is something in it."""
         under = self.query_one("#under")
         under.set_class(
@@ -294,14 +288,14 @@ class FilterLine(Keyed, Vertical):
 
     def action_choose(self, by: int) -> None:
         """Goes `by` lines on in the completions, from the last one to the first."""
-        offered = self.query_one(OptionList)
-        now = offered.highlighted
+        options = self.query_one(OptionList)
+        index = options.highlighted
         first = 0 if by > 0 else len(self._completions) - 1
-        offered.highlighted = first if now is None else (now + by) % len(self._completions)
-        self._cursor_moved = True
+        options.highlighted = first if index is None else (index + by) % len(self._completions)
+        self._is_completion_chosen = True
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """A click puts a completion in."""
+        """A click inserts a completion."""
         event.stop()
         event.option_list.highlighted = event.option_index
         self.action_take()
@@ -314,42 +308,41 @@ class FilterLine(Keyed, Vertical):
         completion = self._completions[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
-        behind = "" if completion.is_partial else " "
-        self._input.value = (
-            value[: completion.start] + completion.text + behind + value[cursor:].lstrip()
-        )
-        self._input.cursor_position = completion.start + len(completion.text) + len(behind)
+        beginning = value[: completion.start] + completion.text
+        beginning += "" if completion.is_partial else " "
+        self._input.value = beginning + value[cursor:].lstrip()
+        self._input.cursor_position = len(beginning)
 
     # Mistakes
 
-    def _show_mistake(self, typed: FilterError | None) -> None:
-        """Shows a mistake in what is typed below the line, with a caret where it is in the text. Without one, shows why
-        the applied filter cannot be answered, or nothing.
+    def _show_mistake(self, mistake: FilterError | None) -> None:
+        """Shows a mistake in what is typed, with a caret below the character where it is.
+
+        Without a mistake it shows why the applied filter cannot be answered, or nothing.
         """
-        self._mistake, error = typed, typed or self._complaint
-        caret, mistake = self.query_one("#caret", Static), self.query_one("#mistake", Static)
-        mistake.set_class(error is not None, "-shown")
+        self._mistake, error = mistake, mistake or self._complaint
+        caret, message = self.query_one("#caret", Static), self.query_one("#mistake", Static)
+        message.set_class(error is not None, "-shown")
         caret.set_class(isinstance(error, FilterError), "-shown")
         if error is not None:
-            mistake.update(
+            message.update(
                 Content.assemble(
                     (one_line(error.message, 300), "$tone-incomplete"),
                     (f" {one_line(error.hint, 300)}", "$tone-muted"),
                 )
             )
         if isinstance(error, FilterError):
-            # The caret stands below the character where the mistake is.
-            before = cell_len(display_safe(self._input.value)[: error.at])
-            place = LINE_PADDING + cell_len(PROMPT) + before - round(self._input.scroll_offset.x)
-            caret.styles.padding = (0, 0, 0, max(0, place))
-        self._show_under()
+            cells_before = cell_len(display_safe(self._input.value)[: error.at])
+            left = LINE_PADDING + cell_len(PROMPT) + cells_before
+            caret.styles.padding = (0, 0, 0, max(0, left - round(self._input.scroll_offset.x)))
+        self._show_box()
 
 
-def _completion_content(completion: Completion, *, counted: bool) -> Content:
-    """Returns a completion with its count, where there are counts, and what it is."""
+def _completion_content(completion: Completion, *, with_count: bool) -> Content:
+    """Returns a completion as a line of the list: its text, its count if the list has counts, and what it is."""
     count = "" if completion.count is None else f"{completion.count:,}"
     return Content.assemble(
         (f"{one_line(completion.text, 40):<18}", "bold"),
-        (f" {count:>9} " if counted else "", "$tone-accent"),
+        (f" {count:>9} " if with_count else "", "$tone-accent"),
         (f" {completion.help}", "$tone-muted"),
     )

@@ -1,4 +1,8 @@
-"""Search in a text that a view draws: the hits, the line to type in, the views that go from hit to hit, colors."""
+"""Search in a text that a view draws: the hits, the line to type in, the views that go from hit to hit, colors.
+
+A view shows items, such as the messages of a conversation; an item has parts, and a part is a text. A hit is a stretch
+of such a text that a pattern matches.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,11 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import CJK
-from screens.widgets.background import background
+from screens.widgets.background import DelayedCall, background
 from screens.widgets.controls import LineInput
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import LineBounds, Span, break_lines, safe_text
@@ -59,7 +62,7 @@ HIT_CSS = "{name} .text--found-now {{ color: $tone-borderline; text-style: bold 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Hit:
-    """A place: item (a message), part of it, and the characters from `start` to `end` of the part's text."""
+    """A place: the index of an item, the index of one of its parts, and characters `start` to `end` of its text."""
 
     item: int
     part: int
@@ -69,12 +72,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """All places where something was found.
+    """All hits of a search.
 
     Attributes:
-        places: In order; a hit is called by its number, its index here.
-        more: Counting stopped at `MAX_HITS`.
-        items: The items that have hits.
+        places: The hits in order; the number of a hit is its index here.
+        more: Whether there may be more, because counting stopped at `MAX_HITS`.
+        items: Indices of the items that have hits.
     """
 
     places: Sequence[Hit] = ()
@@ -85,7 +88,7 @@ class Hits:
         object.__setattr__(self, "items", frozenset(hit.item for hit in self.places))
 
     def within(self, item: int, part: int, start: int, end: int) -> list[tuple[int, Hit]]:
-        """Returns the hits that touch these characters of a part, each with its number."""
+        """Returns the hits that touch the characters from `start` to `end` of a part, each with its number."""
         if item not in self.items:
             return []
         index = bisect_left(self.places, Hit(item, part, start, start))
@@ -100,15 +103,18 @@ class Hits:
         return hits
 
     def first_from(self, place: Hit) -> int:
-        """Returns the number of the first hit at or after a place, the very first when there is none after it."""
+        """Returns the number of the first hit at or after a place; where there is none, that of the very first."""
         index = bisect_left(self.places, place)
         return index if index < len(self.places) else 0
 
     def step(self, current: int | None, delta: int, place: Hit) -> int:
-        """Returns the number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a
-        current one the first from `place`.
+        """Returns the number of the hit after (1) or before (-1) the current one; the first hit follows the last.
 
         There must be a hit.
+
+        Args:
+            current: Number of the current hit; None where there is none.
+            place: Where to begin without a current hit.
         """
         if current is None:
             # Forward it is the first from the place itself, backward the one before that.
@@ -126,15 +132,15 @@ class Hits:
 
 
 def plain_pattern(text: str) -> Pattern | None:
-    """Finds a text as it was typed, in any case, a space as any white space; None when nothing was typed."""
+    """Returns a pattern of a text in any case, where a space is any white space; None for an empty text."""
     return _pattern([text], "")
 
 
 def words_pattern(words: Sequence[str]) -> Pattern | None:
-    """Finds each of these words or phrases, as the filter does; None without any.
+    """Returns a pattern of words or phrases that matches where the filter finds them; None without any.
 
-    That is from the beginning of a word, each sign of a script without spaces being a word; what begins with a sign of
-    another kind is found anywhere.
+    It matches at the beginning of a word. Each sign of a script without spaces is a word. What begins with a sign that
+    is no part of a word is found anywhere.
     """
     # Before a sign of a script without spaces or one that is no part of a word; else after no letter or digit of
     # another script.
@@ -142,7 +148,7 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
-    """Returns what finds any of the texts where the regex `before` allows it to begin; None without a text."""
+    """Returns a pattern of any of the texts, where the regular expression `before` matches; None without a text."""
     patterns = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
     if not patterns:
         return None
@@ -152,7 +158,7 @@ def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
 
 
 def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) -> Hits:
-    """Looks through `count` items; `texts(item)` are the texts of its parts."""
+    """Returns the hits of a pattern in `count` items; `texts` returns the texts of the parts of an item."""
     places: list[Hit] = []
     for item in range(count):
         for part, text in enumerate(texts(item)):
@@ -164,7 +170,7 @@ def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) ->
 
 
 class FindLine(Keyed, Horizontal):
-    """Hidden until it is opened. Enter moves to the text and keeps the hits; escape ends the search."""
+    """Takes what is to be found; hidden until it is opened. Enter goes to the text, escape ends the search."""
 
     DEFAULT_CSS = """
     FindLine { height: 1; display: none; background: $tone-header; }
@@ -198,8 +204,8 @@ class FindLine(Keyed, Horizontal):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._timer: Timer | None = None
-        self._text = ""  # what was asked for last
+        self._post_later = DelayedCall(self, TYPING_REST_SECONDS, self._post_text)
+        self._text = ""  # the text that was posted last
 
     def compose(self) -> ComposeResult:
         """Yields the mark, the input and the count."""
@@ -209,68 +215,62 @@ class FindLine(Keyed, Horizontal):
 
     @property
     def is_open(self) -> bool:
-        """Whether the line is in sight."""
+        """Whether the line is shown."""
         return self.has_class("-open")
 
     def open(self) -> None:
-        """Shows the line and takes the keys."""
+        """Shows the line, and puts the focus on it."""
         self.add_class("-open")
         self.query_one(Input).focus()
 
     def say(self, words: str) -> None:
-        """Shows the count."""
+        """Shows the count of hits, in words."""
         self.query_one("#find-count", Static).update(Content(words))
 
     def show_words(self, words: str) -> None:
         """Shows words that are searched for already, without starting a search."""
-        self._text = words
-        box = self.query_one(Input)
-        with box.prevent(Input.Changed):
-            box.value = words
+        self._put_text(words)
         self.add_class("-open")
 
     def close(self) -> None:
-        """Forgets what was typed and hides the line."""
-        self._stop_timer()
-        box = self.query_one(Input)
-        with box.prevent(Input.Changed):
-            box.value = ""
-        self._text = ""
+        """Empties and hides the line, and ends the search."""
+        self._post_later.cancel()
+        self._put_text("")
         self.remove_class("-open")
         self.post_message(self.Changed(""))
         self.post_message(self.Exited())
 
-    def _stop_timer(self) -> None:
-        """Forgets that a search is to follow."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+    def _put_text(self, text: str) -> None:
+        """Puts a text into the line as if it had been posted."""
+        self._text = text
+        box = self.query_one(Input)
+        with box.prevent(Input.Changed):
+            box.value = text
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Searches once no key was pressed for a moment."""
         event.stop()
-        self._stop_timer()
-        self._timer = self.set_timer(TYPING_REST_SECONDS, self._send)
+        self._post_later.restart()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter looks at once and goes to the text; with nothing typed it closes the line."""
+        """Enter searches at once and goes to the text; with nothing typed it closes the line."""
         event.stop()
         if not event.value.strip():
             self.close()
             return
-        self._send()
+        self._post_text()
         self.post_message(self.Exited())
 
-    def _send(self) -> None:
+    def _post_text(self) -> None:
         """Asks for a search if the text is another one than before."""
-        self._stop_timer()
+        self._post_later.cancel()
         text = self.query_one(Input).value
         if text != self._text:
             self._text = text
             self.post_message(self.Changed(text))
 
     def action_give_up(self) -> None:
-        """Forgets what was typed and hides the line."""
+        """Empties and hides the line, and ends the search."""
         self.close()
 
     def action_step(self, delta: int) -> None:
@@ -282,12 +282,12 @@ class FindingView(ScrollView, inherit_bindings=False):
     """Base of a view with search. Subclasses define what is searched and how a hit is scrolled into view.
 
     Attributes:
-        hits: What was found last.
+        hits: The hits of the last search.
         hit: Number of the hit at the cursor; None before the cursor went to one.
     """
 
     class Found(Message):
-        """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
+        """Posted after a search, and when the cursor went to another hit; `words` is the count to show."""
 
         def __init__(self, words: str) -> None:
             super().__init__()
@@ -301,15 +301,16 @@ class FindingView(ScrollView, inherit_bindings=False):
         self._search_number = 0
 
     def look_for(self, pattern: Pattern | None, *, jump: bool = False) -> None:
-        """Highlights what a pattern finds, here and in what is shown later; None highlights nothing.
+        """Highlights the hits of a pattern, also in what is shown later; None highlights nothing.
 
-        `jump` goes to the first hit from here.
+        Args:
+            jump: Whether the cursor goes to the first hit from its place.
         """
         self._pattern = pattern
         self.look_again(jump=jump)
 
     def look_again(self, *, jump: bool = False) -> None:
-        """Looks for the same in what is shown now."""
+        """Searches for the same pattern in what is shown now; `jump` as in `look_for`."""
         self._search_number += 1
         number = self._search_number
         work = self.search(self._pattern) if self._pattern is not None else None
@@ -325,7 +326,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         background(self, work, on_result, self.search_failed, group="find")
 
     def _show_hits(self, hits: Hits, *, jump: bool) -> None:
-        """Takes the hits over, and goes to the first from here if asked."""
+        """Shows the hits of a search; `jump` as in `look_for`."""
         self.hits = hits
         self.hit = hits.first_from(self.place()) if jump and hits.places else None
         self.hits_changed()
@@ -341,12 +342,12 @@ class FindingView(ScrollView, inherit_bindings=False):
             self._post_found()
 
     def _post_found(self) -> None:
-        """Draws the hits and tells how many there are."""
+        """Draws the hits, and posts how many there are."""
         self.refresh()
         self.post_message(self.Found("" if self._pattern is None else self.hits.words(self.hit)))
 
     def reveal(self, line: int) -> None:
-        """Scrolls to a line unless it is in sight."""
+        """Scrolls to a line, unless it is in sight."""
         top, height = round(self.scroll_offset.y), self.size.height
         if not top <= line < top + height - 1:
             self.scroll_to(y=max(0, line - height // 3), animate=False)
@@ -354,11 +355,11 @@ class FindingView(ScrollView, inherit_bindings=False):
     # To be defined by a subclass
 
     def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
-        """Returns the search, to be run on another thread; None when there is nothing to look through."""
+        """Returns a function that searches, to be run on another thread; None when there is nothing to search."""
         raise NotImplementedError
 
     def search_failed(self, error: WorkbenchError) -> None:
-        """A search went wrong."""
+        """Shows why a search failed."""
         raise NotImplementedError
 
     def place(self) -> Hit:
@@ -366,7 +367,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         raise NotImplementedError
 
     def hits_changed(self) -> None:
-        """There are other hits than before."""
+        """Does nothing; a subclass may react to other hits. Called before they are drawn."""
 
     def show_hit(self) -> None:
         """Brings the current hit into sight."""
@@ -400,7 +401,13 @@ def paint(
     layers: Sequence[Sequence[Span]],
     look: Callable[[str], Style],
 ) -> list[Segment]:
-    """Returns the text as segments; later layers are laid over earlier ones. `look` gives the style of a class."""
+    """Returns a text as segments.
+
+    Args:
+        style: The style of the text where no span is.
+        layers: Spans of the text; those of later layers are laid over those of earlier ones.
+        look: Returns the style of a component class.
+    """
     edges = {0, len(text)}
     for layer in layers:
         for start, end, _ in layer:
@@ -422,7 +429,7 @@ def paint(
 
 @dataclass(frozen=True, slots=True)
 class _BrokenText:
-    """A display-safe text and where its lines begin and end."""
+    """A display-safe text, and where its lines begin and end."""
 
     text: str
     lines: LineBounds
@@ -448,17 +455,17 @@ class TextPane(Keyed, FindingView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = ""
-        self._to_end = False  # the end is to be shown as soon as there are lines
+        self._scrolls_to_end = False  # as soon as there are lines
         self._broken = _BrokenText("", break_lines("", 2))
 
     @property
     def text(self) -> str:
-        """The text as it came, not made safe."""
+        """The text as it was given to `show`, not made safe."""
         return self._text
 
     def show(self, text: str, *, at_end: bool = False) -> None:
         """Shows another text from its beginning, or at its end."""
-        self._text, self._to_end = text, at_end
+        self._text, self._scrolls_to_end = text, at_end
         self._break()
         self.look_again()
 
@@ -487,8 +494,8 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Shows the text with its new lines."""
         self._broken = broken
         self.virtual_size = Size(self._width, len(broken.lines))
-        if self._to_end:
-            self._to_end = False
+        if self._scrolls_to_end:
+            self._scrolls_to_end = False
             self.scroll_end(animate=False)
         self.refresh()
 
@@ -500,7 +507,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
     # Finding
 
     def search(self, pattern: Pattern) -> Callable[[], Hits]:
-        """Looks through the text as it is shown."""
+        """Returns the search through the text as it is drawn."""
         text = self._text
         return lambda: find(1, lambda _: [safe_text(text)], pattern)
 

@@ -1,4 +1,8 @@
-"""How states, times, facts and agreement are written, the same on every screen."""
+"""How states, times, facts and agreement are written, the same on every screen.
+
+A tone is a color by its meaning. Widgets that draw their own lines name it by a component class (`tone--muted`), styled
+text by a variable of the theme (`$tone-muted`). A piece is a text with its tone.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,12 @@ TONES = {
     "tone--cursor-blurred",
     "tone--found",
 }
-"""Component classes of every widget that draws its own lines."""
+"""Component classes of the tones, for every widget that draws its own lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a state is shown. `tone` is the ending of the class and variable names."""
+    """How a state is shown: its sign, its word, and its tone, by the ending of the names of class and variable."""
 
     glyph: str
     word: str
@@ -54,13 +58,13 @@ STATE_LOOKS: dict[State, Look] = {
     State.BORDERLINE: Look("◐", State.BORDERLINE.word, "borderline"),
     State.UNSCORED: Look("·", State.UNSCORED.word, "unscored"),
 }
-"""How a state is shown."""
+"""How each state of a conversation is shown."""
 VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.YES: Look("●", "yes", "complete"),
     Verdict.NO: Look("○", "no", "incomplete"),
     Verdict.UNSURE: Look("◐", "unsure", "borderline"),
 }
-"""How a verdict is shown."""
+"""How each verdict is shown."""
 
 
 def date_and_minute(time: str) -> str:
@@ -69,7 +73,7 @@ def date_and_minute(time: str) -> str:
 
 
 def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
-    """Returns the names and values below each other; both are display-safe."""
+    """Returns lines of a name and a value as a table; both are display-safe."""
     width = max(len(name) for name, _ in lines) + 2
     return Content("\n").join(
         Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
@@ -79,33 +83,35 @@ def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
 def rate_piece(
     part: int, total: int, tone: str = "", *, faint: str = "$tone-muted"
 ) -> tuple[str, str]:
-    """Returns a share with its interval, `71% [68, 74]`, and its tone, which is `faint` where it is of few."""
+    """Returns a share with its interval, `71% [68, 74]`, and its tone: `faint` where the total is small."""
     return number_format.rate(part, total), faint if number_format.is_few(total) else tone
 
 
 def agreement_piece(agreement: Agreement) -> tuple[str, str]:
-    """Returns `Agreement.text` and its tone, which is faint where it is of few."""
-    return agreement.text, "$tone-muted" if agreement.n and number_format.is_few(
-        agreement.n
-    ) else ""
+    """Returns `Agreement.text` and its tone, which is faint where few answers are compared."""
+    is_faint = agreement.n > 0 and number_format.is_few(agreement.n)
+    return agreement.text, "$tone-muted" if is_faint else ""
 
 
 def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
-    """Returns what a pattern, a model or a file answers and why: `pattern: refused: yes`."""
+    """Returns what a pattern, a model or a file answers to a question, and why: `pattern: refused: yes`."""
     value = f"{one_line(answerer.question, 40)}: {one_line(str(answer.value), 40)}"
     why = f" · {one_line(answer.explanation, 300)}" if answer.explanation else ""
     return f"{one_line(answerer.name, 30)}: {value}{why}"
 
 
 def fitting(clauses: Sequence[str], cells: int) -> str:
-    """Returns the first clauses that fit into so many cells, with ` · ` between them; display-safe. The first one alone
-    is cut between words where it does not fit."""
+    """Returns the first clauses that fit into so many cells, with ` · ` between them; display-safe.
+
+    The first clause is cut between words where it does not fit alone.
+    """
     line, *others = [display_safe(clause) for clause in clauses]
     if cell_len(line) > cells:
         beginning = set_cell_size(line, max(1, cells - 1))
         return (beginning.rpartition(" ")[0] or beginning).rstrip(" ,;") + "…"
     for clause in others:
-        if cell_len(line) + 3 + cell_len(clause) > cells:
+        longer = f"{line} · {clause}"
+        if cell_len(longer) > cells:
             break
-        line += f" · {clause}"
+        line = longer
     return line

@@ -70,8 +70,10 @@ def label_of(group: GoalGroup, limit: int = 80) -> str:
 
 
 def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
-    """Returns the value of the filter field `goal` for a group: its label, or its id where others have the same label
-    or it has none.
+    """Returns the value of the filter field `goal` that selects a group.
+
+    That is its label, or its id where it has no label, another of the groups has the same, or the label is a word of
+    the filter language.
     """
     label = group.label.lower()
     namesakes = sum(other.label.lower() == label for other in groups)
@@ -89,9 +91,7 @@ def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
 
 
 def rate_pieces(states: StateCounts) -> list[tuple[str, str]]:
-    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`; the rate
-    is faint where it is of few.
-    """
+    """Returns the rate of ended conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
     scored = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not scored:
@@ -106,22 +106,23 @@ def rate_pieces(states: StateCounts) -> list[tuple[str, str]]:
 
 
 def state_bar(states: StateCounts) -> list[tuple[str, str]]:
-    """Returns how many conversations of all are in each state, as a bar in pieces of text and component class. The
-    heights of the cells say the state without color; what is not scored is a dotted line.
+    """Returns which part of the conversations is in each state, as a bar: pieces of text and component class.
+
+    The heights of the cells tell the states apart without color; unscored ones are a dotted line.
     """
     total = states.scored + states.unscored
     scored_cells = round(states.scored / max(1, total) * number_format.BAR_WIDTH)
     dots = number_format.BAR_WIDTH - scored_cells if total else 0
-    pieces, end, before = [], 0, 0
-    for state, block, number in (
+    pieces, count_so_far, cells_so_far = [], 0, 0
+    for state, block, count in (
         (State.COMPLETE, "▇", states.complete),
         (State.BORDERLINE, "▄", states.borderline),
         (State.INCOMPLETE, "▁", states.incomplete),
     ):
-        end += number
-        cells = round(end / max(1, states.scored) * scored_cells)
-        pieces.append((block * (cells - before), STATE_LOOKS[state].tone_class))
-        before = cells
+        count_so_far += count
+        end = round(count_so_far / max(1, states.scored) * scored_cells)
+        pieces.append((block * (end - cells_so_far), STATE_LOOKS[state].tone_class))
+        cells_so_far = end
     return [*pieces, ("·" * dots, STATE_LOOKS[State.UNSCORED].tone_class)]
 
 
@@ -152,9 +153,7 @@ class DistinctMember(NamedTuple):
 
 
 def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
-    """Returns the first of the members with each text, in order; texts that differ in case and spaces alone are the
-    same.
-    """
+    """Returns the first member with each text, in order; texts that differ only in case and spaces count as one."""
     members_by_text: dict[str, DistinctMember] = {}
     for member in members:
         key = " ".join(member.text.casefold().split())
@@ -169,8 +168,8 @@ def member_lines(
     """Returns the state and the text of a member in lines of at most `width` cells.
 
     Args:
-        doubtful: Names the nearest other group and the doubt below the text.
-        copies: Members with this text; shown where there are several.
+        doubtful: Whether the nearest other group and the doubt follow the text.
+        copies: Number of members with this text; shown where there are several.
     """
     look = STATE_LOOKS[member.state]
     text = safe_text(" ".join(member.text[:MAX_MEMBER_CHARACTERS].split())) or "(no text)"
@@ -193,28 +192,27 @@ def member_lines(
 
 
 def decision_text(decision: GoalDecision) -> str:
-    """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
+    """Returns what a decision did, `merged “A” and “B” into “C”`; a decision that stands for an act tells all of it."""
     return one_line(decision.text, MAX_SENTENCE_CHARACTERS)
 
 
-def label_is_models(proposal: Proposal) -> bool:
-    """Returns whether the label of the merged group is the model's: it is where its mean answer over both orders is
-    yes.
-    """
+def is_label_of_model(proposal: Proposal) -> bool:
+    """Returns whether the model's label is proposed for the merged group: where it answers yes, on average."""
     answer = proposal.evidence.answer
     return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
 
 
 def proposed_label(proposal: Proposal) -> str:
-    """Returns the label of the merged group unless the person writes one: the model's, or that of the larger group."""
-    return proposal.evidence.answer.label.strip() if label_is_models(proposal) else proposal.a.label
+    """Returns the label that is proposed for the merged group: the model's, or that of the larger group."""
+    answer = proposal.evidence.answer
+    return answer.label.strip() if is_label_of_model(proposal) else proposal.a.label
 
 
 def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
     """Returns the evidence in lines that fit `width` cells.
 
     Args:
-        progress: Says what the merge probability is fitted on; None leaves that out.
+        progress: Tells what the merge probability is fitted on; None leaves that out.
     """
     evidence = proposal.evidence
     gap = "\n" + " " * TITLE_WIDTH if width < NARROW_COLUMNS else ""
@@ -237,7 +235,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
 
 
 def _reply_pieces(answer: PairAnswer) -> list[Piece]:
-    """Returns the reasons that the model gives, each on a new line; without an answer, why there is none."""
+    """Returns the reasons that the model gives, each on a new line."""
     # One reason alone is a free reply, as in the paper.
     title = "reason" if answer.yes is None else "for" if answer.reason_against else "reply"
     pieces: list[Piece] = []
@@ -270,15 +268,17 @@ def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
 
 
 def _threshold_pieces(evidence: Evidence) -> list[Piece]:
-    """Returns from which similarity of members two such groups are more likely one goal than two; it differs by log."""
+    """Returns from which similarity of members on two groups are more likely one goal than two; it differs by log."""
     if evidence.member_threshold is None:
         return []
     return [(f" (one goal from {number_format.signed(evidence.member_threshold)})", "$tone-muted")]
 
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
-    """Returns the model's probability of yes, or what it said, in the orders in which it was asked, marked where the
-    two answers differ."""
+    """Returns what the model answered on the pair in both orders, and whether the answers differ.
+
+    An answer is its probability of yes, or the word that it said; without one, it is why there is none.
+    """
     answer = evidence.answer
     yes, yes_reversed = answer.yes, answer.yes_reversed
     if yes is None:
@@ -304,13 +304,14 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
 
 
 def _word(yes: float) -> str:
-    """Returns the answer of a model that said one, which is stored as 1 or 0."""
+    """Returns the word that a model said, which is stored as 1 or 0."""
     return "yes" if yes else "no"
 
 
 def _merged_pieces(proposal: Proposal, width: int) -> list[tuple[str, str]]:
-    """Returns the size, share and rate of ended ones of the merged group, and the rates of the two: on its line where
-    that has `width` cells for it.
+    """Returns the size, share and rate of ended ones of the merged group, and the rates of the two groups.
+
+    The rates are on a line of their own where `width` cells are too few for one line.
     """
     a, b = proposal.a, proposal.b
     pieces = [

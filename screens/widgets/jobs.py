@@ -1,4 +1,8 @@
-"""What the engine is doing: its events on their way to the screens, names of stages, the bottom line of screens."""
+"""What the engine is doing: its events on their way to the screens, names of stages, the bottom line of screens.
+
+A job runs stages, such as `read` and `fit`; several stages belong to one work, such as scoring. A fact is a few words
+about a job, such as `40%` or `3 min left`. Widths are cells.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from engine.base import number_format
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted
 from engine.base.text import one_line
 from engine.opener.jobs import JobService
+from engine.project.records import RunRow
 
 if TYPE_CHECKING:
     from engine.training.records import TrainingRun
@@ -43,9 +48,11 @@ _STAGE_NAMES = {
     "tune": "finding the model's fastest format",
 }
 """Stages of jobs in plain words."""
-_SCORING = ("complete", "read", "fit", "remaining")
-_CLUSTERING = ("embed", "summarize", "cluster", "label", "propose", "decide")
-"""Stages that are parts of a scoring or a clustering."""
+_WORKS = {
+    **dict.fromkeys(("complete", "read", "fit", "remaining"), "scoring"),
+    **dict.fromkeys(("embed", "summarize", "cluster", "label", "propose", "decide"), "clustering"),
+}
+"""The work that a stage is part of; any other stage is a work of its own."""
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),
     "cancelled": ("–", "$tone-muted"),
@@ -53,13 +60,15 @@ _OUTCOMES = {
 }
 """Sign and color of how a job ended."""
 CANCEL_WIDTH = len("x cancel") + 1
-"""Cells at the right end where a click cancels."""
-LEAST_TITLE = 12
-"""Cells of a job's title that are always shown."""
-NARROW_LINE, WIDE_LINE = 100, 110
-"""A line of fewer cells than the first has no bar; from the second on the bar is long."""
+"""Width of the right end of the line, where a click cancels."""
+MIN_TITLE_WIDTH = 12
+"""Width of a job's title that is always shown."""
+MIN_WIDTH_WITH_BAR, MIN_WIDTH_WITH_LONG_BAR = 100, 110
+"""Widths of the line from which it has a bar of progress, and a long one."""
 SHORT_BAR, LONG_BAR = 8, 24
-"""Cells of the bar of progress."""
+"""Widths of the bar."""
+SEPARATOR = " · "
+"""Stands between two facts."""
 
 
 class EngineMessage(Message, bubble=False):
@@ -161,11 +170,9 @@ class JobsBar(Widget):
             await self.app.run_action("cancel_job")
             return
         for job in self._live.values():
-            done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
+            count = f"{_done_of_total(job)} {one_line(job.unit)}"
             note = f"\n{one_line(job.note)}" if job.note else ""
-            text = (
-                f"{done} {one_line(job.unit)}, {number_format.duration(job.eta_seconds)} left{note}"
-            )
+            text = f"{count}, {number_format.duration(job.eta_seconds)} left{note}"
             self.notify(text, title=one_line(job.title), markup=False)
         ended = self._feed.last_ended
         if not self._live and ended is not None:
@@ -184,15 +191,12 @@ class JobsBar(Widget):
             glyph, color = _OUTCOMES[ended.outcome]
             text = f" {one_line(ended.title)}: {one_line(ended.message)}"
             line = Content.assemble((glyph, color), (text, "$tone-muted"))
-        elif interrupted := self._jobs.interrupted():
-            run, *_ = interrupted
-            of = f" of {run.total:,}" if run.total is not None else ""
-            progress = f" at {run.done:,}{of}" if run.done else ""
-            line = Content.assemble(
-                ("◌ ", "$tone-borderline"),
-                (f"interrupted{progress}: {one_line(stage_name(run.stage))}; ", "$tone-muted"),
-                ("1 offers to resume", "$tone-muted"),
+        elif runs := self._jobs.interrupted():
+            newest, *_ = runs
+            text = (
+                f"{interruption(newest)}: {one_line(stage_name(newest.stage))}; 1 offers to resume"
             )
+            line = Content.assemble(("◌ ", "$tone-borderline"), (text, "$tone-muted"))
         else:
             line = Content.styled("no job is running", "$tone-muted")
         return line.truncate(width, ellipsis=True)
@@ -204,16 +208,23 @@ def stage_name(stage: str) -> str:
 
 
 def work_of(stage: str) -> str:
-    """Returns the work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its
-    own.
-    """
-    if stage in _SCORING:
-        return "scoring"
-    return "clustering" if stage in _CLUSTERING else stage
+    """Returns the work that a stage is part of: `scoring`, `clustering`, or else the stage itself."""
+    return _WORKS.get(stage, stage)
+
+
+def interruption(run: RunRow) -> str:
+    """Returns that a run was interrupted and where, if it had done anything: `interrupted at 40 of 200`."""
+    return f"interrupted at {_done_of_total(run)}" if run.done else "interrupted"
+
+
+def _done_of_total(progress: JobProgress | RunRow) -> str:
+    """Returns how much is done, and of how much where that is known: `40 of 200`."""
+    total = "" if progress.total is None else f" of {progress.total:,}"
+    return f"{progress.done:,}{total}"
 
 
 def _training_line(run: TrainingRun) -> Content:
-    """Returns the phase of a training run, or its step and the time left."""
+    """Returns the name of a training run, and its phase, or else its step and the time left."""
     facts = [run.phase] if run.phase else []
     if not facts and run.step is not None and run.steps:
         facts.append(f"step {run.step:,} of {run.steps:,}")
@@ -221,49 +232,70 @@ def _training_line(run: TrainingRun) -> Content:
             facts.append(f"{number_format.duration(run.seconds_left)} left")
     return Content.assemble(
         (f"▸ Training {one_line(run.name)} ", "bold"),
-        " · ".join([*facts, "it goes on when you quit"]),
+        SEPARATOR.join([*facts, "it goes on when you quit"]),
     )
 
 
 def _running_line(jobs: list[JobProgress], width: int) -> Content:
-    """Returns the job that runs: what it does, the time left and how far it is; the model and the rest where there is
-    room.
+    """Returns the line while jobs run: the title and the progress of the first one, and the key that cancels it.
+
+    The title is cut to make room for the bar and the facts on the progress. Further facts come where cells are left.
     """
     job, *waiting_jobs = jobs
-    hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
-    room = max(0, width - hint.cell_length - 2)
-    is_narrow = width < NARROW_LINE
-    bar = ""
+    cancel_hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
+    room = max(0, width - cancel_hint.cell_length - 2)
+    bar = _progress_bar(job, width)
+    facts = _progress_facts(job, with_unit=width >= MIN_WIDTH_WITH_BAR or not job.note)
+    title, _, model = one_line(job.title).partition(" with ")
+    # The sign before the title, the space after it, and one cell that stays free.
+    needed = len("▸   ") + cell_len(bar + SEPARATOR.join(facts))
+    title = one_line(title, max(MIN_TITLE_WIDTH, room - needed))
+    cells_left = room - len("▸  ") - cell_len(title + bar + SEPARATOR.join(facts))
+    for fact in _further_facts(job, model, len(waiting_jobs)):  # each whole or not at all
+        cells = cell_len(SEPARATOR + fact)
+        if cells <= cells_left:
+            facts.append(fact)
+            cells_left -= cells
+    line = Content.assemble(
+        (f"▸ {title} ", "bold"), (bar, "$tone-accent"), SEPARATOR.join(facts)
+    ).truncate(room, ellipsis=True)
+    padding = " " * (width - line.cell_length - cancel_hint.cell_length)
+    return Content.assemble(line, padding, cancel_hint)
+
+
+def _progress_bar(job: JobProgress, width: int) -> str:
+    """Returns the bar of progress with a space after it, for a line of `width` cells; empty where there is none."""
     share = job.share
     if share is None and job.total:
         share = job.done / job.total
-    if share is not None and not is_narrow:
-        bar = number_format.bar(share, LONG_BAR if width >= WIDE_LINE else SHORT_BAR) + " "
-    done = f"{job.done:,}" if job.total is None else f"{job.done:,} of {job.total:,}"
-    unit = "" if is_narrow and job.note else one_line(job.unit)
-    facts = [f"{done} {unit}".rstrip()]
-    if job.share is not None:  # moves inside a batch, where the count stands still
-        facts.insert(0, f"{job.share:.0%}")
+    if share is None or width < MIN_WIDTH_WITH_BAR:
+        return ""
+    return (
+        number_format.bar(share, LONG_BAR if width >= MIN_WIDTH_WITH_LONG_BAR else SHORT_BAR) + " "
+    )
+
+
+def _progress_facts(job: JobProgress, *, with_unit: bool) -> list[str]:
+    """Returns the time left, the share and the count of a job, as far as they are known."""
+    facts = []
     if job.eta_seconds is not None:
-        facts.insert(0, f"{number_format.duration(job.eta_seconds)} left")
-    title, _, model = one_line(job.title).partition(" with ")
-    # The title gives way to the bar and the facts; what else there is to say comes only where cells are left.
-    needed = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
-    title = one_line(title, max(LEAST_TITLE, room - needed))
-    more = [one_line(job.note)] if job.note else []
+        facts.append(f"{number_format.duration(job.eta_seconds)} left")
+    if job.share is not None:  # moves inside a batch, where the count stands still
+        facts.append(f"{job.share:.0%}")
+    unit = one_line(job.unit) if with_unit else ""
+    return [*facts, f"{_done_of_total(job)} {unit}".rstrip()]
+
+
+def _further_facts(job: JobProgress, model: str, waiting: int) -> list[str]:
+    """Returns what a job works on, its rate, its model, and how many jobs wait; the most important fact first."""
+    facts = [one_line(job.note)] if job.note else []
     if job.rate is not None:
-        more.append(
-            f"{number_format.amount(job.rate)}/s" if job.rate >= 1 else f"{job.rate * 60:.0f}/min"
+        a_second, a_minute = job.rate, job.rate * 60
+        facts.append(
+            f"{number_format.amount(a_second)}/s" if a_second >= 1 else f"{a_minute:.0f}/min"
         )
     if model:
-        more.append(model)
-    if waiting_jobs:
-        more.append(f"{len(waiting_jobs)} more waiting")
-    cells_left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
-    for fact in more:  # each whole or not at all
-        if cell_len(f" · {fact}") <= cells_left:
-            facts.append(fact)
-            cells_left -= cell_len(f" · {fact}")
-    line = Content.assemble((f"▸ {title} ", "bold"), (bar, "$tone-accent"), " · ".join(facts))
-    line = line.truncate(room, ellipsis=True)
-    return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)
+        facts.append(model)
+    if waiting:
+        facts.append(f"{waiting} more waiting")
+    return facts

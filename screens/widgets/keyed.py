@@ -1,4 +1,7 @@
-"""Names for bindings, by which a person gives them other keys; keys as they are written; the footer with them."""
+"""Ids of bindings, by which a person gives actions other keys; how keys are written; the footer with the keys.
+
+A place is a class with bindings; it has a name. The id of a binding is the name of its place and that of its action.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
+"""The places between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
 _WORDS = re.compile("(?<![A-Za-z])[a-z][a-z0-9]*")
 """A word of an action's arguments or of a description; `True` and `None` are no words."""
 _SUFFIXES = ("-screen", "-dialog", "-app")
 """Endings of class names that are left out of ids."""
 _ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
 """How keys are written that Textual would write as words."""
-Shown = tuple[Binding, bool, str]
-"""What is shown of a key: its binding, whether it works now, its tooltip."""
+ShownKey = tuple[Binding, bool, str]
+"""What the footer shows of a key: its binding, whether it works now, its tooltip."""
 
 
 class Keyed:
@@ -86,7 +89,7 @@ def shown_key(key: str) -> str:
 
 
 def movement(line: str) -> list[BindingType]:
-    """Bindings for `action_move(delta)`, `action_page(direction)` and `action_move_to(index)`; -1 is the last.
+    """Returns bindings for `action_move(delta)`, `action_page(direction)` and `action_move_to(index)`; -1 is the last.
 
     Args:
         line: What a line is called, as in `Row up`.
@@ -102,25 +105,28 @@ def movement(line: str) -> list[BindingType]:
 
 
 class KeyFooter(Footer):
-    """Textual's footer in its compact form, composed anew only when another key is to be shown or one is disabled:
-    Textual tells it of every change of the focus. It cuts no key in two; help lists those that do not fit."""
+    """Textual's footer in its compact form. It cuts no key in two; help lists those that do not fit.
+
+    It is composed again only when other keys are to be shown or one is disabled, while Textual does so at every change
+    of the focus.
+    """
 
     def __init__(self) -> None:
         super().__init__(compact=True, show_command_palette=False)
-        self._shown: list[Shown] | None = None
+        self._shown: list[ShownKey] | None = None
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        """Yields each key with its class: Textual adds it when the key has styles already, which it computes again."""
+        """Yields each key that fits, with its class: added later, as Textual does, its styles are computed twice."""
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         # A space follows the key, one the description; that of the last key may be cut off.
         widths = [cell_len(key.key_display) + cell_len(key.description) + 2 for key in keys]
-        for index in fitting(widths, self.screen.size.width + 1):
+        for index in fitting_indices(widths, self.screen.size.width + 1):
             keys[index].add_class("-compact", update=False)
             yield keys[index]
 
     def on_resize(self, event: events.Resize) -> None:
-        """Composes the keys again: another width has room for others."""
+        """Composes the keys again, since another width has room for more or fewer."""
         if self._width not in (0, event.size.width):
             self.call_after_refresh(self.recompose)
         self._width = event.size.width
@@ -140,8 +146,8 @@ class KeyFooter(Footer):
             super().bindings_changed(screen)
 
 
-def fitting(widths: Sequence[int], room: int) -> list[int]:
-    """Returns the indices of the first items that fit into `room` together with the last one, and the last one."""
+def fitting_indices(widths: Sequence[int], room: int) -> list[int]:
+    """Returns the indices of the first items that fit into `room` together with the last one, and that of the last."""
     if not widths:
         return []
     indices: list[int] = []

@@ -1,4 +1,4 @@
-"""Plots curves over steps, as lines of dots or as a sign at each point.
+"""Plots of curves over steps, as lines of dots or as a sign at each point.
 
 A cell of the terminal holds a braille character of two columns and four rows of dots, so a plot has twice as many
 columns of dots as of cells, and four times as many rows. Rows of cells and dots are counted from the top.
@@ -21,31 +21,31 @@ from engine.base import number_format
 from screens.widgets.formatting import TONES
 
 AXIS_CELLS = 6
-"""Cells for the numbers of the upright axis, its line included."""
+"""Cells of the vertical axis: its numbers and its line."""
 MAX_LINEAR_RATIO = 20.0
-"""The axis is logarithmic where the largest value is more than this many times the smallest."""
+"""The vertical axis is logarithmic where the largest value is more than this many times the smallest."""
 MIN_SHARE_SHOWN = 1e-6
-"""What is smaller than this share of the largest value is drawn there."""
+"""A value smaller than this share of the largest one is drawn at this share, the end of a logarithmic axis."""
 _FLOORS = (0.99, 0.95, 0.9, 0.8, 0.5)
-"""Where an axis of shares may begin, if it does not begin at 0."""
+"""The values at which an axis of shares may begin, if it does not begin at 0."""
 MIN_PLOT_CELLS = 8
-"""Narrower plots are not drawn."""
+"""Fewest columns of cells in which a plot is drawn."""
 MIN_PLOT_ROWS = 2
-"""Lower plots are not drawn."""
+"""Fewest rows of cells in which a plot is drawn."""
 MIN_ROWS_WITH_MIDDLE = 5
-"""Rows from which the upright axis has a number in its middle."""
+"""Rows from which on the vertical axis has a number in its middle."""
 TITLE_AND_AXIS_LINES = 3
 """Lines of the widget that are not of the plot: title, axis, numbers of the axis."""
 
 _FIRST_BRAILLE = 0x2800
 """Code point of the braille character without dots; the bits of its dots are added."""
 _DOT_ROWS, _DOT_COLUMNS = 4, 2
-"""Dots of a cell."""
+"""Rows and columns of the dots of a cell."""
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character, by row and column of its dots."""
 
 Cell = tuple[str, str]
-"""Character and tone."""
+"""A character, or a text, and its tone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Line:
     """One curve.
 
     Attributes:
-        points: Step and value, by step.
-        tone: Component class.
-        sign: Stands at each point; empty draws a line of dots through all of them.
+        points: Step and value of each point, in the order of steps.
+        tone: A component class.
+        sign: The sign that stands at each point; empty draws a line of dots through all points.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the upright axis spans: from `low` at the bottom to `high` at the top."""
+    """The vertical axis: it goes from `low` at the bottom to `high` at the top."""
 
     low: float
     high: float
@@ -86,7 +86,7 @@ class Scale:
 
 
 def loss_scale(values: Sequence[float]) -> Scale:
-    """Returns a scale from 0 to the largest value; logarithmic where that would press small values flat."""
+    """Returns a scale from 0 to the largest value; a logarithmic one where small values would all be at the bottom."""
     finite = [value for value in values if math.isfinite(value)]
     high = max(finite, default=1.0)
     if high <= 0:
@@ -98,7 +98,7 @@ def loss_scale(values: Sequence[float]) -> Scale:
 
 
 def share_scale(values: Sequence[float]) -> Scale:
-    """Returns a scale up to 1, from the highest round number below all values."""
+    """Returns a scale from the highest value of `_FLOORS` that is not above any of the values, or 0, to 1."""
     least = min((value for value in values if math.isfinite(value)), default=0.0)
     return Scale(next((floor for floor in _FLOORS if floor <= least), 0.0), 1.0)
 
@@ -106,10 +106,10 @@ def share_scale(values: Sequence[float]) -> Scale:
 def plot(
     lines: Sequence[Line], scale: Scale, steps: float, width: int, height: int
 ) -> list[list[Cell]]:
-    """Returns lines of cells, highest first; later curves lie over earlier ones.
+    """Returns `height` rows of `width` cells, the top row first; later curves are drawn over earlier ones.
 
     Args:
-        steps: Step at the right end; the left end is 0.
+        steps: The step at the right end; the left end is step 0.
     """
     grid: list[list[Cell]] = [[(" ", "")] * width for _ in range(height)]
     if width < 2 or height < 1:
@@ -126,7 +126,7 @@ def plot(
 
 
 def _cell(share: float, cells: int) -> int:
-    """Returns which of so many cells (or dots) a share of the width or height is in, from 0."""
+    """Returns the index of the cell, or dot, that a share of the width or height is in, of so many."""
     return min(int(share * cells), cells - 1)
 
 
@@ -137,7 +137,7 @@ def _draw(
     scale: Scale,
     steps: float,
 ) -> None:
-    """Draws a line of dots; points that share a column of dots are drawn at their mean."""
+    """Draws a line of dots into the grid; points that share a column of dots are drawn at their mean."""
     dot_columns, dot_rows = _DOT_COLUMNS * len(grid[0]), _DOT_ROWS * len(grid)
     shares_by_column: dict[int, list[float]] = {}
     for x, y in points:
@@ -180,7 +180,7 @@ def label(value: float) -> str:
 
 
 class LinePlot(Widget):
-    """A title, the curves, and below them the axis of steps."""
+    """Shows a title, the curves with a vertical axis, and below them the axis of steps."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     DEFAULT_CSS = "LinePlot { height: 9; }"
@@ -193,8 +193,9 @@ class LinePlot(Widget):
         self._steps = 0.0
         self._marks: Sequence[int] = ()
         self._empty = ""
-        # The size for which the plot was made, and its cells.
-        self._plotted: tuple[Size, list[list[Cell]]] | None = None
+        self._grid: tuple[Size, list[list[Cell]]] | None = (
+            None  # of the plot, for the size of the widget
+        )
 
     def show(
         self,
@@ -209,14 +210,14 @@ class LinePlot(Widget):
         """Shows other curves.
 
         Args:
-            title: Pieces of text and their tones, display-safe.
-            steps: Step at the right end.
-            marks: Steps that the axis marks.
-            empty: Text shown while no curve has a point.
+            title: Pieces of text with their tones, display-safe.
+            steps: The step at the right end.
+            marks: Steps that are marked on the axis.
+            empty: The text that is shown while no curve has a point.
         """
         self._title, self._lines, self._scale = title, lines, scale
         self._steps, self._marks, self._empty = steps, marks, empty
-        self._plotted = None
+        self._grid = None
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -235,19 +236,18 @@ class LinePlot(Widget):
             )
         if y > height:
             return self._axis(y - height, width)
-        if self._plotted is None or self._plotted[0] != size:
-            grid = plot(self._lines, self._scale, self._steps, width, height)
-            self._plotted = size, grid
+        if self._grid is None or self._grid[0] != size:
+            self._grid = size, plot(self._lines, self._scale, self._steps, width, height)
         text = ""
         for row, share in ((1, 1.0), (1 + height // 2, 0.5), (height, 0.0)):
             if y == row and (share != 0.5 or height >= MIN_ROWS_WITH_MIDDLE):
                 text = label(self._scale.at(share))
         parts = [Segment(f"{text:>{AXIS_CELLS - 1}}│", self._style("tone--muted"))]
-        parts += [Segment(sign, self._style(tone)) for sign, tone in self._plotted[1][y - 1]]
+        parts += [Segment(sign, self._style(tone)) for sign, tone in self._grid[1][y - 1]]
         return Strip(parts).crop_extend(0, size.width, base)
 
     def _axis(self, line: int, width: int) -> Strip:
-        """Returns the first line of the axis, which has the marks, or the second, which has the numbers."""
+        """Returns line 1 of the axis of steps, which has the marks, or line 2, which has the numbers."""
         base, style = self.rich_style, self._style("tone--muted")
         if line == 1:
             line_cells = ["─"] * width
@@ -257,15 +257,10 @@ class LinePlot(Widget):
             text = " " * (AXIS_CELLS - 1) + "└" + "".join(line_cells)
         else:
             last = f"{self._steps:,.0f}"
-            log = " (logarithmic)" if self._scale.logarithmic else ""
-            middle = f"step{log}"
+            name = "step (logarithmic)" if self._scale.logarithmic else "step"
             room = max(0, width - 1 - len(last))
-            text = (
-                " " * AXIS_CELLS
-                + "0"
-                + (middle.center(room) if room >= len(middle) else " " * room)
-            )
-            text += last
+            middle = name.center(room) if room >= len(name) else " " * room
+            text = " " * AXIS_CELLS + "0" + middle + last
         return Strip([Segment(text, style)]).crop_extend(0, self.size.width, base)
 
     def _style(self, tone: str) -> Style:

@@ -1,4 +1,4 @@
-"""The texts that are shown of a message: laid out, styled, broken into the lines of a terminal. Pure functions.
+"""The texts that are shown of a message: laid out, styled, broken into the lines of a terminal.
 
 A message has parts (`Part`): reasoning, content, tool calls. `safe_text` makes the text of a part display-safe;
 `styles` finds the spans of it that are drawn otherwise; `break_lines` says where its lines begin and end. Offsets are
@@ -29,18 +29,18 @@ REASONING = "reasoning: "
 """Stands before what the assistant thought."""
 
 MAX_LINE_CHARACTERS = 60
-"""Longest list or object, in characters, that is laid out on one line, if none inside it is broken."""
+"""Most characters of a list or object that is laid out on one line, if every inner one is, too."""
 MAX_JSON_CHARACTERS = 100_000
 """Characters of a text that is still parsed; a longer one is shown unchanged."""
 INDENT = 2
 """Cells by which the lines of an inner list or object are indented."""
 MAX_JSON_DEPTH = 40
-"""Levels of lists and objects in one another; deeper ones are shown unchanged."""
+"""Most levels of lists and objects in one another; a text with more levels is shown unchanged."""
 
 MAX_STYLED_CHARACTERS = 20_000
 """Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
 MAX_CODE_CHARACTERS = 4_000
-"""Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
+"""Most characters of a fenced piece of code that is styled by its language, which takes the longest by far."""
 
 HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
     "text--heading",
@@ -107,11 +107,11 @@ class Part:
     """The reasoning of a message, its content, or one of its tool calls.
 
     Attributes:
-        text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
+        text: The text, not yet display-safe: offsets refer to `safe_text(text)`.
         form: What kind of text it is, for its styles.
-        call: It is a tool call.
-        packed: The text as imported where `text` is laid out: it says more in few lines.
-        reasoning: It is what the assistant thought; a model does not read it.
+        call: Whether it is a tool call.
+        packed: The text as imported, where `text` is laid out; it has more in few lines.
+        reasoning: Whether it is what the assistant thought, which no model reads.
     """
 
     text: str
@@ -122,20 +122,22 @@ class Part:
 
 
 def message_parts(message: MessageRow, *, raw: bool) -> list[Part]:
-    """Returns the reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves
-    everything as imported.
+    """Returns the reasoning and the content, unless they are blank, then the tool calls in order.
+
+    Args:
+        raw: Whether everything is left as imported.
     """
-    shown = []
+    parts = []
     if message.reasoning and message.reasoning.strip():
-        shown.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
+        parts.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
     if message.content.strip():
-        shown.append(content_part(message, raw=raw))
-    shown += [call_part(call, raw=raw) for call in message.tool_calls]
-    return shown
+        parts.append(content_part(message, raw=raw))
+    parts += [call_part(call, raw=raw) for call in message.tool_calls]
+    return parts
 
 
 def content_part(message: MessageRow, *, raw: bool) -> Part:
-    """Returns the content as it is shown."""
+    """Returns the content of a message; `raw` as in `message_parts`."""
     content = message.content.rstrip("\n")
     if raw:
         return Part(content, "plain")
@@ -151,7 +153,7 @@ def content_part(message: MessageRow, *, raw: bool) -> Part:
 
 
 def call_part(call: ToolCall, *, raw: bool) -> Part:
-    """Returns a tool call as it is shown: name and arguments."""
+    """Returns a tool call, its name and its arguments; `raw` as in `message_parts`."""
     packed = f"→ {call.name} {call.arguments}"
     if raw:
         return Part(packed, "plain", call=True)
@@ -162,16 +164,16 @@ def call_part(call: ToolCall, *, raw: bool) -> Part:
 
 
 def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
-    """Returns the parts as they are drawn, whole."""
+    """Returns the texts of the parts as they are drawn, whole; `raw` as in `message_parts`."""
     return [safe_text(part.text) for part in message_parts(message, raw=raw)]
 
 
 class _Written(str):
-    """A number or constant as it was written."""
+    """A number or constant of JSON as it was written."""
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with repeated keys kept."""
+    """The keys and values of an object of JSON, with repeated keys."""
 
 
 _DECODER = json.JSONDecoder(
@@ -180,16 +182,16 @@ _DECODER = json.JSONDecoder(
 """Decodes JSON so that it can be written again as it was."""
 
 _IndentedLines = list[tuple[int, str]]
-"""Level of indentation and text of each line."""
+"""The level of indentation and the text of each line."""
 
 _quoted: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 """Returns a text as JSON, in quotes, letters as they are."""
 
 
 def pretty_json(text: str) -> str | None:
-    """Returns JSON laid out for reading; None when it is not a list or object, or too long or too deep.
+    """Returns JSON laid out for reading; None when it is no list or object, or is too long or too deep.
 
-    Numbers stay as they were written, keys keep their order and repetitions; letters that stood as escapes are shown.
+    Numbers stay as they were written, keys keep their order and repetitions; escaped letters are shown as letters.
     """
     stripped = text.strip()
     if len(text) > MAX_JSON_CHARACTERS or stripped[:1] not in ("{", "["):
@@ -202,10 +204,10 @@ def pretty_json(text: str) -> str | None:
 
 
 def _json_lines(value: Any, level: int) -> _IndentedLines:
-    """Returns the lines of a value that stands `level` lists and objects deep, indented from its own first line.
+    """Returns the lines of a value that is in `level` lists and objects, indented from its own first line.
 
     Raises:
-        ValueError: It goes deeper than `MAX_JSON_DEPTH`.
+        ValueError: The value has more levels than `MAX_JSON_DEPTH`.
     """
     if level > MAX_JSON_DEPTH:
         raise ValueError("too deep")
@@ -224,7 +226,7 @@ def _json_lines(value: Any, level: int) -> _IndentedLines:
 
 
 def _bracketed(opening: str, entries: list[_IndentedLines], closing: str) -> _IndentedLines:
-    """Returns the lines of a list or object from those of its entries, on one line where that is short."""
+    """Returns the lines of a list or object from those of its entries; a single line where that is short."""
     if all(len(entry) == 1 for entry in entries):
         line = opening + ", ".join(text for ((_, text),) in entries) + closing
         if len(line) <= MAX_LINE_CHARACTERS:
@@ -246,8 +248,8 @@ def _constant(value: Any) -> str:
 def styles(text: str, form: Form) -> list[Span]:
     """Returns the spans of the beginning of a text, in order and without overlaps: headings, bold words, code, keys.
 
-    The text itself is not changed, also the asterisks of a bold word stay: hits and copies are those of the imported
-    text, and a wrong guess only gives a wrong color.
+    The text itself is not changed, and the asterisks of a bold word stay: so hits and copies are those of the imported
+    text, and a wrong guess is only a wrong color.
     """
     text = text[:MAX_STYLED_CHARACTERS]
     if form == "markdown":
@@ -263,7 +265,7 @@ def styles(text: str, form: Form) -> list[Span]:
 
 
 def _json(text: str, offset: int) -> Iterator[Span]:
-    """Yields the spans of keys, texts, numbers and words of JSON, counted from `offset`."""
+    """Yields the spans of keys, texts, numbers and constants of JSON; the text begins at `offset` of a larger one."""
     for match in _JSON.finditer(text):
         start, end = match.span()
         if match["text"] is not None:
@@ -274,7 +276,7 @@ def _json(text: str, offset: int) -> Iterator[Span]:
 
 
 def _markdown(text: str) -> Iterator[Span]:
-    """Yields the spans of Markdown: those of its lines, and of fenced code by its language."""
+    """Yields the spans of Markdown: those of its lines, and those of fenced code by its language."""
     start = 0
     fence, language, code_from = "", "", 0
     for line in text.split("\n"):
@@ -317,7 +319,7 @@ def _markdown_line(line: str, offset: int) -> Iterator[Span]:
 
 
 def _code(text: str, offset: int, language: str) -> Iterator[Span]:
-    """Yields the spans of a piece of code; all of it is code even where the language says nothing about a word."""
+    """Yields the spans of a piece of code, which begins at `offset` of the text; together they cover all of it."""
     offset_in_code = 0
     if len(text) > MAX_CODE_CHARACTERS:
         language = ""
@@ -371,9 +373,8 @@ def _with_gaps_as_code(spans: Iterator[Span], length: int) -> Iterator[tuple[int
 
 def spans_between(spans: Sequence[Span], start: int, end: int) -> list[Span]:
     """Returns the spans between two offsets, counted from the first of them."""
-    index = bisect_right(
-        spans, start, key=lambda span: span[1]
-    )  # the first that ends after `start`
+    # The first span that ends after `start`.
+    index = bisect_right(spans, start, key=lambda span: span[1])
     pieces = []
     while index < len(spans):
         span_start, span_end, style = spans[index]
@@ -385,7 +386,7 @@ def spans_between(spans: Sequence[Span], start: int, end: int) -> list[Span]:
 
 
 def safe_text(text: str) -> str:
-    """Returns untrusted text of any length as display-safe text without tabs: what `break_lines` takes."""
+    """Returns untrusted text of any length as display-safe text without tabs, for `break_lines`."""
     if len(text) <= PIECE_CHARACTERS:
         safe = display_safe(text)
     else:
@@ -398,7 +399,7 @@ def safe_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LineBounds:
-    """Where the lines of a text begin and end: arrays, because a text may have a million."""
+    """The offsets at which the lines of a text begin and end, in arrays, because a text may have a million lines."""
 
     starts: array[int]
     ends: array[int]
@@ -411,7 +412,7 @@ class LineBounds:
         return LineBounds(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:
-        """Returns the index of the line that holds a character, or that ends before a space left out."""
+        """Returns the index of the line with the character at an offset, or before a space that is in no line."""
         return max(0, bisect_right(self.starts, offset) - 1)
 
 
@@ -426,7 +427,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def break_lines(text: str, width: int) -> LineBounds:
-    """Returns where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
+    """Returns where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one line."""
     width = max(width, 2)
     lines = LineBounds(array("q"), array("q"))
     ascii_only = text.isascii()
@@ -443,7 +444,7 @@ def break_lines(text: str, width: int) -> LineBounds:
 
 
 def _break_long_line(line: str, offset: int, width: int, lines: LineBounds) -> None:
-    """Adds to `lines` those of one long line of text, which begins at `offset` of the whole text."""
+    """Breaks one long line, which begins at `offset` of the whole text, and adds its lines to `lines`."""
     start, length = 0, len(line)
     while start < length:
         end = _fit(line, start, width)
@@ -464,7 +465,7 @@ def _break_long_line(line: str, offset: int, width: int, lines: LineBounds) -> N
 
 
 def _fit(line: str, start: int, width: int) -> int:
-    """Returns where a piece from `start` that fills at most `width` cells ends."""
+    """Returns the end of the longest piece of a line from `start` that has at most `width` cells."""
     piece = line[start : start + width]
     if piece.isascii():
         return start + len(piece)

@@ -1,8 +1,8 @@
 """The table of all lists. It is virtual: ids are in memory, and pages of rows are read by id.
 
-An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. What reads the
-project file does so off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor
-belongs to an id, so it survives a refresh that moves rows.
+An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. The project file is
+read off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so
+it stays on its row when the order changes.
 
 An index is the place of a row in the order shown, from 0; its id is what `fetch` reads it by. Line 0 of the widget is
 the header, so the row with index 0 is drawn on line 1. Widths are cells.
@@ -32,6 +32,7 @@ from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed, movement
 
 RowT = TypeVar("RowT")
+"""Type of the rows."""
 Piece = tuple[str, str]
 """Text and the component class it is drawn in, empty for the plain style."""
 
@@ -52,13 +53,15 @@ class Column(Generic[RowT]):
     """One column.
 
     Attributes:
-        key: Name by which the header is pressed and the sort mark is set.
-        width: Cells; for the flexible column the least it may have.
-        cell: The pieces of a row's cell, as imported: the table makes them safe.
-        flexible: Takes the width that is left, in equal parts with others that do; at least one column has it.
-        right: The cell and the title stand at the right.
-        value: What an `ItemTable` is ordered by, None where a row has no value; a column without it is no order.
-        order: What the order is called where the title does not say it.
+        key: Name of the column in messages and for the sort mark.
+        title: Its name in the header.
+        width: Its width; of a flexible column the least width.
+        cell: Returns the pieces of a row's cell, as imported: the table makes them safe.
+        flexible: Whether it takes the width that is left, in equal parts with the others that do; one column must.
+        right: Whether the cell and the title are aligned to the right.
+        value: Returns what an `ItemTable` is ordered by, or None where a row has no value; a column without this
+            function cannot be sorted by.
+        order: Name of the order by this column, where the title does not tell it.
         descending: Whether the largest value comes first when the order is chosen.
         keep: Columns with the lowest number are dropped first when the table is narrow.
     """
@@ -76,7 +79,7 @@ class Column(Generic[RowT]):
 
 
 class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
-    """A table with a row cursor; `fetch` reads rows by id and may leave out ids that are gone."""
+    """A table with a row cursor, whose rows are read by their ids."""
 
     PLACE = "table"
     ALLOW_SELECT = False
@@ -124,11 +127,11 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         """Shows nothing yet.
 
         Args:
-            fetch: Reads the rows of these ids.
-            row_id: Tells the id of a row.
-            marked: Asked for every row that is drawn; call `refresh` when its answer changes.
-            stored: `fetch` reads the project file and is called off the UI thread; else it reads memory, and rows are
-                drawn at once.
+            fetch: Returns the rows of these ids; it may leave out ids that are gone.
+            row_id: Returns the id of a row.
+            marked: The ids of the rows that are drawn with a mark; call `refresh` after they changed.
+            stored: Whether `fetch` reads the project file, so that it is called off the UI thread; else it reads
+                memory, and rows are drawn at once.
         """
         super().__init__(id=id)
         self._stored = stored
@@ -141,7 +144,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._fresh_pages: dict[int, None] = {}  # pages read since the last change, oldest first
         self._wanted_pages: list[int] = []
         self._loading = False
-        self._cursor = 0
+        self._cursor = 0  # index of the row under the cursor
         self._sort: tuple[str, bool] | None = None  # key of a column, descending
 
     @property
@@ -169,12 +172,12 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         sort: tuple[str, bool] | None = None,
         first: Sequence[RowT] = (),
     ) -> None:
-        """Shows these ids; rows seen before are drawn as they were until they have been read again.
+        """Shows these ids; rows that were read before are drawn as they were until they are read again.
 
         Args:
-            ids: In the order to show.
-            sort: Column key and whether it is descending, for the mark in the header.
-            first: The rows of the first page, where they were read together with the ids.
+            ids: The ids in the order to show.
+            sort: Key of the column to mark in the header, and whether the order is descending.
+            first: The rows of the first page, if they were read together with the ids.
         """
         before = self.cursor_id
         self._ids, self._sort = ids, sort
@@ -199,7 +202,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self.refresh()
 
     def move_to_id(self, row_id: int) -> None:
-        """Puts the cursor on this id if it is shown."""
+        """Puts the cursor on the row with this id, if it is shown."""
         if not self._holds(self._cursor, row_id) and row_id in self._ids:
             self._go(self._ids.index(row_id))
 
@@ -254,7 +257,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._reveal()
 
     def on_click(self, event: events.Click) -> None:
-        """A click moves the cursor, a second one on the same row opens it; on the header it names a column."""
+        """Moves the cursor to the clicked row, or opens the row under the cursor; a title posts `HeaderPressed`."""
         if event.y == 0:
             key = self._column_at(event.x)
             if key is not None:
@@ -346,7 +349,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
     # Pages
 
     def _fetch_page(self, page: int) -> None:
-        """Reads a page of rows, at once from memory, else in the background."""
+        """Reads a page of rows: from memory at once, from the project file in the background."""
         if not self._stored:
             self._keep(self._fetch(self._ids[page * PAGE : (page + 1) * PAGE]), page)
             return
@@ -358,7 +361,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self.call_next(self._load_next)
 
     def _load_next(self) -> None:
-        """Reads the page that was wanted last; pages that left the screen meanwhile are not read."""
+        """Reads the page that was asked for last; pages that left the screen meanwhile are not read."""
         top = round(self.scroll_offset.y)
         visible = range(top // PAGE, (top + self.size.height) // PAGE + 1)
         pages = [page for page in self._wanted_pages if page in visible]
@@ -371,7 +374,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         page_ids = ids[page * PAGE : (page + 1) * PAGE]
 
         def on_result(rows: list[RowT]) -> None:
-            """Keeps the rows; after another order was shown they are fresh, but not a page of it."""
+            """Keeps the rows; where another order is shown meanwhile, they are no page of it."""
             self._keep(rows, page if ids is self._ids else None)
             on_done()
 
@@ -390,7 +393,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         background(self, lambda: self._fetch(page_ids), on_result, on_failure, group="page")
 
     def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
-        """Keeps rows in memory, for `page` of the present ids or for none; the oldest rows and pages make room."""
+        """Keeps rows in memory, as the rows of a page or of none; the oldest rows and pages make room for them."""
         for row in rows:
             self._rows[self._row_id(row)] = row
             self._rows.move_to_end(self._row_id(row))
@@ -417,9 +420,9 @@ class ItemTable(RowTable[RowT]):
         sort: tuple[str, bool] | None = None,
         id: str | None = None,
     ) -> None:
-        """Shows nothing yet; `key` tells the items from one another."""
+        """Shows nothing yet; `key` returns what tells an item from the others."""
         self.sort = sort
-        # The ids of the rows are numbers that the keys get one after another.
+        # The id of a row is a number, which each new key gets in turn.
         super().__init__(
             columns,
             lambda numbers: [self._items[number] for number in numbers],
@@ -447,23 +450,26 @@ class ItemTable(RowTable[RowT]):
         return [(col.key, col.order or col.title) for col in self._columns if col.value is not None]
 
     def sort_by(self, key: str) -> None:
-        """Orders by a column from now on, by the same one again in reverse; the caller shows the items again."""
+        """Sets the order to that by a column, or reverses it where it is that already.
+
+        The caller shows the items again. A column that cannot be sorted by changes nothing.
+        """
         column = next((col for col in self._columns if col.key == key and col.value), None)
         if column is not None:
-            same = self.sort is not None and self.sort[0] == key
-            descending = not self.sort[1] if same and self.sort else column.descending
-            self.sort = (key, descending)
+            sorted_by, descending = self.sort or ("", False)
+            self.sort = (key, not descending if sorted_by == key else column.descending)
 
     def ordered(self, items: Iterable[RowT]) -> list[RowT]:
-        """Returns items in the order of `sort`: those without a value come last, equal ones keep their order."""
+        """Returns items in the order of `sort`: those without a value come last, and equal ones keep their order."""
         items = list(items)
         key, descending = self.sort or ("", False)
         value = next((col.value for col in self._columns if col.key == key), None)
         if value is None:
             return items
-        valued = [(known, item) for item in items if (known := value(item)) is not None]
+        pairs = [(value(item), item) for item in items]
+        valued = [(known, item) for known, item in pairs if known is not None]
         valued.sort(key=lambda pair: pair[0], reverse=descending)
-        return [item for _, item in valued] + [item for item in items if value(item) is None]
+        return [*(item for _, item in valued), *(item for known, item in pairs if known is None)]
 
     def item(self, number: int | None) -> RowT | None:
         """Returns the item of a row by the row's id; None where it is not shown."""
@@ -487,8 +493,8 @@ def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[
     """Returns the pieces in exactly `width` cells, cut with an ellipsis where they are longer.
 
     Args:
-        pad: Style of the cells that fill up.
-        right: The pieces stand at the right.
+        pad: Style of the cells that fill up the width.
+        right: Whether the pieces are aligned to the right.
     """
     strip = Strip(pieces)
     if strip.cell_length > width:

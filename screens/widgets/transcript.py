@@ -1,8 +1,9 @@
 """The turns of one conversation, drawn line by line so that 100,000 messages scroll like ten.
 
-The layout says which lines there are; this widget has the place in them: one message is the current one, its turn the
-current turn. Messages are told by their index, turns by their number, from 1; lines are counted from the first line of
-the conversation.
+A layout has the lines of a conversation. This widget shows them and has a place in them: one message is the current
+one, and its turn is the current turn. A message is named by its index, a turn by its number from 1; lines are counted
+from the first line of the conversation. A note is what the program says below a message; a mark beside the message
+points to it.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ from screens.widgets.messages import (
 from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
 
 MAX_TEXT_COLUMNS = 100
-"""Text is not stretched beyond this many columns."""
+"""Most columns of the text; a wider widget stays empty at its right."""
 MIN_TEXT_COLUMNS = 20
-"""Nothing is laid out in fewer columns."""
+"""Fewest columns in which a conversation is laid out."""
 
 FOR, AGAINST = "text--for-end", "text--against-end"
 """Component classes of words that speak for an end and against one."""
@@ -61,10 +62,10 @@ Transcript .text--for-end { color: $tone-complete; text-style: bold underline; }
 Transcript .text--against-end { color: $tone-incomplete; text-style: italic underline; }
 Transcript .text--quoted { color: $tone-accent; text-style: underline; }
 """
-"""Looks of these, which differ without colors too."""
+"""Looks of these three classes, which differ without colors too."""
 
 CITED = "»"
-"""Stands beside a message that a machine cites for its answer."""
+"""The mark of a message that a machine cites for its answer, and the beginning of its note."""
 
 _ROLE_TONES = {
     "user": "tone--user",
@@ -132,20 +133,20 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
-        self._notes: Mapping[int, Sequence[str]] = {}  # by message, as they stand below it
+        self._notes: Mapping[int, Sequence[str]] = {}  # by message
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
         self._layout: Layout | None = None
         self._turns: dict[int, int] = {}  # the first message of each turn
         self._current = -1  # the current message; -1 while there is no conversation
-        self._at_end = False  # begins at the last turn
+        self._begins_at_end = False  # the conversation is shown from its last turn
         self._raw = False
-        self._unfolded_for_hits: frozenset[int] = (
-            frozenset()
-        )  # messages to fold again after the search
-        self._hit_to_show = False  # the current hit is waiting for a layout
-        self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}
+        self._unfolded_for_hits: frozenset[int] = frozenset()  # to be folded again after the search
+        self._is_hit_waiting = False  # the current hit is shown after the next layout
+        self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}  # by message and part
         self._cites: frozenset[Cite] = frozenset()
-        self._quotes: Mapping[tuple[int, int], Sequence[Span]] = {}
+        self._quotes: Mapping[
+            tuple[int, int], Sequence[Span]
+        ] = {}  # of the cites, by message and part
 
     @property
     def turn(self) -> int:
@@ -189,32 +190,26 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Shows another conversation from its beginning, or from its last turn; what is looked for stays.
 
         Args:
-            signs: Its signs of trouble, which are marked beside the messages that show them.
-            machine_answers: What machines answer on it: the messages that they cite are marked likewise, and the words
-                of these where they are known.
+            leaks: What of it is kept from models.
+            signs: Its signs of trouble; the messages that show them are marked.
+            machine_answers: What machines answer on it; the messages that they cite are marked, and so are the cited
+                words where they are known.
+            at_end: Whether it is shown from its last turn.
         """
         self._messages, self.marks = messages, {}
-        by_message: dict[int, list[LeakRow]] = {}
+        leaks_by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
-                by_message.setdefault(leak.message, []).append(leak)
-        self._leaks = by_message
-        signs_by_message: dict[int, list[str]] = {}
-        for reading in signs:
-            for index in reading.messages if reading.sign.mark else ():
-                signs_by_message.setdefault(index, []).append(reading.sign.mark)
-        notes = {index: [f"! {', '.join(signs)}"] for index, signs in signs_by_message.items()}
-        for row in machine_answers:
-            for index in {cite[0] for cite in row[1].cites}:
-                notes.setdefault(index, []).append(f"{CITED} {machine_answer_text(*row)}")
-        self._notes = notes
+                leaks_by_message.setdefault(leak.message, []).append(leak)
+        self._leaks = leaks_by_message
+        self._notes = notes_by_message(signs, machine_answers)
         self._cites = frozenset(cite for _, answer in machine_answers for cite in answer.cites)
         self._quotes = quote_spans(messages, self._cites, raw=self._raw)
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
         self._current = -1
-        self._at_end = at_end
+        self._begins_at_end = at_end
         self.hits, self.hit = Hits(), None
         self.refresh()
         self._lay_out()
@@ -229,13 +224,16 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.look_again()
 
     def mark(self, spans: Mapping[tuple[int, int], Sequence[Span]]) -> None:
-        """Draws stretches of text in a style of their own, by message and part as it is drawn; in order, in place of
-        those before."""
+        """Draws these stretches of text in their styles, in place of the earlier ones.
+
+        Args:
+            spans: The stretches of each part as it is drawn, in order, by message and part.
+        """
         self.marks = spans
         self.refresh()
 
     def _lay_out(self) -> None:
-        """Breaks the messages into lines in the background; the place stays."""
+        """Breaks the messages into lines in the background, then shows them at the same place as before."""
         # Without the cell of the mark and that of the scroll bar.
         width = min(self.size.width, MAX_TEXT_COLUMNS) - 2
         if width < MIN_TEXT_COLUMNS or not self._messages:
@@ -246,17 +244,17 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         unfolded, raw = self._unfolded, self._raw
 
         def on_result(layout: Layout) -> None:
-            """Shows the new lines at the place where the old ones were, or at the beginning or the last turn."""
+            """Shows the lines where the earlier ones were; a new conversation from its first or its last turn."""
             anchor = self._anchor()
             self._layout = layout
             self.virtual_size = Size(self.size.width, layout.height)
             if anchor is None:
                 self.scroll_to(y=0, animate=False)
-                self.go_to_turn(self.turns if self._at_end else 1)
+                self.go_to_turn(self.turns if self._begins_at_end else 1)
             else:
                 message, within = anchor
                 self.scroll_to(y=layout.start(message) + within, animate=False)
-            if self._hit_to_show:
+            if self._is_hit_waiting:
                 self.show_hit()
             self.refresh()
 
@@ -264,16 +262,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self,
             lambda: Layout(messages, leaks, notes, width, unfolded, raw=raw),
             on_result,
-            self._failed,
+            self.search_failed,
             group="layout",
         )
 
-    def _failed(self, error: WorkbenchError) -> None:
-        """Tells the screen that the conversation could not be laid out or searched."""
-        self.post_message(self.Failed(error))
-
     def _anchor(self) -> tuple[int, int] | None:
-        """Returns the message at the top and how far into it, so that a new layout keeps the place."""
+        """Returns the message at the top and how many lines of it are above; None without a layout of it."""
         if self._layout is None or self._layout.messages is not self._messages:
             return None
         top = round(self.scroll_offset.y)
@@ -301,7 +295,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
-        """Brings a line to the top."""
+        """Brings a line to the top, and makes a message in sight the current one."""
         self.scroll_to(y=line, animate=False)
         self._follow()
 
@@ -317,7 +311,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self._set_message(first if self._current < first else last)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Follows the wheel and the scroll bar, too."""
+        """Makes a message in sight the current one after any scrolling, as by the wheel or the scroll bar."""
         super().watch_scroll_y(old_value, new_value)
         self._follow()
 
@@ -347,7 +341,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=self._layout.first_text(index), animate=False)
 
     def _set_message(self, index: int) -> None:
-        """Makes a message the current one, and tells of another turn."""
+        """Makes a message the current one, and posts `TurnChanged` if it is in another turn."""
         if index == self._current:
             return
         before, self._current = self.turn, index
@@ -361,7 +355,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         return range(self._turns[self.turn], next_turn)
 
     def action_note(self, delta: int) -> None:
-        """Goes to the next or the previous message with a mark, from the end to the first, and says what marks it."""
+        """Goes to the next or the previous message with a mark, from the last one to the first, and shows its notes."""
         marked = sorted(self._notes)
         ahead = [index for index in marked if (index - self._current) * delta > 0]
         if not marked:
@@ -412,7 +406,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     # Finding
 
     def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
-        """Looks through the messages as they are shown, folded or not."""
+        """Returns the search through the messages as they are drawn, folded or not; None without messages."""
         messages, raw = self._messages, self._raw
         if not messages:
             return None
@@ -421,8 +415,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         )
 
     def search_failed(self, error: WorkbenchError) -> None:
-        """A search went wrong."""
-        self._failed(error)
+        """Posts that the conversation could not be searched or laid out."""
+        self.post_message(self.Failed(error))
 
     def place(self) -> Hit:
         """Returns the beginning of the current message."""
@@ -447,11 +441,11 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             or layout.unfolded is not self._unfolded
             or hit.item not in self._unfolded
         ):
-            self._hit_to_show = True
+            self._is_hit_waiting = True
             self._unfolded |= {hit.item}
             self._lay_out()
             return
-        self._hit_to_show = False
+        self._is_hit_waiting = False
         self._set_message(hit.item)
         self.reveal(layout.line_of(hit.item, hit.part, hit.start))
 
@@ -498,13 +492,30 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         return strip.crop_extend(0, width, base)
 
 
+def notes_by_message(
+    signs: Sequence[SignReading], machine_answers: Sequence[tuple[Answerer, MachineAnswer]]
+) -> dict[int, list[str]]:
+    """Returns the notes of each message that has any: its signs of trouble, then the answers that cite it."""
+    signs_by_message: dict[int, list[str]] = {}
+    for reading in signs:
+        for index in reading.messages if reading.sign.mark else ():
+            signs_by_message.setdefault(index, []).append(reading.sign.mark)
+    notes = {index: [f"! {', '.join(marks)}"] for index, marks in signs_by_message.items()}
+    for answerer, answer in machine_answers:
+        for index in {message for message, _, _ in answer.cites}:
+            note = f"{CITED} {machine_answer_text(answerer, answer)}"
+            notes.setdefault(index, []).append(note)
+    return notes
+
+
 def quote_spans(
     messages: Sequence[MessageRow], cites: Collection[Cite], *, raw: bool
 ) -> dict[tuple[int, int], list[Span]]:
     """Returns where the cited words of messages stand in their parts as they are drawn, by message and part.
 
     What is drawn differs from the content where JSON is laid out, so the words are looked for. Words that are not
-    found, and places in tool calls, whose words are not known, have no span; of overlapping ones the first has one.
+    found have no span, and neither have places in tool calls, whose words are not known. Of overlapping words the first
+    ones have a span.
     """
     spans: dict[tuple[int, int], list[Span]] = {}
     for index, start, end in sorted(cites):

@@ -61,7 +61,7 @@ LARGE_BLOCK_LINES = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
 NO_PART = -1
-"""Stands for the part of a line that the program says itself."""
+"""Stands for the part of a line that is a note of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ class Line:
 
     Attributes:
         gutter: Role and turn at the first line of a message, else empty.
-        text: Display-safe.
-        tone: A component class, empty for plain text.
-        part: Which part of the message the text belongs to, `NO_PART` for what the program says itself.
-        at: Where the text begins in the part as it is drawn.
+        text: The text; display-safe.
+        tone: A component class; empty for plain text.
+        part: Index of the part of the message that the text belongs to; `NO_PART` for a note of the program.
+        at: Character of the part, as it is drawn, at which the text begins.
         spans: Styles of stretches of the text.
     """
 
@@ -90,7 +90,7 @@ BLANK = Line("", "")
 
 
 class _Piece:
-    """Some lines of a block: a text with its lines, whose styles are looked for when one is drawn."""
+    """Some lines of a block: a text with its lines. Its styles are computed when one of the lines is drawn."""
 
     __slots__ = ("_form", "_spans", "lines", "part", "text", "tone")
 
@@ -112,15 +112,16 @@ class _Piece:
 
 
 def _note(text: str, tone: str) -> _Piece:
-    """Returns a line of the program's own; the text is display-safe."""
+    """Returns a note of the program as a piece of one line; the text is display-safe."""
     one_line_bounds = LineBounds(array("q", [0]), array("q", [len(text)]))
     return _Piece(text, one_line_bounds, tone, NO_PART, "plain")
 
 
 class Block:
-    """The lines of one message, each made when it is asked for; `spaced` puts a blank line above them."""
+    """The lines of a message, each of which is made when it is drawn."""
 
     def __init__(self, gutter: str, pieces: Sequence[_Piece], *, spaced: bool) -> None:
+        """`spaced` puts a blank line above the message."""
         self._gutter, self._pieces, self._spaced = gutter, pieces, spaced
         self._count = int(spaced) + sum(len(piece.lines) for piece in pieces)
 
@@ -139,7 +140,7 @@ class Block:
         raise IndexError(number)
 
     def line_of(self, part: int, at: int) -> int:
-        """Returns the line that holds a character of a part; the last line where it is folded away."""
+        """Returns the number of the line with the character `at` of a part; of the last line where that is folded."""
         before = int(self._spaced)
         for piece in self._pieces:
             if piece.part == part:
@@ -151,37 +152,38 @@ class Block:
 class Layout:
     """The lines of a conversation at one width.
 
-    Heights are known for every message, lines are made again when a message comes into sight; so memory does
-    not grow with the text.
+    The height of every message is known; its lines are made again when it comes into sight. So memory does not grow
+    with the text.
 
     Attributes:
+        messages: The messages of the conversation.
         leaks: What is kept from models, by the index of the message.
-        marks: What stands out in a message and is said below it, by its index.
-        width: Cells, gutter included.
+        notes: What stands out in a message, in lines that are shown below it, by its index.
+        width: Width, with the gutter.
         unfolded: Indices of the messages that are shown whole.
-        raw: Everything is shown as imported.
-        gutter: Cells of the gutter.
+        raw: Whether everything is shown as imported.
+        gutter: Width of the gutter.
     """
 
     def __init__(
         self,
         messages: Sequence[MessageRow],
         leaks: Mapping[int, Sequence[LeakRow]],
-        marks: Mapping[int, Sequence[str]],
+        notes: Mapping[int, Sequence[str]],
         width: int,
         unfolded: Set[int],
         *,
         raw: bool = False,
     ) -> None:
         self.messages = messages
-        self.leaks, self.marks = leaks, marks
+        self.leaks, self.notes = leaks, notes
         self.width = width
         self.unfolded = unfolded
         self.raw = raw
         last_turn = messages[-1].turn if messages else 0
         self.gutter = ROLE_CELLS + GUTTER_SPACES + max(2, len(str(last_turn)))
-        self._cache: OrderedDict[int, Block] = OrderedDict()
-        self._large: dict[int, Block] = {}
+        self._cache: OrderedDict[int, Block] = OrderedDict()  # the blocks that were used last
+        self._large: dict[int, Block] = {}  # the large blocks
         # The line at which each message begins, and at the end the number of all lines.
         self._starts = array("q", [0])
         for index in range(len(messages)):
@@ -189,7 +191,7 @@ class Layout:
 
     @property
     def height(self) -> int:
-        """Lines in all."""
+        """Number of lines."""
         return self._starts[-1]
 
     def start(self, index: int) -> int:
@@ -201,7 +203,7 @@ class Layout:
         return self._starts[index] + int(self._spaced(index))
 
     def line_of(self, index: int, part: int, at: int) -> int:
-        """Returns the line that holds a character of a part; the end of the message where it is folded away."""
+        """Returns the line with the character `at` of a part; the last one of the message where that is folded."""
         return self._starts[index] + self.block(index).line_of(part, at)
 
     def message_at(self, line: int) -> int:
@@ -209,7 +211,11 @@ class Layout:
         return min(bisect_right(self._starts, line) - 1, len(self.messages) - 1)
 
     def line(self, line: int) -> Line:
-        """Returns one line; raises IndexError beyond the end."""
+        """Returns a line by its number.
+
+        Raises:
+            IndexError: There are fewer lines.
+        """
         index = self.message_at(line)
         return self.block(index)[line - self._starts[index]]
 
@@ -240,10 +246,10 @@ class Layout:
         return index > 0 and opens_turn(self.messages[index].role)
 
     def _height(self, index: int) -> int:
-        """Returns how many lines a message has; most are short, which is seen without making them."""
+        """Returns how many lines a message has. Most messages are short, and their lines need not be made."""
         message = self.messages[index]
         content = message.content
-        short = (
+        is_short = (
             not message.tool_calls
             and not message.name
             and message.model_view is None
@@ -254,9 +260,9 @@ class Layout:
             and content.isprintable()
             and content[:1] not in ("{", "[")
             and message.index not in self.leaks
-            and message.index not in self.marks
+            and message.index not in self.notes
         )
-        if short:
+        if is_short:
             return 1 + int(self._spaced(index))
         block = self._make(index)
         if len(block) > LARGE_BLOCK_LINES:
@@ -267,7 +273,7 @@ class Layout:
         """Makes the lines of a message."""
         message = self.messages[index]
         pieces = self._body(message, index in self.unfolded)
-        pieces += [_note(note, "tone--borderline") for note in self._notes(message)]
+        pieces += [_note(line, "tone--borderline") for line in self._note_lines(message)]
         gutter = f"{ROLE_LABELS[message.role]:<{ROLE_CELLS}} {message.turn}"
         return Block(gutter, pieces, spaced=self._spaced(index))
 
@@ -297,20 +303,19 @@ class Layout:
             pieces.append(_note("(empty)", "tone--muted"))
         return pieces
 
-    def _notes(self, message: MessageRow) -> list[str]:
-        """Returns what stands out in a message, and what of it is kept from models, in lines."""
-        width = self.width - self.gutter
-        marks = [line for mark in self.marks.get(message.index, ()) for line in wrap(mark, width)]
+    def _note_lines(self, message: MessageRow) -> list[str]:
+        """Returns the notes on a message, and what of it is kept from models, in lines."""
+        notes = list(self.notes.get(message.index, ()))
         leaks = [
             f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
             for leak in self.leaks.get(message.index, ())
         ]
-        what = ": " + ", ".join(leaks) if leaks else ""
+        details = ": " + ", ".join(leaks) if leaks else ""
         if message.hidden:
-            return marks + wrap(f"⊘ this whole message is kept from the model{what}", width)
-        if message.model_view is not None or leaks:
-            return marks + wrap(f"⊘ kept from the model{what}", width)
-        return marks
+            notes.append(f"⊘ this whole message is kept from the model{details}")
+        elif message.model_view is not None or leaks:
+            notes.append(f"⊘ kept from the model{details}")
+        return [line for note in notes for line in wrap(note, self.width - self.gutter)]
 
 
 def _room(message: MessageRow, part: Part) -> int:
@@ -325,9 +330,9 @@ class _Preview(NamedTuple):
     """What is shown of a part.
 
     Attributes:
-        text: The text as drawn, perhaps only its beginning.
-        lines: The lines of it that are shown.
-        rest: How much the whole part has, in words; empty where nothing is left out.
+        text: The text as it is drawn, or only its beginning.
+        lines: The lines of the text that are shown.
+        rest: The length of the whole part, in words; empty where nothing is left out.
     """
 
     text: str

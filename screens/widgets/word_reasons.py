@@ -1,4 +1,7 @@
-"""The words for and against an end: a panel that says how much each speaks, and their marks in the transcript."""
+"""The words for and against an end: a panel that shows how much each counts, and their marks in the transcript.
+
+A reason is a word or another feature of the messages that makes the score of a conversation higher or lower.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +33,14 @@ Marks = dict[tuple[int, int], list[Span]]
 
 
 class WordPanel(VerticalScroll, can_focus=False):
-    """Shown while the screen has the class `-why`; follows the place in the transcript."""
+    """Shows the words for and against an end at the current turn, while the screen has the class `-why`."""
 
     def __init__(self, word_reasons: WordReasons) -> None:
         super().__init__()
         self._word_reasons = word_reasons
 
     def compose(self) -> ComposeResult:
-        """Yields what all words come to, those for an end, those against it."""
+        """Yields the sum of all words, those for an end, and those against it."""
         yield Static(id="words-sum")
         with Container():
             yield Static(id="words-for")
@@ -50,33 +53,34 @@ class WordPanel(VerticalScroll, can_focus=False):
         self.follow(conversation_id, transcript)
 
     def follow(self, conversation_id: int, transcript: Transcript) -> None:
-        """Shows the words at the current turn, while the panel is open; takes their marks away while it is closed."""
+        """Shows the words at the current turn and marks them while the panel is open; else removes the marks."""
         if not self.screen.has_class("-why") or transcript.message is None:
             transcript.mark({})
             return
         message, messages, raw = transcript.last_of_turn, transcript.messages, transcript.raw
 
         def read() -> tuple[ScoreReasons, Marks]:
+            """Returns the reasons at the turn, and where their words stand."""
             reasons = self._word_reasons.of_conversation(conversation_id, message)
             return reasons, mark_spans(messages, reasons.reasons, raw=raw)
 
         def show(result: tuple[ScoreReasons, Marks]) -> None:
             reasons, marks = result
-            self._say(sum_content(reasons), reasons.for_end, reasons.against_end)
+            self._show(sum_content(reasons), reasons.for_end, reasons.against_end)
             transcript.mark(marks)
 
         def on_failure(error: WorkbenchError) -> None:
-            self._say(Content(one_line(f"{error.message} {error.hint}", 300)))
+            self._show(Content(one_line(f"{error.message} {error.hint}", 300)))
             transcript.mark({})
 
         background(self, read, show, on_failure, group="words")
 
-    def _say(
-        self, words: Content, for_end: Sequence[Reason] = (), against_end: Sequence[Reason] = ()
+    def _show(
+        self, sentence: Content, for_end: Sequence[Reason] = (), against_end: Sequence[Reason] = ()
     ) -> None:
         """Shows a sentence, and below it the reasons."""
         strongest = max((reason.share for reason in (*for_end, *against_end)), default=1.0)
-        self.query_one("#words-sum", Static).update(words)
+        self.query_one("#words-sum", Static).update(sentence)
         for name, title, tone, reasons in (
             ("for", "for an end", "$tone-complete", for_end),
             ("against", "against", "$tone-incomplete", against_end),
@@ -87,7 +91,7 @@ class WordPanel(VerticalScroll, can_focus=False):
 
 
 def sum_content(reasons: ScoreReasons) -> Content:
-    """Returns the place, the score, and what beside words makes it."""
+    """Returns the score after a message, and what makes it apart from the words that are listed."""
     others = [f"before any word {signed(reasons.intercept)}", f"other words {signed(reasons.rest)}"]
     if reasons.states is not None:
         others.append(f"the model's states {signed(reasons.states)}")
@@ -101,7 +105,11 @@ def sum_content(reasons: ScoreReasons) -> Content:
 
 
 def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
-    """Returns the bar, share and words of a reason, who speaks, and how many messages back from the boundary."""
+    """Returns a reason as a line: its share as a bar and in percent, its words, and the message that has them.
+
+    Args:
+        strongest: The share whose bar is full.
+    """
     text, place = one_line(reason_text(reason), MAX_WORD_CHARACTERS), ROLE_LABELS[reason.role]
     if reason.kind == "speakers":
         text, place = reason_text(reason), ""
@@ -120,43 +128,45 @@ def reason_content(reason: Reason, strongest: float, tone: str) -> Content:
 def mark_spans(messages: Sequence[MessageRow], reasons: Sequence[Reason], *, raw: bool) -> Marks:
     """Returns where the words of reasons stand in the parts of messages as they are drawn.
 
-    Drawn text differs from the content in its blanks, and JSON in little else, so characters that are not blank are
+    A drawn text differs from the content in its blanks, and JSON in little else, so characters that are not blank are
     counted. Words of tool calls, whose places are not known, are marked wherever the call has them.
     """
     marks: Marks = {}
     for reason in reasons:
+        if not reason.text or reason.kind == "speakers":
+            continue
         message, style = messages[reason.message], FOR if reason.weight > 0 else AGAINST
+        words, _ = _without_blanks(safe_text(reason.text))
         for number, part in enumerate(message_parts(message, raw=raw)):
-            if part.reasoning or not reason.text or reason.kind == "speakers":
+            if part.reasoning or (part.call and reason.places):
                 continue
-            text, index = _without_blanks(safe_text(part.text))
-            words, _ = _without_blanks(safe_text(reason.text))
-            firsts = _occurrences(text, words)
-            if not part.call:
-                before = [
-                    len(_without_blanks(message.content[:start])[0]) for start, _ in reason.places
-                ]
-                firsts = [first for first in before if text.startswith(words, first)]
-            elif reason.places:
-                continue
-            spans = [(index[first], index[first + len(words) - 1] + 1, style) for first in firsts]
+            text, indices = _without_blanks(safe_text(part.text))
+            if part.call:
+                starts = _occurrences(text, words)
+            else:
+                places = (message.content[:start] for start, _ in reason.places)
+                starts = [len(_without_blanks(before)[0]) for before in places]
+                starts = [start for start in starts if text.startswith(words, start)]
+            spans = [
+                (indices[start], indices[start + len(words) - 1] + 1, style) for start in starts
+            ]
             marks.setdefault((reason.message, number), []).extend(spans)
-    return {place: sorted(spans) for place, spans in marks.items()}
+    return {part: sorted(spans) for part, spans in marks.items()}
 
 
 def _without_blanks(text: str) -> tuple[str, Sequence[int]]:
-    """Returns a text in small letters without blanks, and the index in it of each character that is left."""
-    index = [place for place, character in enumerate(text) if not character.isspace()]
-    # Small letters of one character, so that none moves another.
-    small = [text[place].lower() for place in index]
-    return "".join(letter if len(letter) == 1 else "?" for letter in small), index
+    """Returns a text in small letters without blanks, and the index in `text` of each of its characters."""
+    indices = [index for index, character in enumerate(text) if not character.isspace()]
+    # A letter whose small form has several characters would move those after it.
+    small = [text[index].lower() for index in indices]
+    return "".join(letter if len(letter) == 1 else "?" for letter in small), indices
 
 
 def _occurrences(text: str, words: str) -> list[int]:
     """Returns the indices at which words begin in a text, without overlaps."""
-    firsts = []
-    first = text.find(words)
-    while first >= 0 and words:
-        firsts.append(first)
-        first = text.find(words, first + len(words))
-    return firsts
+    starts = []
+    start = text.find(words)
+    while start >= 0 and words:
+        starts.append(start)
+        start = text.find(words, start + len(words))
+    return starts

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.base.arrays import Bools
 from engine.completeness import probe, probe_calibration
 from engine.completeness.bundled_probe import PROBE_FILE
+from engine.completeness.regression import Regression, fit_regression
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import FIRST_LAYERS, embedded_model
@@ -51,18 +52,16 @@ def fit(data: Data, ended: Bools, goal: Names) -> probe.Probe:
         for left_out in np.unique(kind):
             seen = kind != left_out
             even = probe_calibration.even_weights(end[seen], group[seen])
-            regression = probe.regress(states[seen], end[seen], even, strength)
+            regression = fit_regression(states[seen], end[seen], even, strength)
             values[~seen] = regression.log_odds(states[~seen])
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
         best = min(best, (loss, strength, values), key=lambda each: each[0])
         print(f"strength {strength:g}: log loss on unseen goals {loss:.3f}", flush=True)
     _, strength, held_out = best
     line = probe_calibration.Calibration.fit_line(held_out, end, weight)
-    of_all = probe.regress(states, end, weight, strength)
+    of_all = fit_regression(states, end, weight, strength)
     return probe.Probe(
-        probe.Regression(
-            line.slope * of_all.weights, line.slope * of_all.intercept + line.intercept
-        ),
+        Regression(line.slope * of_all.weights, line.slope * of_all.intercept + line.intercept),
         probe_calibration.Calibration(slope=1.0, intercept=0.0, broken=0.0),
     )
 

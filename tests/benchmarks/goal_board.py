@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from engine.base.arrays import Floats
 from engine.goals.clusters.clustering import Clusters
-from engine.goals.clusters.granularity import granularity
-from engine.goals.clusters.neighbors import Neighbors, mixing
+from engine.goals.clusters.granularity import find_granularity
+from engine.goals.clusters.neighbors import Neighbors, measure_mixing
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
@@ -21,7 +21,8 @@ from engine.goals.merges.merge_probability import (
     refit,
     standardize,
 )
-from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
+from engine.goals.views.merge_queue import MIN_MIXING
+from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
@@ -40,10 +41,15 @@ class Board:
     """
 
     def __init__(
-        self, vectors: Vectors, clusters: Clusters, texts: Sequence[str], embedder: Embedder
+        self,
+        vectors: Vectors,
+        clusters: Clusters,
+        seed: int,
+        texts: Sequence[str],
+        embedder: Embedder,
     ) -> None:
         self.labels = clusters.labels.copy()
-        self._granularity = granularity(vectors, self.labels, clusters.seed)
+        self._granularity = find_granularity(vectors, self.labels, seed)
         self.threshold = self._granularity.threshold
         k, inside = clusters.k, np.flatnonzero(self.labels >= 0)
         own = self.labels[inside]
@@ -60,7 +66,7 @@ class Board:
             rng = np.random.default_rng(0)
             mixed = np.sort(rng.choice(mixed, MAX_MIXED_MEMBERS, replace=False))
         self._mixed, self._cosines = mixed, vectors[mixed] @ vectors[mixed].T
-        words = distinctive_words(texts, clusters.labels, WORDS, clusters.seed)
+        words = distinctive_words(texts, clusters.labels, WORDS, seed)
         said = embedder.embed([" ".join(words[number]) + ". " for number in range(k)])
         self._label_vectors = np.asarray(said, dtype=float)
         self._description_scale = RobustScale.of(
@@ -114,7 +120,7 @@ class Board:
 
     def mix(self, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
         """Whether the members of both sides of each pair mix, as the rule of merges asks, shape (pairs,)."""
-        shares = mixing(self._cosines, self.labels[self._mixed], len(self._version))
+        shares = measure_mixing(self._cosines, self.labels[self._mixed], len(self._version))
         mixes: npt.NDArray[np.bool_] = np.maximum(shares, shares.T)[a, b] >= MIN_MIXING
         return mixes
 

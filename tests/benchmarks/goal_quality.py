@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.clusters.clustering import cluster, propose_k
+from engine.goals.clusters.cluster_count import propose_k
+from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
@@ -121,7 +122,7 @@ def measure(
     goals = int(gold.max()) + 1
     plain = cluster(vectors, goals, seed, cut=None)
     clusters = cluster(vectors, k1 or propose_k(vectors, seed), seed)
-    board = Board(vectors, clusters, texts, embedder)
+    board = Board(vectors, clusters, seed, texts, embedder)
     after = merged(board)
     near = Neighbors(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBORS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))

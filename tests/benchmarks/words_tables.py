@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,8 @@ import numpy as np
 from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.bootstrap import figures
 from engine.completeness import probe, truncation
-from engine.completeness.probe import CrossFit, Features, States
+from engine.completeness.probe import CrossFit
+from engine.completeness.regression import Features, States
 from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.tables import hidden_states
 from engine.completeness.truncation import draw_cuts, matched
@@ -135,20 +136,22 @@ class Fits:
 
 
 def fit(data: Data, is_end: Bools, may_learn: Bools) -> Fits:
-    """Fits the probes, as the program does.
+    """Fits the probes, as the program does, to some of the boundaries, and scores all.
 
     Args:
-        is_end, may_learn: As `probe.cross_fit` takes them.
+        is_end: Label of each boundary, shape (boundaries,).
+        may_learn: Whether each boundary may be learned from, shape (boundaries,).
     """
+    learned = np.flatnonzero(may_learn)
     seconds: dict[str, float] = {}
 
     def timed(name: str, features: Features, strengths: Sequence[float]) -> CrossFit:
         begin = time.process_time()
         fitted = probe.cross_fit(
-            features, is_end, data.groups, inverse_strengths=strengths, may_learn=may_learn
+            features[learned], is_end[learned], data.groups[learned], inverse_strengths=strengths
         )
         seconds[name] = time.process_time() - begin
-        return fitted
+        return with_others(fitted, features, data.groups, may_learn)
 
     return Fits(
         timed("words", data.texts.words, probe.INVERSE_STRENGTHS_OF_WORDS),
@@ -156,6 +159,27 @@ def fit(data: Data, is_end: Bools, may_learn: Bools) -> Fits:
         timed("position alone", data.positions, truncation.INVERSE_STRENGTHS),
         seconds,
     )
+
+
+def with_others(fitted: CrossFit, features: Features, groups: Ints, may_learn: Bools) -> CrossFit:
+    """Returns the scores of all boundaries, those that were not learned from by regressions that did not see their
+    group.
+
+    Args:
+        fitted: Scores of the boundaries that may be learned from; each group has one of these.
+    """
+    learned, others = np.flatnonzero(may_learn), np.flatnonzero(~may_learn)
+    names, first = np.unique(groups[learned], return_index=True)
+    folds = np.empty((len(fitted.folds), len(groups)), dtype=np.int8)
+    folds[:, learned] = fitted.folds
+    folds[:, others] = fitted.folds[:, first[np.searchsorted(names, groups[others])]]
+    log_odds = np.empty(folds.shape)
+    log_odds[:, learned] = fitted.log_odds
+    for repeat, regressions in enumerate(fitted.regressions):
+        for fold, regression in enumerate(regressions):
+            rows = others[folds[repeat, others] == fold]
+            log_odds[repeat, rows] = regression.log_odds(features, rows)
+    return replace(fitted, log_odds=log_odds, folds=folds)
 
 
 def stacked(fits: Fits, is_end: Bools, groups: Ints, may_learn: Bools) -> Floats:

@@ -47,7 +47,7 @@ from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
 from engine.model.endpoints.sender import RequestSender
 from engine.model.gguf_file import read_gguf
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import LoadOptions
 from engine.model.process.requests import Generate
 from engine.opener.exports import export_lines
 from engine.opener.open_project import OpenProject
@@ -473,9 +473,7 @@ class Fuzz:
                 return
             model = EndpointModel("toy", RequestSender(asker), self.can[manner])
             model.load(Path(), LoadOptions())
-            for reply in model.ask(
-                Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
-            ):
+            for reply in model.ask(Generate(LOGS, prompt)):
                 f"{reply.text}{reply.note}".encode()
 
         return read

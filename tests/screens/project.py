@@ -34,7 +34,8 @@ from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
-from engine.opener.open_project import OpenProject, ProjectFileService
+from engine.opener.open_project import OpenProject
+from engine.opener.project_file import ProjectFileWatch
 from engine.project.project import Project
 from engine.project.views import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
@@ -44,7 +45,7 @@ from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import IS_ANSWER
 from engine.results.associations.service import AssociationService
 from engine.results.comparison.service import ComparisonService
-from engine.results.watch.watching import WatchService
+from engine.results.watch.service import WatchService
 from engine.training.base import Machine
 from engine.training.run_files import runs_folder
 from engine.training.service import TrainingService
@@ -187,7 +188,7 @@ class ScreenProject:
 
     def _judged(self) -> None:
         self.emit(_changed("answer"))
-        self.example_probes.noticed()
+        self.example_probes.refit_soon()
 
     def services(self) -> OpenProject:
         """What the app is given."""
@@ -196,7 +197,7 @@ class ScreenProject:
         )  # the parts below, without a project file of its own
         made.name = made.path = self.name
         made.read_only = self.read_only
-        made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "answer"}))
+        made.file = ProjectFileWatch(self.file, self.emit, frozenset({"conversation", "answer"}))
         made.conversations = self.conversations
         made.triage = self.triage
         made.questions = QuestionService(self.file)

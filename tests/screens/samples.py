@@ -12,7 +12,7 @@ from engine.completeness.records import CurvePoint, RemainingTasks
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.tables import imports
+from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -98,7 +98,7 @@ def store(file: Project, found: Sequence[Sample], config: ScoreConfig = SCORED) 
     def work(conn: sqlite3.Connection) -> None:
         (before,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
         for label, group in itertools.groupby(found, lambda sample: sample.source):
-            source = imports.put_source(conn, label, label, "uniform", "it looked like it")
+            source = sources.put_source(conn, label, label, "uniform", "it looked like it")
             imports.add_records(conn, source, [_parsed(sample) for sample in group])
         if not before:
             _register(conn, config)

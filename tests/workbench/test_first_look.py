@@ -136,9 +136,9 @@ def test_the_rest_runs_on_the_project_that_the_screens_open(many: Path, tmp_path
     """What is left after the first result is done in the project as it is opened anew: each run of it ends well."""
     project = tmp_path / "mine.wb"
     looked = first_look([many], project, as_json=False, screens=True, minutes=0)
-    assert looked.go_on is not None
+    assert looked.start_rest is not None
     with OpenProject(project) as workspace:
-        looked.go_on(workspace)
+        looked.start_rest(workspace)
         while workspace.runner.active():
             time.sleep(0.02)
     with closing(sqlite3.connect(project)) as conn:

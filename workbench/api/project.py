@@ -140,13 +140,13 @@ class Project:
         self._run(stages, progress)
         stage, *_ = stages
         return ImportResult(
-            new=stage.new,
-            grew=stage.grew,
-            changed=stage.changed,
-            duplicate=stage.duplicate,
-            unchanged=stage.unchanged,
-            quarantined=stage.quarantined,
-            leaks=stage.leaks,
+            new=stage.counts.new,
+            grew=stage.counts.grew,
+            changed=stage.counts.changed,
+            duplicate=stage.counts.duplicate,
+            unchanged=stage.counts.unchanged,
+            quarantined=stage.counts.quarantined,
+            leaks=stage.counts.leaks,
             warnings=tuple(source.label for source in stage.sources if source.account.warns),
         )
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from engine.base.errors import UsageError
 from engine.base.line_files import write_file, write_lines
 from engine.base.number_format import counted
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filters import ListQuery
 from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.conversation_forms import (
     ENDINGS,
@@ -34,11 +34,11 @@ from workbench.narration import narrate
 from workbench.text_tables import narrate_set
 
 KINDS_WITHOUT_FILTER = ("clusters", "decisions")
-"""What is exported of all conversations only, so that no filter applies."""
+"""Kinds of exports that are always of all conversations, so that no filter applies."""
 KINDS_WITH_SCORES = ("table", "scores", "clusters")
-"""What is exported with scores."""
+"""Kinds of exports that have scores."""
 FORMATS = ("jsonl", "csv", "parquet")
-"""The kinds of files."""
+"""The kinds of files, besides those of forms that have their own."""
 
 
 @takes(
@@ -81,17 +81,12 @@ FORMATS = ("jsonl", "csv", "parquet")
 def export(arguments: argparse.Namespace) -> CommandResult | int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
     companions = _companions(arguments.companions)
-    chosen: Filter = arguments.filter
-    file_format = _checked_format(
-        arguments, filtered=bool(chosen), with_companions=bool(companions)
-    )
-    form = arguments.form
+    file_format = _checked_format(arguments, companions)
+    form, filter = arguments.form, arguments.filter
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        ids = None
-        if chosen:
-            ids = workspace.conversations.ids(ListQuery(chosen))
+        ids = workspace.conversations.ids(ListQuery(filter)) if filter else None
         if arguments.what in KINDS_WITH_SCORES or "scores" in companions:
             narrate_set(workspace.score_sets)
         questions = [workspace.questions.find(name) for name in arguments.question]
@@ -123,6 +118,24 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
                 count = write_table(lines, columns, path)
             else:
                 count = write_file(lines, path, file_format, formulas=arguments.formulas)
+    return _export_result(arguments, file_format, count, left_behind, redactor)
+
+
+def _export_result(
+    arguments: argparse.Namespace,
+    file_format: str,
+    count: int,
+    left_behind: Counter[str],
+    redactor: Redactor | None,
+) -> CommandResult:
+    """Returns the result of an export to a file.
+
+    Args:
+        count: Number of lines that were written.
+        left_behind: Counts of what the form has no place for.
+        redactor: Replaced the personal data; None where it was not replaced.
+    """
+    form = arguments.form
     hints = [f"Wrote {counted(count, 'line')} to {arguments.output}."]
     document = {
         "what": arguments.what,
@@ -131,7 +144,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         "lines": count,
     }
     if form:
-        if settings := settings_file(form, path):
+        if settings := settings_file(form, Path(arguments.output)):
             settings_path, _ = settings
             hints.append(f"Wrote the settings of the annotation to {settings_path}.")
             document["settings"] = str(settings_path)
@@ -148,13 +161,13 @@ def _source(
     companions: Sequence[Companion],
     left_behind: Counter[str],
 ) -> Generator[dict[str, Any], None, None]:
-    """Returns the lines to write.
+    """Returns an iterator over the lines to write.
 
     Args:
         conn: Connection to the project file.
-        ids: Of the conversations; None for all.
+        ids: Ids of the conversations; None for all.
         companions: What is written beside the messages of conversations.
-        left_behind: Counts what a form has no place for.
+        left_behind: Gets the counts of what the form has no place for.
     """
     if arguments.form:
         return form_lines(conn, arguments.form, ids, left_behind, companions, truth=arguments.truth)
@@ -164,7 +177,7 @@ def _source(
 
 
 def _has_own_kind_of_file(form: ConversationForm | None) -> bool:
-    """Returns whether conversations in a form are not written as JSON Lines."""
+    """Returns whether a form has a kind of file of its own, and is not written as JSON Lines."""
     return form is not None and ENDINGS[form] != "jsonl"
 
 
@@ -181,35 +194,35 @@ def _write_to_stdout(
 
 
 def _companions(words: str | None) -> list[Companion]:
-    """Returns what is written beside conversations.
+    """Returns the companions that are named by words with commas between them.
 
     Raises:
         UsageError: A word is not known.
     """
-    words_given = [word.strip() for word in (words or "").split(",") if word.strip()]
+    names = [word.strip() for word in (words or "").split(",") if word.strip()]
     choices = get_args(Companion)
-    if unknown := [word for word in words_given if word not in choices]:
+    if unknown := [name for name in names if name not in choices]:
         raise UsageError(
             f"--with does not know {unknown[0]!r}.", f"Choose of {', '.join(choices)}."
         )
-    return [word for word in choices if word in words_given]
+    return [name for name in choices if name in names]
 
 
-def _checked_format(arguments: argparse.Namespace, *, filtered: bool, with_companions: bool) -> str:
-    """Returns what the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
+def _checked_format(arguments: argparse.Namespace, companions: Sequence[Companion]) -> str:
+    """Returns the kind of file: one of `FORMATS`, or the form if it has a kind of file of its own.
 
     Raises:
         UsageError: Options do not go together.
     """
     what, form = arguments.what, arguments.form
-    if filtered and what in KINDS_WITHOUT_FILTER:
+    if arguments.filter and what in KINDS_WITHOUT_FILTER:
         raise UsageError(
             f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
         )
     if arguments.question and form != "label-studio":
         raise UsageError("--question is for tasks for a person.", "Add --as label-studio.")
-    if (form or with_companions) and what != "conversations":
+    if (form or companions) and what != "conversations":
         option = "--as" if form else "--with"
         raise UsageError(
             f"{option} is for conversations.", "Leave it out, or export conversations."
@@ -236,6 +249,6 @@ def _checked_format(arguments: argparse.Namespace, *, filtered: bool, with_compa
 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:
-    """Returns what the form has no place for, and what was replaced, in sentences."""
+    """Returns sentences on what the form has no place for, and on what was replaced."""
     replaced = [] if redactor is None else [replaced_text(redactor.counts)]
     return [*losses_in_words(form or "", left_behind), *replaced]

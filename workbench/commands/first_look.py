@@ -1,8 +1,8 @@
-"""`workbench open FILE...`: from log files to a first result in one go: import, goals, scores, what to read first.
+"""`workbench open FILE...`: imports log files, finds goals, scores, and says what to read first, in one command.
 
-The cheap comes first. What is there, what users wanted and which conversations ended takes seconds and no model: the
-words tell. Then the model reads the logs, those first that the words leave open, and the scores change at each doubling
-of what was read. Hidden states are kept, so no log is read twice, and the same command goes on where it was stopped.
+Quick results come first: the goals, and scores by words, take seconds and no model. Then the model reads the logs,
+first those that the words leave open, and the scores change each time the number of read logs has doubled. Hidden
+states are stored, so no log is read twice, and the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -37,43 +37,43 @@ from workbench.narration import Narrator, narrate, print_json, print_text, run_s
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
 if TYPE_CHECKING:
-    # Only the demo needs it, and it brings the texts of the samples.
+    # only the demo needs it, and it imports the texts of the samples
     from engine.opener.demo_check import DemoCheck
 
 MAX_GOALS_SHOWN = 12
-"""Most groups that are printed."""
+"""Most groups of goals that are printed."""
 
 SCORING = ScoringRequest(remaining=False)
-"""Scores come without remaining tasks, which take longer than all the rest; `run complete` writes those later."""
+"""The scoring request: without remaining tasks, which take longer than all the rest; `run complete` writes them."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
-"""Named by phrases of their members and merged by the merge probability, so that no model is asked."""
+"""The clustering request: phrases name the groups and the merge probability merges them, so that no model is asked."""
 
 Check = Callable[[OpenProject], "DemoCheck"]
-"""Says how right a result is, where the truth is known."""
+"""A function that says how right the result is, for conversations whose truth is known."""
 
 Further = Callable[[OpenProject], Sequence[Stage]]
-"""Makes stages to run after the scores."""
+"""A function that makes stages to run after the scores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What a first look came to.
+class FirstResult:
+    """The result of a first look.
 
     Attributes:
         code: Exit code: done, or done with gaps.
-        go_on: Starts in the background what is left to do; None where nothing is.
+        start_rest: Starts the remaining stages in the background; None where nothing remains.
     """
 
     code: int
-    go_on: Callable[[OpenProject], None] | None = None
+    start_rest: Callable[[OpenProject], None] | None = None
 
 
-def show_rest(path: Path, looked: Looked, theme: str | None = None) -> None:
-    """Opens the screens after a first result; what is left to do runs in the background."""
+def show_rest(path: Path, result: FirstResult, theme: str | None = None) -> None:
+    """Opens the screens after a first result; the remaining stages run in the background."""
     from workbench import launcher
 
-    launcher.show_project(path, theme=theme, start=looked.go_on)
+    launcher.show_project(path, theme=theme, start=result.start_rest)
 
 
 def first_look(
@@ -86,33 +86,28 @@ def first_look(
     importing: ImportRequest = DEFAULT_IMPORT,
     minutes: int | None = None,
     check: Check | None = None,
-) -> Looked:
-    """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
+) -> FirstResult:
+    """Imports, clusters and scores, and prints each result at once; work that was done before is not repeated.
 
     Args:
-        screens: The screens are opened next, so return after the first result and leave the rest to them.
-        further: Stages to run after the scores.
+        paths: The log files and folders.
+        project: The project file, which is made if it is missing.
+        as_json: Whether only one JSON document is printed at the end.
+        screens: Whether the screens are opened next; then only the first result is made here.
+        further: Makes the stages to run after the scores.
         importing: How the files are read.
-        minutes: For how long the model reads, in minutes; 0 stays with words, None reads all.
+        minutes: For how many minutes the model reads; 0 keeps the scores by words, None reads all logs.
         check: Says how right the result is, where the truth is known.
 
     Raises:
-        WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
-            project is left.
-        Cancelled: It was cancelled from the keyboard; what was done is kept.
+        WorkbenchError: A file cannot be read, or a stage failed; what was committed stays. If nothing was read, a new
+            project is removed.
+        Cancelled: The command was cancelled from the keyboard; what was committed stays.
     """
     is_new = not project.exists()
     try:
         with OpenProject(project, create=True) as workspace:
-            look = _FirstLook(
-                workspace,
-                paths,
-                project,
-                as_json=as_json,
-                further=further,
-                minutes=minutes,
-                check=check,
-            )
+            look = _FirstLook(workspace, paths, project, as_json, further, minutes, check)
             return look.run(screens, importing)
     except UnknownFormat as error:
         if is_new:
@@ -127,27 +122,25 @@ def first_look(
         ) from None
 
 
+@dataclass
 class _FirstLook:
-    """One run of `first_look` on an open project."""
+    """One run of `first_look` on an open project; the first attributes are arguments of `first_look`."""
 
-    def __init__(
-        self,
-        workspace: OpenProject,
-        paths: Sequence[Path],
-        project: Path,
-        *,
-        as_json: bool,
-        further: Further | None,
-        minutes: int | None,
-        check: Check | None,
-    ) -> None:
-        self._workspace, self._paths, self._project = workspace, paths, project
-        self._json, self._further, self._minutes, self._check = as_json, further, minutes, check
+    _workspace: OpenProject
+    _paths: Sequence[Path]
+    _project: Path
+    _json: bool
+    _further: Further | None
+    _minutes: int | None
+    _check: Check | None
+
+    def __post_init__(self) -> None:
+        """Starts the clock."""
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
-    def run(self, screens: bool, importing: ImportRequest) -> Looked:
+    def run(self, screens: bool, importing: ImportRequest) -> FirstResult:
         """Imports, then scores by words and clusters, then lets a model read; arguments as in `first_look`."""
         workspace = self._workspace
         paths = [str(path) for path in self._paths]
@@ -176,10 +169,15 @@ class _FirstLook:
         )
         if screens:
             self._say(*([] if self._check is None else ["", *self._check(workspace).lines()]))
-            return Looked(self._code(import_stage), self._go_on)
+            return FirstResult(self._code(import_stage), self._start_rest)
         if self._minutes != 0:
             self._read_and_score()
-            self._say(f"\nAfter the model has read, {self._after()}:", *self._score_lines())
+            rows, sets = workspace.conversations, workspace.score_sets.all()
+            self._say(
+                f"\nAfter the model has read, {self._after()}:",
+                rate_line(rows.counts(), rows.rule()),
+                *set_lines(sets),
+            )
         self._run(self._further_stages(self._workspace))
         check = self._check(workspace) if self._check else None
         check_lines = ["", *check.lines()] if check else []
@@ -191,7 +189,7 @@ class _FirstLook:
             print_json(document)
         self._say(*self._to_read_lines(to_read), *check_lines, *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
-        return Looked(self._code(import_stage))
+        return FirstResult(self._code(import_stage))
 
     def _document(
         self, groups: Sequence[dict[str, Any]], to_read: Sequence[FirstReading]
@@ -225,13 +223,12 @@ class _FirstLook:
             self._time_left.end(stage.name)
 
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
-        """Returns what runs after the scores: a check of the import, and what the caller adds."""
+        """Returns the stages to run after the scores, made for a project, since the screens open it anew."""
         further = self._further(workspace) if self._further else ()
-        # Made for the given project: the screens open it anew.
         return [CheckStage(workspace.project), *further]
 
     def _expect_stages(self, clustering: Sequence[Stage]) -> None:
-        """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
+        """Adds the stages to the plan of the time left, with rough figures for those that take seconds."""
         count = self._workspace.conversations.counts().conversations
         for stage in clustering:
             self._time_left.expect(stage.name, 1 + count / 500)
@@ -241,7 +238,7 @@ class _FirstLook:
             self._time_left.end("read")
 
     def _score_by_words(self) -> None:
-        """Scores by words where there are enough conversations for that, which takes seconds."""
+        """Scores by words, which takes seconds, if there are enough conversations for that."""
         self._run([FittingStage(self._workspace.project, "words", required=False)])
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
@@ -249,13 +246,16 @@ class _FirstLook:
         return workspace.scoring_runs.make_run(replace(SCORING, minutes=self._minutes or None))
 
     def _read_and_score(self) -> None:
-        """Lets the model read what is left. Where that fails it scores without a probe: nearly all logs may be copies
-        of others, or the model may give no hidden states."""
+        """Lets the model read the logs that it has not read, and scores by a probe.
+
+        If that fails, it scores without a probe: nearly all logs may be copies of others, or the model may give no
+        hidden states.
+        """
         scoring = self._scoring(self._workspace)
         try:
             for stage in scoring.stages:
                 if scoring.reading is not None and stage.name == scoring.reading.stage.name:
-                    # By now the model is tuned, so that its speed is known.
+                    # by now the model is tuned, so its speed is known
                     cost = self._workspace.scoring_runs.estimate(scoring)
                     self._time_left.expect(stage.name, cost.seconds)
                 self._run([stage])
@@ -266,8 +266,8 @@ class _FirstLook:
             base = replace(SCORING, mode="base")
             self._run(self._workspace.scoring_runs.make_run(base).stages)
 
-    def _go_on(self, workspace: OpenProject) -> None:
-        """Starts in the background what is left to do."""
+    def _start_rest(self, workspace: OpenProject) -> None:
+        """Starts the remaining stages in the background."""
         stages: list[Stage] = []
         if self._minutes != 0:
             scoring = self._scoring(workspace)
@@ -284,14 +284,12 @@ class _FirstLook:
         """Returns the exit code: with gaps where something is unscored, rejected or not read."""
         unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in import_stage.sources)
-        return EXIT_INCOMPLETE if unscored or import_stage.quarantined or lost else EXIT_DONE
+        return EXIT_INCOMPLETE if unscored or import_stage.counts.quarantined or lost else EXIT_DONE
 
-    # Words
+    # Texts
 
     def _badly_read(self, import_stage: ImportStage) -> list[str]:
-        """Returns the accounts of sources that were badly read, and what was refused, with the command that mends
-        it.
-        """
+        """Returns lines on sources that were badly read and on refused files, with the command that helps."""
         badly = [source for source in import_stage.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project))
         for refused in import_stage.refused:
@@ -306,24 +304,18 @@ class _FirstLook:
         return f"after {duration(time.monotonic() - self._start)}"
 
     def _say(self, *lines: str) -> None:
-        """Prints a part of the result, unless all of it is printed as JSON at the end."""
+        """Prints a part of the result as text, unless the result is printed as JSON at the end."""
         if not self._json:
             print_text("\n".join(lines))
 
     def _unscored_lines(self) -> list[str]:
-        """Returns why nothing is scored, where no model is to read either."""
+        """Returns a line on why nothing is scored; none if there are scores, or a model is to read."""
         scored = self._workspace.conversations.counts().scored
         if scored or self._minutes != 0 or self._workspace.score_sets.name_in_force():
             return []
         return [
             "no conversation is scored; there are too few for words, and with --minutes 0 no model reads"
         ]
-
-    def _score_lines(self) -> list[str]:
-        """Returns the lines about the scores."""
-        rows = self._workspace.conversations
-        line = rate_line(rows.counts(), rows.rule())
-        return [line, *set_lines(self._workspace.score_sets.all())]
 
     def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
         """Returns the conversations to read first, each with the reason."""
@@ -337,7 +329,7 @@ class _FirstLook:
         return lines
 
     def _steps_by_hand(self) -> list[str]:
-        """Returns the commands that do each step by hand."""
+        """Returns lines with a command for each step."""
         project = shlex.quote(str(self._project))
         files = " ".join(shlex.quote(str(path)) for path in self._paths)
         return [
@@ -352,7 +344,7 @@ class _FirstLook:
 
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
-    """Returns the largest groups, and how many smaller ones there are."""
+    """Returns a text with the largest groups, and the number of smaller ones."""
     lines = [f"\nWhat users wanted, {counted(len(groups), 'group')}:"]
     lines += [
         f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GOALS_SHOWN]

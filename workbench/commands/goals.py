@@ -333,7 +333,9 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
                 {
                     **asdict(pair),
                     "evidence": pair.evidence.as_json(),
-                    "decided": None if pair.decided is None else pair.decided.id,
+                    "decided": None
+                    if pair.reviewed_decision is None
+                    else pair.reviewed_decision.id,
                 }
                 for pair in pairs
             ],

@@ -1,11 +1,16 @@
-"""`workbench import` and `run check`: imports conversations, accounts for their text, maps unknown formats."""
+"""`workbench import` and `run check`: imports conversations, says what became of their text, drafts mappings of
+formats.
+
+A *mapping* describes where the records of an unknown format have their messages. A *refusal* is the error of a file
+that cannot be read.
+"""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -16,7 +21,7 @@ from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
-from engine.conversations.stages import CheckStage
+from engine.conversations.stages import CheckStage, ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft
 from engine.formats.opening.source import Bounds
@@ -68,29 +73,14 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
             return _dry_run(arguments, request)
         except UnknownFormat as error:
             raise with_command(error, arguments.project) from None
-    path = Path(arguments.project)
-    is_new = not path.exists()
-    stage = None
-    try:
-        with OpenProject(path, create=True) as workspace:
-            stage, signs, check = import_stages(
-                workspace.project, arguments.paths, request, stdin=sys.stdin.buffer
-            )
-            run_stages(workspace, [stage, signs, check])
-    except WorkbenchError:
-        if is_new and stage is not None and not stage.sources:
-            path.unlink(missing_ok=True)
-        for refusal in stage.refused if stage is not None else ():
-            if isinstance(refusal, UnknownFormat):
-                raise with_command(refusal, arguments.project) from None
-        raise
+    stage, signs, check = _run_import(Path(arguments.project), arguments.paths, request)
     remedy = partial(map_command, arguments.project)
     lines = [stage.summary(), *account_lines(stage.sources, remedy)]
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
     hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
-    document: dict[str, Any] = {name: getattr(stage, name) for name in JSON_COUNTS}
+    document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
     return CommandResult(
@@ -101,9 +91,36 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
+def _run_import(
+    path: Path, paths: Sequence[str], request: ImportRequest
+) -> tuple[ImportStage, SignStage, CheckStage]:
+    """Runs the stages of an import and returns them; removes a new project if no input could be read.
+
+    Raises:
+        WorkbenchError: A stage failed.
+    """
+    is_new = not path.exists()
+    stages = None
+    try:
+        with OpenProject(path, create=True) as workspace:
+            stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
+            run_stages(workspace, stages)
+            return stages
+    except WorkbenchError:
+        if stages is None:
+            raise
+        stage, *_ = stages
+        if is_new and not stage.sources:
+            path.unlink(missing_ok=True)
+        for refusal in stage.refused:
+            if isinstance(refusal, UnknownFormat):
+                raise with_command(refusal, path) from None
+        raise
+
+
 @takes(PROJECT)
 def run_check(arguments: argparse.Namespace) -> CommandResult:
-    """Looks for signs of trouble, languages and personal data in what no import has looked at."""
+    """Looks for signs of trouble, languages and personal data in conversations that no import has checked."""
     with OpenProject(Path(arguments.project)) as workspace:
         signs, check = SignStage(workspace.project), CheckStage(workspace.project)
         run_stages(workspace, [signs, check])
@@ -140,7 +157,7 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
-    """Returns the exit code: with gaps where something was refused, rejected or not read."""
+    """Returns the exit code: done, or done with gaps if something was refused, rejected or not read."""
     gaps = refused or any(source.rejected or source.account.warns for source in sources)
     return EXIT_INCOMPLETE if gaps else EXIT_DONE
 
@@ -179,7 +196,7 @@ def _entries_json(entries: Mapping[str, Unread]) -> dict[str, Any]:
 
 
 def guessed_mapping(path: str) -> CommandResult:
-    """Returns the guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
+    """Returns a draft of the mapping of a file, and what an import would read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
@@ -209,12 +226,12 @@ def guessed_mapping(path: str) -> CommandResult:
 
 
 def map_command(project: str | PathLike[str], path: str) -> str:
-    """Returns the command that guesses where a file has its messages, in words."""
+    """Returns a sentence with the command that drafts the mapping of a file."""
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}"
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file, with the command that asks where it has its messages."""
+    """Returns the refusal of a file with the command that drafts its mapping as the hint."""
     path = file_of(error.path)
     return error if path is None else FormatError(error.message, map_command(project, path))

@@ -1,4 +1,4 @@
-"""`workbench status` and `workbench list`: what is in a project."""
+"""`workbench status` and `workbench list`: the counts, runs and conversations of a project."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from workbench.text_tables import (
 )
 
 ROWS_PER_BATCH = 500
-"""Rows read at once; the columns of the table are as wide as the first of these need."""
+"""Number of rows that are read at a time; the widths of the columns are those of the first batch."""
 
 LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: row.state.word),
@@ -60,7 +60,7 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("name", False, lambda row: one_line(row.external_id)),
     ("opening", False, lambda row: one_line(row.opening, 100)),
 )
-"""The columns: title, whether it is aligned to the right, and the text of a row."""
+"""The columns of the list: title, whether it is aligned to the right, and a function that returns the text of a row."""
 
 
 @takes(PROJECT, FILTER)
@@ -69,10 +69,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     filter: Filter = arguments.filter
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         conversations = workspace.conversations
-        counts, rule = (
-            conversations.counts(ListQuery(filter) if filter else None),
-            conversations.rule(),
-        )
+        counts, rule = conversations.counts(ListQuery(filter)), conversations.rule()
         runs = _with_interrupted(workspace.jobs.history(), workspace.project)
         quarantined = conversations.quarantined(20)
         sets, shared = workspace.score_sets.all(), conversations.shared_text()
@@ -110,8 +107,12 @@ def status(arguments: argparse.Namespace) -> CommandResult:
 
 
 def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
-    """Returns the first of the records that could not be imported, those of one file and one reason on one line, and
-    how many of the `count` ones are not among them."""
+    """Returns lines on records that could not be imported, with those of one file and one reason on one line.
+
+    Args:
+        rows: The first of the records.
+        count: Number of all such records; a last line says how many are not among `rows`.
+    """
     lines = []
     for (source, reason), same in groupby(rows, lambda row: (row.source, row.reason)):
         first, *others = same
@@ -126,11 +127,11 @@ def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
 RUN_JSON_FIELDS = (
     "id", "stage", "state", "config_hash", "started_at", "finished_at", "done", "total", "message"
 )  # fmt: skip
-"""What `status --json` has of a run."""
+"""The fields of a run in `status --json`."""
 
 
 def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
-    """Returns the runs; one recorded as running is interrupted when no process writes the project."""
+    """Returns the runs; one that is stored as running was interrupted if no process writes the project."""
     if not any(run.state == "running" for run in runs) or project.is_written():
         return runs
     return [replace(run, state="interrupted") if run.state == "running" else run for run in runs]
@@ -157,18 +158,18 @@ def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output, as they are read."""
     query = ListQuery(arguments.filter, arguments.sort, arguments.reverse)
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        conversations = workspace.conversations
         if arguments.by is not None:
             _print_counts(
                 workspace, query.filter, arguments.by, arguments.limit, json=arguments.json
             )
         else:
-            ids = conversations.ids(query)[: arguments.limit]
+            ids = workspace.conversations.ids(query)[: arguments.limit]
+            batches = _row_batches(workspace.conversations, ids)
             if arguments.json:
-                for row in chain.from_iterable(_row_batches(conversations, ids)):
+                for row in chain.from_iterable(batches):
                     print(as_json(_row_json(row)))
             else:
-                _print_table(_row_batches(conversations, ids))
+                _print_table(batches)
         sys.stdout.flush()
         narrate_set(workspace.score_sets)
     return EXIT_DONE
@@ -184,7 +185,7 @@ def _print_counts(
         WorkbenchError: No conversation has this field of metadata or truth.
     """
     title = field
-    if field == "month":  # as `compare --by` calls it
+    if field == "month":  # its name in `compare --by`
         field = "date"
     if is_question(field):
         field = f"{QUESTION_FIELD}.{field}"
@@ -203,24 +204,23 @@ def _print_counts(
         written = FIELDS[field.partition(".")[0]].written
         rows = [(written(value), count or 0) for value, count in values]
         print_text("\n".join(cell_lines([(title, "text"), ("conversations", "count")], rows)))
-        all_of_them = f" that match {filter}" if filter else ""
-        narrate(
-            f"Of {counted(len(workspace.conversations.ids(ListQuery(filter))), 'conversation')}{all_of_them}."
-        )
+        matching_filter = f" that match {filter}" if filter else ""
+        total = len(workspace.conversations.ids(ListQuery(filter)))
+        narrate(f"Of {counted(total, 'conversation')}{matching_filter}.")
 
 
 def _row_batches(
     conversations: ConversationService, ids: Sequence[int]
 ) -> Iterator[list[ConversationRow]]:
-    """Yields the rows of conversations, some at a time."""
+    """Yields the rows of conversations in batches."""
     for start in range(0, len(ids), ROWS_PER_BATCH):
         yield conversations.rows(ids[start : start + ROWS_PER_BATCH])
 
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
-    """Prints the rows as a table. Its widths are those of the first batch, so that no row waits for the last one."""
+    """Prints the rows as a table, with the widths of the first batch, so that no row waits for the last one."""
     first_batch = next(batches, [])
-    # Most projects have no probe of success; a column of dashes says less than none.
+    # most projects have no probe of success, so the column would have only dashes
     without_success = all(row.success is None for row in first_batch)
     columns = [column for column in LIST_COLUMNS if column[0] != "success" or not without_success]
     first_rows = [[cell_text(row) for _, _, cell_text in columns] for row in first_batch]

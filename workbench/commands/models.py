@@ -18,7 +18,7 @@ from engine.model.catalog_files import Manifest
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.sender import Prices
-from engine.model.hub.access import Hub, hub_from_environment, look_at, search
+from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -27,8 +27,9 @@ from engine.model.hub.pulls import (
     free_space,
     plan_pull,
     refuse_without_room,
-    unfinished,
+    unfinished_pulls,
 )
+from engine.model.hub.repositories import read_repository, search
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow, Work
@@ -52,7 +53,7 @@ def list_models(_arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     return _list_entries(
-        catalog, list_rows(catalog, folders.data_dir()), unfinished(folders.data_dir())
+        catalog, list_rows(catalog, folders.data_dir()), unfinished_pulls(folders.data_dir())
     )
 
 
@@ -144,7 +145,7 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
     if name in {entry.name for entry in book.entries()}:
         done = f"forget the endpoint {name}"
         book.forget(name)
-    elif plan := next((plan for plan in unfinished(catalog.data) if plan.name == name), None):
+    elif plan := next((plan for plan in unfinished_pulls(catalog.data) if plan.name == name), None):
         done = f"delete what has arrived of {name}"
         ask_first(done, arguments.yes)
         forget(plan)
@@ -302,7 +303,7 @@ def search_hub(arguments: argparse.Namespace) -> CommandResult:
     words = " ".join(arguments.words).strip()
     hub = hub_from_environment()
     if "/" in words:
-        return _list_files(look_at(hub, words))
+        return _list_files(read_repository(hub, words))
     repositories = search(hub, words, arguments.limit)
     lines = []
     for repository in repositories:
@@ -333,14 +334,14 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
     """Pulls a model, or resumes one or all unfinished pulls."""
     catalog = open_catalog()
     if arguments.repository is None:
-        plans = unfinished(catalog.data)
+        plans = unfinished_pulls(catalog.data)
         if not plans:
             raise UsageError(
                 "No pull is unfinished.", "Start one: `workbench models pull OWNER/NAME FILE`."
             )
     else:
         hub = hub_from_environment()
-        repository = look_at(hub, arguments.repository, arguments.revision)
+        repository = read_repository(hub, arguments.repository, arguments.revision)
         if repository.gated:
             narrate(
                 f"{repository.name} is gated: its owners give it only to those who accept their terms."

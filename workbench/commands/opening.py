@@ -29,8 +29,7 @@ from workbench.arguments import (
     whole_from_zero,
 )
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
-from workbench.commands import first_look
-from workbench.commands.first_look import show_rest
+from workbench.commands.first_look import FirstResult, first_look, show_rest
 from workbench.narration import print_result, run_stages
 from workbench.surroundings import on_terminal
 from workbench.text_tables import counts_json, headline
@@ -39,7 +38,7 @@ FOLDER = "workbench-demo"
 """Folder of the project where none is named."""
 
 CONVERSATIONS = 300
-"""Two months of a support desk: enough for goals, their changes, and what goes with failure."""
+"""Default number of samples, two months of a support desk: enough for goals, changes, and what goes with failure."""
 
 MIN_CHECKED = 100
 """Fewest conversations for which the demo says how right it is."""
@@ -50,14 +49,14 @@ PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
 TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
-"""One tree of the last answer, in a few seconds. Half the temperature keeps to what is likely, so that the tree shows
-between which answers the model wavers."""
+"""One tree of the last answer, in a few seconds. With half the temperature only likely answers remain, so that the tree
+shows between which of them the model wavers."""
 
 SQLITE_HEADER = b"SQLite format 3\x00"
 """The first bytes of every SQLite file, and so of every project."""
 
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
-"""Endings with which a file that is not there may be meant as a new project; others are those of logs."""
+"""Endings of a missing file that may be meant as a new project; other endings are those of logs."""
 
 THEMES = ("dark", "light", "high-contrast", "ansi")
 """The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
@@ -80,59 +79,58 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
     folder = Path(arguments.dir)
     if not (arguments.headless or arguments.json or arguments.samples_only) and on_terminal():
         return show_demo(folder, arguments.count, arguments.seed)
-    samples, path = _samples(folder, arguments.count, arguments.seed)
+    samples, path = _write_samples(folder, arguments.count, arguments.seed)
     if arguments.samples_only:
         result = _import_only(samples, path)
         if not (arguments.headless or arguments.json) and on_terminal():
             print_result(result, json=False)
-            show_rest(path, first_look.Looked(result.code))
+            show_rest(path, FirstResult(result.code))
             return result.code
         return result
     check = check_demo if arguments.count >= MIN_CHECKED else None
-    looked = first_look.first_look(
-        [samples], path, as_json=arguments.json, minutes=0, check=check, further=_tree
-    )
-    return looked.code
+    return first_look(
+        [samples], path, as_json=arguments.json, minutes=0, check=check, further=_tree_stages
+    ).code
 
 
 def show_demo(
     folder: Path, count: int = CONVERSATIONS, seed: int = SEED, *, theme: str | None = None
 ) -> int:
     """Takes the first look at the samples and opens the screens on them; see `demo`."""
-    samples, path = _samples(folder, count, seed)
-    looked = first_look.first_look(
+    samples, path = _write_samples(folder, count, seed)
+    result = first_look(
         [samples],
         path,
         as_json=False,
         screens=True,
-        further=_further,
+        further=_further_stages,
         check=check_demo if count >= MIN_CHECKED else None,
     )
-    show_rest(path, looked, theme)
-    return looked.code
+    show_rest(path, result, theme)
+    return result.code
 
 
-def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
-    """Writes the samples into the folder; returns their file, and that of the project beside it."""
+def _write_samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
+    """Writes the samples into a folder; returns their file, and the project file beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     samples = folder / "samples.jsonl"
     write_jsonl(sample_conversations(count, seed), samples)
     return samples, folder / PROJECT
 
 
-def _tree(workspace: OpenProject) -> Sequence[Stage]:
-    """Returns the stage that grows a response tree; finding the fastest format for the model would take longer."""
+def _tree_stages(workspace: OpenProject) -> Sequence[Stage]:
+    """Returns the stage that grows a response tree, without the one that tunes the model, which takes longer."""
     return workspace.trees.stages(TREE)[-1:]
 
 
-def _further(workspace: OpenProject) -> Sequence[Stage]:
-    """Returns the stages of the tree and of remaining tasks, which the demo has beside what `workbench open` does."""
+def _further_stages(workspace: OpenProject) -> Sequence[Stage]:
+    """Returns the stages that only the demo has: those of the tree and of remaining tasks."""
     remaining = workspace.scoring_runs.make_run(ScoringRequest()).stages[-1]
-    return [*_tree(workspace), remaining]
+    return [*_tree_stages(workspace), remaining]
 
 
 def _import_only(samples: Path, path: Path) -> CommandResult:
-    """Makes the project of the samples without running anything on it."""
+    """Makes the project of the samples and runs nothing on it."""
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
         run_stages(workspace, import_stages(workspace.project, [str(samples)]))
@@ -207,7 +205,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     (path,) = paths  # several would be logs
     if not path.exists() and not (arguments.create or arguments.read_only):
         _confirm_new(path)
-    # Imported here so that a mistyped project is refused at once.
+    # imported here, so that a mistyped project is refused at once
     from workbench import launcher
 
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
@@ -217,12 +215,7 @@ def open_project(arguments: argparse.Namespace) -> int:
 def _open_logs(
     paths: Sequence[Path], arguments: argparse.Namespace, importing: ImportRequest
 ) -> int:
-    """Imports log files into a project, prints the first results, and opens the screens unless it is to run without."""
-    from workbench.commands.first_look import (  # it brings what reads and scores
-        first_look,
-        show_rest,
-    )
-
+    """Imports log files into a project, prints the first results, and opens the screens if there is a terminal."""
     project_path = Path(arguments.output or project_for(paths))
     screens = not (arguments.headless or arguments.json) and on_terminal()
     first_result = first_look(
@@ -239,10 +232,10 @@ def _open_logs(
 
 
 def _ask_and_begin(arguments: argparse.Namespace) -> int:
-    """Asks what to begin with, and does it.
+    """Asks the person what to begin with, and begins with it.
 
     Raises:
-        UsageError: It is to be read-only, and is no project.
+        UsageError: Logs or the demo are chosen with --read-only.
     """
     from workbench import launcher
 
@@ -257,12 +250,11 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
         raise _read_only_refusal()
     if beginning.kind == "logs":
         return _open_logs([Path(beginning.path)], arguments, ImportRequest(beginning.format))
-
     return show_demo(Path(FOLDER), theme=arguments.theme)
 
 
 def _read_only_refusal() -> UsageError:
-    """Returns the error for what would be written though nothing is to be changed."""
+    """Returns the error for --read-only with a choice that writes."""
     return UsageError(
         "--read-only is for a project; logs and the demo are written into one.", "Leave it out."
     )
@@ -281,9 +273,7 @@ def _is_project(path: Path) -> bool:
 
 
 def project_for(paths: Sequence[Path]) -> Path:
-    """Returns the project that log files are read into: named after the first of them, in the folder that one is in
-    now.
-    """
+    """Returns the default project of log files: named after the first of them, in the current folder."""
     first = paths[0].resolve()
     name = first.name.split(".")[0] or first.name
     return Path(f"{name}.wb")

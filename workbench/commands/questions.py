@@ -1,4 +1,4 @@
-"""`workbench ask`, `questions` and `answers`: what is asked of conversations, by whom, and what is answered."""
+"""`workbench ask`, `questions` and `answers`: asks questions of conversations, and lists and stores answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engine.questions.service.answer_tables import (
 )
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
-from engine.questions.service.calibration import PeopleAgreement, measure_people_agreement
+from engine.questions.service.calibration import PeopleAgreement
 from engine.questions.service.questions import QuestionSummary
 from engine.results.comparison.service import rates_json
 from workbench.arguments import (
@@ -135,7 +135,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _waiting(workspace: OpenProject, question: Question, count: int, by: str) -> CommandResult:
-    """Returns how many conversations wait for an answer, and how a person gives it."""
+    """Returns how many conversations wait for an answer, and how a person gives one."""
     lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
     if by == "person":
         path = workspace.project.path
@@ -146,16 +146,16 @@ def _waiting(workspace: OpenProject, question: Question, count: int, by: str) ->
 
 
 def _check_line(workspace: OpenProject, question: Question) -> str:
-    """Returns how a person finds out how far a machine is right."""
+    """Returns a line on how a person checks how often a machine is right."""
     path = workspace.project.path
     return f"How far it is right: Q in triage, or workbench ask {path} {question.name} --check"
 
 
 def _check(workspace: OpenProject, question: Question) -> CommandResult:
-    """Draws what a person is asked about to check a machine, and lists what waits.
+    """Draws conversations on which a person checks a machine, and lists those that wait.
 
     Raises:
-        NotYet: No machine has answered, or everything is answered.
+        NotYet: No machine has answered, or no conversation waits.
     """
     workspace.questions.draw_check(question.name)
     page = workspace.triage.queue("check", question=question.name)
@@ -184,8 +184,8 @@ def _ask_examples(workspace: OpenProject, question: Question) -> CommandResult:
     probe = workspace.example_probes.fit(name)
     lines = fact_lines(probe.facts())
     if name != SUCCEEDED:
-        filters = ("filter", f"{name}@examples:yes, {name}@examples>.8")
-        lines = [*fact_lines([*probe.facts(), filters]), _check_line(workspace, question)]
+        lines += fact_lines([("filter", f"{name}@examples:yes, {name}@examples>.8")])
+        lines.append(_check_line(workspace, question))
     return CommandResult(lines, asdict(probe))
 
 
@@ -234,11 +234,11 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(text.splitlines(), {"question": arguments.show, "file": text})
         if arguments.agreement:
             name = service.find(arguments.agreement).name
-            people, checks = measure_people_agreement(workspace.project, name), service.checks(name)
+            people, checks = workspace.calibration.people(name), service.checks(name)
             sentences = people.sentences() or [_too_few_text(people, name)]
             return CommandResult(
                 [*sentences, *(line for check in checks for line in check.sentences())],
-                {**people.as_json(), "checks": [asdict(check) for check in checks]},
+                {**asdict(people), "checks": [asdict(check) for check in checks]},
             )
         if arguments.rates:
             question = service.find(arguments.rates)
@@ -261,7 +261,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _summary_lines(row: QuestionSummary) -> list[str]:
-    """Returns a question, and below it who answered it."""
+    """Returns a line with a question, and below it a line for each who answered it."""
     lines = [
         f"{one_line(row.question.name, 30):<26} {row.question.kind:<8} {one_line(row.question.text, 80)}"
     ]
@@ -282,7 +282,7 @@ def _summary_json(row: QuestionSummary) -> dict[str, Any]:
 
 
 def _too_few_text(people: PeopleAgreement, name: str) -> str:
-    """Returns why there is no agreement, where fewer than two answered, and how others come to answer."""
+    """Returns a sentence on why there is no agreement of fewer than two answerers, and how others can answer."""
     how = "answer in triage with `@` (their name) and `b`, or their answers come by `workbench answers --import`."
     for who, judged in people.people.items():
         conversations = counted(judged, "conversation")
@@ -360,19 +360,19 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         NotYet: There is nothing to undo or redo.
     """
     gives = bool(arguments.give)
-    takes_others = bool(arguments.file or arguments.field)
-    writes = gives or arguments.undo or arguments.redo or takes_others
+    imports = bool(arguments.file or arguments.field)
+    writes = gives or arguments.undo or arguments.redo or imports
     read_only = arguments.dry_run or not writes
     with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
         workspace.triage.annotator = arguments.annotator
         if arguments.undo or arguments.redo:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
-        if takes_others:
+        if imports:
             report = _import(workspace, question, arguments)
-            dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
+            note = ["Nothing is stored; it would be:"] if arguments.dry_run else []
             return CommandResult(
-                [*dry, *report.sentences()],
+                [*note, *report.sentences()],
                 {**report.as_json(), "dry_run": arguments.dry_run},
                 EXIT_INCOMPLETE if report.outcomes.has_gaps else EXIT_DONE,
             )
@@ -394,7 +394,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | FileAnswersReport:
-    """Takes the answers of a field, or of a file: of people where it says so, else of the file itself."""
+    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself."""
     if arguments.field:
         return import_field_answers(
             workspace.project,
@@ -429,21 +429,20 @@ def _import(
 def _give(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> CommandResult:
-    """Gives answers as one act that one undo takes back."""
-    given = [(conversation(workspace, name), value) for name, value in arguments.give]
-    acts = [
-        Act(key, question.name, question.answer(value) if value else None, blind=arguments.blind)
-        for key, value in given
-    ]
+    """Stores answers in one act, which one undo takes back."""
+    acts = []
+    for name, value in arguments.give:
+        key, answer = conversation(workspace, name), question.answer(value) if value else None
+        acts.append(Act(key, question.name, answer, blind=arguments.blind))
     stored = workspace.triage.answer(acts)
     return CommandResult(
         [f"Stored for {counted(stored, 'conversation')}."],
-        {"conversations": len(given), "stored": stored},
+        {"conversations": len(acts), "stored": stored},
     )
 
 
 def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
-    """Takes the newest act of people back, or gives it again."""
+    """Takes the newest act of people back, or redoes the one that was taken back last."""
     row = workspace.triage.redo() if redo else workspace.triage.undo()
     word = "given again" if redo else "taken back"
     if row is None:

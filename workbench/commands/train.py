@@ -1,4 +1,4 @@
-"""`workbench train`: starts a training run and watches it, lists runs, stops one, puts one in use, deletes one."""
+"""`workbench train`: starts and watches training runs, and lists, stops, uses and deletes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
@@ -35,7 +34,7 @@ PROGRESS_SECONDS = 10.0
 """Seconds between two lines about a watched run."""
 
 MAX_PROBLEM_CHARS = 400
-"""Most characters that are printed of a warning, of what went wrong in a run, and of what to do about it."""
+"""Most characters that are printed of a warning, of the problem of a run, and of a hint."""
 
 
 @takes(
@@ -70,22 +69,24 @@ def start(arguments: argparse.Namespace) -> CommandResult:
                 "A resumed run uses the data that it started with.",
                 "Leave out --filter and --estimate.",
             )
-        with _counted_interrupts() as pressed:
+        with _counted_interrupts() as interrupts:
             runs.resume(arguments.resume, read_settings(arguments.set))
             narrate(f"{arguments.resume} is resumed.")
-            return _watch(runs, arguments.resume, arguments, pressed)
+            return _watch(runs, arguments.resume, arguments, interrupts)
     with OpenProject(home) as workspace:
         training = workspace.training
-        plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
+        settings = read_settings(arguments.set)
+        request = read_request(TrainingRequest, arguments, settings=settings)
+        plan = training.planner.plan(request, whole=not arguments.estimate)
         if arguments.estimate:
             return CommandResult(estimate_lines(plan.estimate), asdict(plan.estimate))
         narrate("\n".join([f"{plan.name}:", *estimate_lines(plan.estimate)]))
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
-    # The project is closed now, so another program can open it while the run is running.
-    with _counted_interrupts() as pressed:
+    # the project is closed now, so another program can open it while the run is running
+    with _counted_interrupts() as interrupts:
         runs.start(runs.history(name).run)
-        return _watch(runs, name, arguments, pressed)
+        return _watch(runs, name, arguments, interrupts)
 
 
 @takes(
@@ -189,13 +190,12 @@ def _watch(
     runs: TrainingRuns,
     name: str,
     arguments: argparse.Namespace,
-    pressed: Sequence[int],
+    interrupts: Sequence[signal.Signals],
 ) -> CommandResult:
-    """Narrates a run to its end.
+    """Narrates a run to its end, and returns its result.
 
     Args:
-        pressed: A list whose only number is how often ctrl+c was pressed, counted since before the run started,
-            so that none is lost.
+        interrupts: The signals of ctrl+c since before the run started; the list grows while this function runs.
     """
     history = runs.history(name)
     if arguments.detach:
@@ -203,18 +203,12 @@ def _watch(
             [f"{name} is running; `workbench train status` shows its status."],
             {"run": name, "folder": str(history.run.path)},
         )
-    handled = 0
+    handled = 0  # number of interrupts to which the run was told to react
     try:
         for _ in _follow(history):
-            if pressed[0] > handled:
-                handled = pressed[0]
-                if handled == 1:
-                    runs.trainers.stop(history.run)
-                    narrate(
-                        "Stopping after this step, keeping the best checkpoint. ctrl+c again kills it."
-                    )
-                else:
-                    runs.trainers.kill(history.run)
+            if len(interrupts) > handled:
+                handled = len(interrupts)
+                _react_to_interrupt(runs, history, handled)
     except KeyboardInterrupt:  # not ctrl+c, which is counted: the terminal closed, or the like
         raise Cancelled(
             f"{name} goes on; this command does not show it any more.",
@@ -223,12 +217,21 @@ def _watch(
     return _report(history, arguments.json, killed=handled > 1)
 
 
+def _react_to_interrupt(runs: TrainingRuns, history: RunHistory, number: int) -> None:
+    """Stops a run after its step at the first ctrl+c, and kills it at a later one."""
+    if number > 1:
+        runs.trainers.kill(history.run)
+        return
+    runs.trainers.stop(history.run)
+    narrate("Stopping after this step, keeping the best checkpoint. ctrl+c again kills it.")
+
+
 def _report(history: RunHistory, as_json: bool, killed: bool = False) -> CommandResult:
-    """Returns the result of a run that ended; where it did not end well, it is printed before the error.
+    """Returns the result of a run that finished; of one that did not, prints the result and raises the error.
 
     Raises:
-        WorkbenchError: It failed.
-        Cancelled: It was stopped or killed.
+        WorkbenchError: The run failed.
+        Cancelled: The run was stopped or killed.
     """
     row = history.row()
     result = CommandResult(_run_lines(row), asdict(row))
@@ -252,19 +255,21 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Command
 
 
 def _follow(history: RunHistory) -> Iterator[None]:
-    """Prints the state of a run to standard error every `PROGRESS_SECONDS`, and its new warnings, until it has no
-    process; yields between two reads."""
-    told, due = len(history.detail().warnings), 0.0
+    """Prints the state of a run every `PROGRESS_SECONDS`, and new warnings, to standard error until its process ends.
+
+    Yields between two reads.
+    """
+    warning_count, next_line_at = len(history.detail().warnings), 0.0
     while True:
-        # Asked first, so that the last events of a process that ends meanwhile are read.
+        # checked first, so that the last events of a process that ends meanwhile are read
         alive = is_running(history.run)
         detail = history.detail()
-        for warning in detail.warnings[told:]:
+        for warning in detail.warnings[warning_count:]:
             narrate(f"  {one_line(warning, MAX_PROBLEM_CHARS)}")
-        told = len(detail.warnings)
-        if time.monotonic() >= due:
+        warning_count = len(detail.warnings)
+        if time.monotonic() >= next_line_at:
             narrate(f"  {_headline(detail.run)}")
-            due = time.monotonic() + PROGRESS_SECONDS
+            next_line_at = time.monotonic() + PROGRESS_SECONDS
         if not alive:
             return
         yield
@@ -272,22 +277,15 @@ def _follow(history: RunHistory) -> Iterator[None]:
 
 
 @contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
-    """Counts how often ctrl+c is pressed during the block, instead of raising KeyboardInterrupt; yields a list that
-    holds the count.
-    """
-    pressed = [0]
-
-    def count(number: int, frame: FrameType | None) -> None:
-        """Counts in the list, which the caller has."""
-        pressed[0] += 1
-
+def _counted_interrupts() -> Iterator[list[signal.Signals]]:
+    """Collects the signals of ctrl+c in the block, instead of raising KeyboardInterrupt; yields the growing list."""
+    interrupts: list[signal.Signals] = []
     if threading.current_thread() is not threading.main_thread():
-        yield pressed
+        yield interrupts
         return
-    before = signal.signal(signal.SIGINT, count)
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: interrupts.append(signal.SIGINT))
     try:
-        yield pressed
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -296,17 +294,12 @@ def _counted_interrupts() -> Iterator[list[int]]:
 
 
 def _training_runs(project: Path) -> TrainingRuns:
-    """Returns the runs beside a project."""
+    """Returns the training runs beside a project; raises ProjectMissing if there is no project."""
     if not project.is_file():
         raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
         )
     return TrainingRuns(project)
-
-
-def _request(arguments: argparse.Namespace) -> TrainingRequest:
-    """Returns the request of the options."""
-    return read_request(TrainingRequest, arguments, settings=read_settings(arguments.set))
 
 
 def _headline(row: TrainingRun) -> str:
@@ -327,7 +320,7 @@ def _headline(row: TrainingRun) -> str:
 
 
 def _run_lines(row: TrainingRun) -> list[str]:
-    """Returns the state of a run, its problem, and how its adapter is used."""
+    """Returns lines on the state of a run, on its problem, and on how to use its adapter."""
     lines = [_headline(row)]
     if row.problem:
         lines.append(

@@ -147,16 +147,14 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
         )
-    nodes = sum(len(grown_tree.tree.nodes) for grown_tree in grown)
-    measured_trees = []
-    for place, grown_tree in zip(chosen_places, grown, strict=True):
-        # The trees grow together: each gets the part of the seconds that it has of the nodes.
-        row = tree_row(0, place.step, grown_tree, work.seconds * len(grown_tree.tree.nodes) / nodes)
-        measured_trees.append(
-            _GrownTree(
-                row, grown_tree, guarantee(grown_tree.tree, predicate) if predicate else None
-            )
+    measured_trees = [
+        _GrownTree(
+            tree_row(0, place.step, grown_tree),
+            grown_tree,
+            guarantee(grown_tree.tree, predicate) if predicate else None,
         )
+        for place, grown_tree in zip(chosen_places, grown, strict=True)
+    ]
     documents = [_json(arguments, tree) for tree in measured_trees]
     lines: list[str] = []
     hints: list[str] = []

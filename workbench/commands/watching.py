@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import Cancelled
 from engine.conversations.records import ImportRequest
 from engine.opener.open_project import OpenProject
-from engine.results.watch.watching import WatchRequest, files_to_watch
+from engine.results.watch.service import WatchRequest, files_to_watch
 from workbench.arguments import argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages

@@ -17,7 +17,9 @@ _SEED = 20_240_917
 Label = str | int
 """A word, or a grade."""
 
-HALF_DRAWS = 400
+_HALVES_SEED = 0
+"""Seed of the random halves, so that equal groups give equal intervals."""
+_HALF_DRAWS = 400
 """Number of random halves behind an interval."""
 MIN_CONVERSATIONS = 8
 """Fewest conversations from which an interval is estimated."""
@@ -170,7 +172,7 @@ class GoldAgreement:
     groups: int
 
 
-def gold_agreement(gold: Sequence[str], groups: Groups, *, seed: int = 0) -> GoldAgreement:
+def gold_agreement(gold: Sequence[str], groups: Groups) -> GoldAgreement:
     """Measures the agreement of groups with gold goals.
 
     The 95% intervals come from subsampling: the metrics of random halves vary about as much around their mean as the
@@ -180,11 +182,10 @@ def gold_agreement(gold: Sequence[str], groups: Groups, *, seed: int = 0) -> Gol
     Args:
         gold: Gold goal of each conversation.
         groups: Group of each conversation, `OUTSIDE` for none; same length.
-        seed: Seed of the halves.
     """
     number_of_goal = {goal: number for number, goal in enumerate(dict.fromkeys(gold))}
     goals = np.array([number_of_goal[goal] for goal in gold], dtype=np.int64)
-    low_offsets, high_offsets = _interval_offsets(goals, groups, seed)
+    low_offsets, high_offsets = _interval_offsets(goals, groups)
     v, ari, homogeneity, completeness = (
         Interval(float(value), max(minimum, float(value + low)), min(1.0, float(value + high)))
         for value, low, high, minimum in zip(
@@ -195,23 +196,23 @@ def gold_agreement(gold: Sequence[str], groups: Groups, *, seed: int = 0) -> Gol
     return GoldAgreement(v, ari, homogeneity, completeness, group_count)
 
 
-def _interval_offsets(goals: Groups, groups: Groups, seed: int) -> tuple[Floats, Floats]:
+def _interval_offsets(goals: Groups, groups: Groups) -> tuple[Floats, Floats]:
     """Returns what to add to each metric for the low and the high end of its 95% interval, each of shape (4,).
 
     The interval of fewer than `MIN_CONVERSATIONS` conversations is the whole range of the metric.
     """
     if len(goals) < MIN_CONVERSATIONS:
         return np.full(len(_MINIMA), -_WHOLE_RANGE), np.full(len(_MINIMA), _WHOLE_RANGE)
-    halves = _metrics_of_halves(goals, groups, seed)
+    halves = _metrics_of_halves(goals, groups)
     low, high = np.quantile(halves - halves.mean(axis=0), (0.025, 0.975), axis=0)
     return low, high
 
 
-def _metrics_of_halves(goals: Groups, groups: Groups, seed: int) -> Floats:
-    """Returns the metrics of random halves of the conversations, shape (draws, 4); equal seeds give equal halves."""
-    rng = np.random.default_rng(seed)
+def _metrics_of_halves(goals: Groups, groups: Groups) -> Floats:
+    """Returns the metrics of random halves of the conversations, shape (draws, 4)."""
+    rng = np.random.default_rng(_HALVES_SEED)
     metrics = []
-    for _ in range(HALF_DRAWS):
+    for _ in range(_HALF_DRAWS):
         half = rng.permutation(len(goals))[: len(goals) // 2]
         metrics.append(_metrics(goals[half], groups[half]))
     return np.array(metrics)

@@ -1,7 +1,7 @@
 """How well a value separates two kinds, with intervals from bootstraps of conversations.
 
-Two sets of metrics: `classify` computes those of a classifier at a threshold (`Classification`), `Resampling.rank`
-those of an order in which wrong cases should come first (`RANK_FIGURES`).
+Two sets of metrics: `draw` computes those of a classifier at a threshold (`Classification`), `Resampling.rank` those of
+an order in which wrong cases should come first (`RANK_FIGURES`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
-from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import MIN_GROUPS, average_precision, ratio, weighted_area
+from engine.base.statistics.ranking import (
+    MIN_GROUPS,
+    as_arrays,
+    average_precision,
+    ratio,
+    weighted_area,
+)
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""
@@ -75,37 +80,6 @@ def figures(
     return dict(zip(NAMES, map(float, metrics), strict=True))
 
 
-def classify(
-    values: Sequence[float],
-    complete: Sequence[bool],
-    groups: Sequence[int] | None = None,
-    threshold: float = THRESHOLD,
-) -> Classification:
-    """Computes all metrics with 95% bootstrap intervals.
-
-    A cluster bootstrap: each draw resamples as many groups (conversations) as there are, with replacement, with all
-    their values (Efron & Tibshirani 1993, An Introduction to the Bootstrap). With few errors the plain bootstrap gives
-    intervals that are too narrow, and with none an interval of width 0. So each draw also has four pseudo-observations,
-    a complete and an incomplete one with the highest value and the same with the lowest, weighted by Gamma(1/2)
-    variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error (ECE) does
-    without them. Small bins bias it upwards, and the draws twice, so it gets the basic bootstrap interval, which
-    subtracts the bias of the draws.
-
-    Measured coverage of the 95% intervals, over 150 samples each of 10, 30 and 100 pairs with weak and strong
-    separation: 90% to 99%; of the calibration error 64% to 91%, which stays too large with few pairs. Equal arguments
-    give equal intervals.
-
-    Args:
-        values: Scores in [0, 1].
-        complete: The label of each value.
-        groups: Group of each value, resampled together; None makes each value its own group.
-
-    Raises:
-        ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
-    """
-    return draw(values, complete, groups, threshold).classification()
-
-
 @dataclass(frozen=True, slots=True)
 class BootstrapDraws:
     """All metrics, observed and in each bootstrap draw. The same groups give the same draws, so two scores can be
@@ -139,7 +113,28 @@ def draw(
     groups: Sequence[int] | None = None,
     threshold: float = THRESHOLD,
 ) -> BootstrapDraws:
-    """Returns the bootstrap draws behind the intervals of `classify`; takes and raises the same."""
+    """Returns all metrics, observed and in each bootstrap draw, from which `classification` makes 95% intervals.
+
+    A cluster bootstrap: each draw resamples as many groups (conversations) as there are, with replacement, with all
+    their values (Efron & Tibshirani 1993, An Introduction to the Bootstrap). With few errors the plain bootstrap gives
+    intervals that are too narrow, and with none an interval of width 0. So each draw also has four pseudo-observations,
+    a complete and an incomplete one with the highest value and the same with the lowest, weighted by Gamma(1/2)
+    variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error (ECE) does
+    without them. Small bins bias it upwards, and the draws twice, so it gets the basic bootstrap interval, which
+    subtracts the bias of the draws.
+
+    Measured coverage of the 95% intervals, over 150 samples each of 10, 30 and 100 pairs with weak and strong
+    separation: 90% to 99%; of the calibration error 64% to 91%, which stays too large with few pairs. Equal arguments
+    give equal intervals.
+
+    Args:
+        values: Scores in [0, 1].
+        complete: The label of each value.
+        groups: Group of each value, resampled together; None makes each value its own group.
+
+    Raises:
+        ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
+    """
     sample = _Sample.of(values, complete, groups, threshold)
     n = sample.groups
     random = np.random.default_rng(SEED)
@@ -181,13 +176,8 @@ class _Sample:
         groups: Sequence[int] | None,
         threshold: float,
     ) -> _Sample:
-        """Returns the sample of these values; raises ValueError as `classify` does."""
-        value, label = np.asarray(values, float), np.asarray(complete, bool)
-        group = (
-            np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
-        )
-        if not len(value) == len(label) == len(group):
-            raise ValueError("One label and one group for each value are needed.")
+        """Returns the sample of these values; raises ValueError as `draw` does."""
+        value, label, group = as_arrays(values, complete, groups)
         if not label.any() or label.all():
             raise ValueError("Both kinds are needed.")
         if not ((value >= 0) & (value <= 1)).all():
@@ -198,27 +188,25 @@ class _Sample:
         first_called = int(np.searchsorted(value[starts], threshold, "left"))
         return cls(value, label.astype(float), group, int(group.max()) + 1, starts, first_called)
 
-    def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
+    def figures(self, weights: Floats, pseudo_weights: Floats | None) -> Floats:
         """Returns the metrics of each draw in the order of `NAMES`, shape (draws, 7).
 
         Args:
             weights: Weight of each group, shape (draws, groups).
-            unseen: Weights of the pseudo-observations: a complete and an incomplete one with the highest value, then
-                the same with the lowest, shape (draws, 4); None for no pseudo-observations.
+            pseudo_weights: Those of the pseudo-observations: a complete and an incomplete one with the highest
+                value, then the same with the lowest, shape (draws, 4); None for no pseudo-observations.
         """
         weight = weights[:, self.group]
-        if unseen is None:
-            unseen = np.zeros((len(weights), 4))
+        if pseudo_weights is None:
+            pseudo_weights = np.zeros((len(weights), 4))
         # Weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
         complete = np.add.reduceat(weight * self.label, self.starts, axis=1)
         incomplete = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
-        complete = np.column_stack([unseen[:, 2], complete, unseen[:, 0]])
-        incomplete = np.column_stack([unseen[:, 3], incomplete, unseen[:, 1]])
+        complete = np.column_stack([pseudo_weights[:, 2], complete, pseudo_weights[:, 0]])
+        incomplete = np.column_stack([pseudo_weights[:, 3], incomplete, pseudo_weights[:, 1]])
         first = 1 + self.first_called  # after the pseudo-observations with the lowest value
-        true_positive, false_positive = (
-            complete[:, first:].sum(axis=1),
-            incomplete[:, first:].sum(axis=1),
-        )
+        true_positive = complete[:, first:].sum(axis=1)
+        false_positive = incomplete[:, first:].sum(axis=1)
         positive, negative = complete.sum(axis=1), incomplete.sum(axis=1)
         return np.column_stack(
             [
@@ -278,15 +266,16 @@ class Resampling:
     memory.
     """
 
-    def __init__(self, groups: Sequence[int], draws: int = DRAWS, seed: int = SEED) -> None:
+    def __init__(self, groups: Sequence[int], draws: int = DRAWS) -> None:
         """Draws the weights.
 
         Args:
             groups: Conversation of each case.
+            draws: Number of draws; fewer are made of very many conversations.
         """
         self._group: Ints = np.unique(np.asarray(groups), return_inverse=True)[1]
         group_count = int(self._group.max()) + 1
-        random = np.random.default_rng(seed)
+        random = np.random.default_rng(SEED)
         even = np.full(group_count, 1 / group_count)
         draws = min(draws, max(MIN_DRAWS, _MAX_STORED_WEIGHTS // group_count))
         self._weights = np.empty((draws, group_count), np.int16)
@@ -308,12 +297,12 @@ class Resampling:
         Raises:
             ValueError: A class is missing.
         """
-        used = np.ones(len(self._group), bool) if among is None else among
-        value, label = np.asarray(values, float)[used], np.asarray(wrong, bool)[used]
+        mask = np.ones(len(self._group), bool) if among is None else among
+        value, label = np.asarray(values, float)[mask], np.asarray(wrong, bool)[mask]
         if not label.any() or label.all():
             raise ValueError("Both kinds are needed.")
         order = np.argsort(value, kind="stable")
-        value, label, group = value[order], label[order], self._group[used][order]
+        value, label, group = value[order], label[order], self._group[mask][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
@@ -341,8 +330,8 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
     figures_of_draws = np.column_stack(
         [
-            ranking.weighted_area(wrong_by_run, right_by_run),
-            ranking.average_precision(wrong_by_run, right_by_run),
+            weighted_area(wrong_by_run, right_by_run),
+            average_precision(wrong_by_run, right_by_run),
         ]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan

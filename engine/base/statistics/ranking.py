@@ -116,7 +116,7 @@ def placements(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Placements:
     """Computes the placement values behind areas and variances; takes and raises the same as `auroc`."""
-    value_array, labels, group_numbers = _as_arrays(values, positive, groups)
+    value_array, labels, group_numbers = as_arrays(values, positive, groups)
     high_values, low_values = value_array[labels], value_array[~labels]
     if not len(high_values) or not len(low_values):
         raise ValueError("Both kinds are needed.")
@@ -143,7 +143,7 @@ def auroc_error(area: float, high_count: int, low_count: int) -> float:
     return math.sqrt(area * (1 - area) * spread / (high_count * low_count))
 
 
-def _as_arrays(
+def as_arrays(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None
 ) -> tuple[Floats, Bools, Ints]:
     """Returns values, labels and the number of each one's group, from 0, each of shape (cases,); raises ValueError

@@ -15,6 +15,7 @@ from engine.completeness import bundled_probe
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.conversation_logs import Log
 from engine.completeness.model_requests import Score
+from engine.completeness.probe import Probe
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     CurvePoint,
@@ -24,11 +25,11 @@ from engine.completeness.records import (
 )
 from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
-from engine.completeness.service.runs import ScoringRun, ScoringRuns
+from engine.completeness.service.runs import ModelReading, ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import curve_of
 from engine.formats.records import Rejected
-from engine.formats.registry import parse_made
+from engine.formats.registry import parse_own_record
 from engine.model.service.run_setup import RunSetup
 from engine.model.stages import ModelWork
 
@@ -103,35 +104,19 @@ class ConversationScorer:
         run = self._runs.make_run(replace(request, mode=mode, tune=False))
         if run.reading is None:
             raise _no_probe("words")
-        model, question, probe = run.reading.model, run.reading.question, None
-        if question.states:
-            probe = bundled_probe.bundled_probe_for(model)
-            if probe is None:
-                raise _no_probe(model.label)
+        model, states = run.reading.model, run.reading.question.states
+        probe = bundled_probe.bundled_probe_for(model) if states else None
+        if states and probe is None:
+            raise _no_probe(model.label)
         pieces = render_log(readable)
         log = Log(0, pieces, log_item(pieces))  # it is stored nowhere and has no id
-        score = ItemScore((), 0, unscored=no_boundary_reason(pieces))
         with self._guard:
-            if log.item.boundaries:
-                work = ModelWork(self._setup.process, model)
-                work.load()
-                (score,) = work.each(
-                    [log.item],
-                    lambda items: work.process.ask(Score(items, question)),
-                    lambda reason: ItemScore((), 0, unscored=reason),
-                )
-            points = curve_of(log, score)
-            if probe is not None and score.states is not None:
-                states = score.states.astype("<f2").astype(np.float32)  # as projects keep them
-                points = tuple(
-                    replace(point, p_end=p, p_continue=1 - p, generated=None)
-                    for point, p in zip(points, probe.p(states).tolist(), strict=True)
-                )
+            score = self._read(log, run.reading)
+            points = _curve_of(log, score, probe)
             p_last = normalized(points[-1].p_end, points[-1].p_continue) if points else None
             remaining = None
             if p_last is not None and p_last < DecisionRule().threshold:
                 remaining = self._remaining(run, readable)
-        adapter = model.adapter
         return ConversationScore(
             p=p_last,
             state=DecisionRule().state(p_last),
@@ -143,8 +128,25 @@ class ConversationScorer:
             mode=mode,
             model=model.label,
             adapter=BUNDLED_PROBE_ADAPTER if probe else model.adapter_name,
-            own_adapter=adapter is not None,
+            own_adapter=model.adapter is not None,
         )
+
+    def _read(self, log: Log, reading: ModelReading) -> ItemScore:
+        """Returns what the model of a run says of a log at each boundary, or the reason why it says nothing.
+
+        Raises:
+            ModelError: The model cannot be loaded, or cannot answer this mode's question.
+        """
+        if not log.item.boundaries:
+            return ItemScore((), 0, unscored=no_boundary_reason(log.pieces))
+        work = ModelWork(self._setup.process, reading.model)
+        work.load()
+        (score,) = work.each(
+            [log.item],
+            lambda items: work.process.ask(Score(items, reading.question)),
+            lambda reason: ItemScore((), 0, unscored=reason),
+        )
+        return score
 
     def _remaining(self, run: ScoringRun, messages: Sequence[Message]) -> str | None:
         """Returns the remaining tasks of a conversation; None where the run writes none, or the model named none."""
@@ -152,6 +154,18 @@ class ConversationScorer:
         if stage is None:
             return None
         return stage.tasks_of(messages).text or None
+
+
+def _curve_of(log: Log, score: ItemScore, probe: Probe | None) -> tuple[CurvePoint, ...]:
+    """Returns the points of the boundaries of a log, in order: by the probe where there is one, else by the model."""
+    points = curve_of(log, score)
+    if probe is None or score.states is None:
+        return points
+    states = score.states.astype("<f2").astype(np.float32)  # as projects keep them
+    return tuple(
+        replace(point, p_end=p, p_continue=1 - p, generated=None)
+        for point, p in zip(points, probe.p(states).tolist(), strict=True)
+    )
 
 
 def _no_probe(features: str) -> NotFound:
@@ -170,7 +184,7 @@ def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message,
     """
     hint = 'Give a list such as [{"role": "user", "content": "…"}, …].'
     try:
-        parsed = parse_made([dict(message) for message in messages], "messages", "messages")
+        parsed = parse_own_record([dict(message) for message in messages], "messages", "messages")
     except (TypeError, ValueError) as error:
         raise FormatError(f"The messages are not JSON: {error}.", hint) from error
     if isinstance(parsed, Rejected):

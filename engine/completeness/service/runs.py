@@ -26,7 +26,6 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import DEFAULT_MODEL, LoadableModel
-from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate, StageCost
@@ -40,6 +39,12 @@ TOKENS_PER_BYTE = 0.25
 
 CONVERSATIONS_PER_SECOND = 1_000
 """Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
+
+MAX_REMAINING_TOKENS_OF_PAPER = 128
+"""Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
+
+MAX_CONVERSATIONS_FOR_MODE = 500
+"""Number of conversations that are looked at to choose the default mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,103 +83,6 @@ class ScoringRun:
         return self.scoring_stage.config_hash
 
 
-def estimate_scoring(
-    project: Project,
-    run: ScoringRun,
-) -> Estimate:
-    """Returns the work that is left, divided by the speed measured on this machine.
-
-    Returns:
-        An estimate whose speed and seconds are None when the model's speed was never measured here.
-    """
-    scoring = run.scoring_stage
-    if run.reading is None:
-        waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
-        costs = tuple(_remaining_costs(project, run.stages))
-        return Estimate(waiting, None, None, seconds, model="words alone", costs=costs)
-    model = run.reading.model
-    with project.reading() as conn:
-        waiting_ids = sorted(run.reading.stage.waiting(conn))
-        chars_by_conversation = conversations.chars(conn, waiting_ids)
-        stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
-        # The conversations of the sample, evenly spread over those that wait.
-        sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
-        sample = conversations.conversations_for(conn, waiting_ids[sampled])
-    if not waiting_ids:
-        # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
-        fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
-    logs = [render_log(messages) for _, messages in sample]
-    return _estimate_reading(run.reading, chars_by_conversation, sampled, logs)
-
-
-def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCost]:
-    """Returns the cost over endpoints of the remaining tasks in a run."""
-    costs = []
-    for stage in stages:
-        if isinstance(stage, RemainingStage) and stage.model.endpoint:
-            with project.reading() as conn:
-                _, missing = stage.waiting(conn)
-            if missing:
-                costs.append(stage.estimate(sorted(missing)))
-    return costs
-
-
-def _estimate_reading(
-    reading: ModelReading,
-    chars_by_conversation: Sequence[int],
-    sampled: slice,
-    logs: Sequence[Sequence[LogPiece]],
-) -> Estimate:
-    """Returns the cost of reading what waits, as `estimate_scoring` does.
-
-    Args:
-        chars_by_conversation: Stored number of characters of each conversation that waits.
-        sampled, logs: Which of these are in the sample, and their logs.
-    """
-    model, count = reading.model, len(chars_by_conversation)
-    sample_bytes = sum(len(piece.text.encode()) for log in logs for piece in log)
-    # The stored characters leave out headers and calls, and count no bytes: the sample gives bytes of log for each.
-    bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sampled]))
-    asked_bytes = _prompt_chars_per_log(reading.question, logs) * count
-    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_bytes) * TOKENS_PER_BYTE
-    speed = model.tokens_per_s
-    if speed is None:
-        return Estimate(count, round(tokens), None, None, model.label)
-    seconds = tokens / speed
-    cost = Estimate(count, round(tokens), speed, seconds, model.label)
-    minutes = reading.stage.minutes if isinstance(reading.stage, ReadingStage) else None
-    if minutes is None or seconds <= 60 * minutes:
-        return cost
-    share = 60 * minutes / seconds
-    return replace(
-        cost,
-        items=max(1, round(share * count)),
-        tokens=round(share * tokens),
-        seconds=60.0 * minutes,
-        of=count,
-    )
-
-
-def _prompt_chars_per_log(question: Question, logs: Sequence[Sequence[LogPiece]]) -> float:
-    """Returns the mean number of characters by which the prompt lengthens a log: it is asked once at each boundary."""
-    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
-    prompt = question.prompt
-    if prompt is None:
-        return 0.0
-    return boundaries_per_log * len(
-        prompt.question + prompt.reply + prompt.end + prompt.continuation
-    )
-
-
-MAX_REMAINING_TOKENS_OF_PAPER = 128
-"""Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
-
-MAX_CONVERSATIONS_FOR_MODE = 500
-"""Number of conversations that are looked at to choose the default mode."""
-
-
 class ScoringRuns:
     """Makes the scoring runs of one project."""
 
@@ -203,8 +111,7 @@ class ScoringRuns:
         if mode == "words":
             return self._words_run(request)
         model = self._model_for(request, mode)
-        prompts = {name: self._setup.prompts.prompt(name) for name in prompt_names()}
-        question = question_for(mode, prompts)
+        question = question_for(mode, self._setup.prompts.prompt)
         reading: ScoringStage | ReadingStage
         scoring: ScoringStage | FittingStage
         words: list[Stage] = []
@@ -216,14 +123,13 @@ class ScoringRuns:
         else:
             reading = scoring = self._scoring_stage(request, mode, model, question)
             stages = [scoring]
-        by_model = ModelReading(model, question, reading)
         writer = self._writer(request, mode, model)
         if request.remaining:
-            remaining = self._remaining_stage(request, mode, writer, scoring)
-            stages.append(remaining)
+            stages.append(self._remaining_stage(request, mode, writer, scoring))
         models = [model] if writer is model else [model, writer]
         tuning = self._setup.tuning_before(*models) if request.tune else []
-        return ScoringRun(by_model, scoring, [*words, *tuning, *stages])
+        reads = ModelReading(model, question, reading)
+        return ScoringRun(reads, scoring, [*words, *tuning, *stages])
 
     def _model_for(self, request: ScoringRequest, mode: Mode) -> LoadableModel:
         """Returns the model that reads the logs.
@@ -297,7 +203,8 @@ class ScoringRuns:
 
     def _selection(self, request: ScoringRequest) -> Selection:
         """Returns the conversations that a request scores."""
-        held_out = self._held_out(request.held_out_by)
+        run = request.held_out_by
+        held_out = None if run is None else self._held_out_by(run)
         return Selection(request.filter, held_out, request.limit)
 
     def _scoring_stage(
@@ -377,9 +284,8 @@ class ScoringRuns:
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
         """Returns whether enough of the first conversations could end in two places; copies are not noticed."""
         project = self._setup.project
-        selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
-            ids = selection.ids(conn)[:MAX_CONVERSATIONS_FOR_MODE]
+            ids = self._selection(request).ids(conn)[:MAX_CONVERSATIONS_FOR_MODE]
         count = 0
         for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
             logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])
@@ -390,11 +296,90 @@ class ScoringRuns:
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
-        setup = self._setup
-        cost = estimate_scoring(setup.project, run)
+        cost = estimate_scoring(self._setup.project, run)
         adapter = None if run.reading is None else run.reading.model.adapter_name
         return replace(cost, adapter=adapter)
 
-    def _held_out(self, run: str | None) -> frozenset[str] | None:
-        """Returns the ids of the conversations that a training run was not trained on; None without a run."""
-        return None if run is None else self._held_out_by(run)
+
+def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
+    """Returns the work that is left, and its time by the speed measured on this machine; None where no speed was
+    measured."""
+    scoring = run.scoring_stage
+    if run.reading is None:
+        waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
+        costs = tuple(_remaining_costs(project, run.stages))
+        return Estimate(waiting, None, None, seconds, model="words alone", costs=costs)
+    model = run.reading.model
+    with project.reading() as conn:
+        waiting_ids = sorted(run.reading.stage.waiting(conn))
+        chars_by_conversation = conversations.chars(conn, waiting_ids)
+        stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
+        # The conversations of the sample, evenly spread over those that wait.
+        sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
+        sample = conversations.conversations_for(conn, waiting_ids[sampled])
+    if not waiting_ids:
+        # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
+        fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+    logs = [render_log(messages) for _, messages in sample]
+    return _estimate_reading(run.reading, chars_by_conversation, sampled, logs)
+
+
+def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCost]:
+    """Returns the cost over endpoints of the remaining tasks in a run."""
+    costs = []
+    for stage in stages:
+        if isinstance(stage, RemainingStage) and stage.model.endpoint:
+            with project.reading() as conn:
+                _, missing = stage.waiting(conn)
+            if missing:
+                costs.append(stage.estimate(sorted(missing)))
+    return costs
+
+
+def _estimate_reading(
+    reading: ModelReading,
+    chars_by_conversation: Sequence[int],
+    sampled: slice,
+    logs: Sequence[Sequence[LogPiece]],
+) -> Estimate:
+    """Returns the cost of reading what waits, as `estimate_scoring` does.
+
+    Args:
+        chars_by_conversation: Stored number of characters of each conversation that waits.
+        sampled, logs: Which of these are in the sample, and their logs.
+    """
+    model, count = reading.model, len(chars_by_conversation)
+    sample_bytes = sum(len(piece.text.encode()) for log in logs for piece in log)
+    # The stored characters leave out headers and calls, and count no bytes: the sample gives bytes of log for each.
+    bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sampled]))
+    asked_bytes = _prompt_chars_per_log(reading.question, logs) * count
+    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_bytes) * TOKENS_PER_BYTE
+    speed = model.tokens_per_s
+    if speed is None:
+        return Estimate(count, round(tokens), None, None, model.label)
+    seconds = tokens / speed
+    cost = Estimate(count, round(tokens), speed, seconds, model.label)
+    minutes = reading.stage.minutes if isinstance(reading.stage, ReadingStage) else None
+    if minutes is None or seconds <= 60 * minutes:
+        return cost
+    share = 60 * minutes / seconds
+    return replace(
+        cost,
+        items=max(1, round(share * count)),
+        tokens=round(share * tokens),
+        seconds=60.0 * minutes,
+        of=count,
+    )
+
+
+def _prompt_chars_per_log(question: Question, logs: Sequence[Sequence[LogPiece]]) -> float:
+    """Returns the mean number of characters by which the prompt lengthens a log: it is asked once at each boundary."""
+    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
+    prompt = question.prompt
+    if prompt is None:
+        return 0.0
+    return boundaries_per_log * len(
+        prompt.question + prompt.reply + prompt.end + prompt.continuation
+    )

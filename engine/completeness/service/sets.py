@@ -32,7 +32,7 @@ _MORE = (
 
 @dataclass(frozen=True, slots=True)
 class GeneratedDecisions:
-    """Number of conversations after which a model writes the end tag, and something else."""
+    """Number of conversations after which a model writes the end tag, and after which it writes something else."""
 
     model: str
     complete: int
@@ -60,14 +60,8 @@ class ScoreSets:
     def as_generated(self, config_hash: str) -> GeneratedDecisions:
         """Returns how many conversations are complete by what the model of a set writes after them."""
         with self._project.reading() as conn:
-            model = next(
-                (
-                    score_set.model
-                    for score_set in score_sets.sets(conn)
-                    if score_set.config_hash == config_hash
-                ),
-                "",
-            )
+            config = score_sets.registered_config(conn, config_hash)
+            model = "" if config is None else config.model
             return GeneratedDecisions(model, *scores.generated_counts(conn, config_hash))
 
     def use(self, config_hash: str) -> None:

@@ -1,4 +1,8 @@
-"""The words that speak for and against the end of a conversation, and of all conversations."""
+"""The words that speak for and against the end of one conversation, and those that do so in many conversations.
+
+The scores in force are taken apart into the words that made them. A column is the number that a word or a pair of
+neighbors is hashed to (`engine.completeness.words`); different words may share one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ _HOW_TO_SCORE_BY_WORDS = (
     "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N`"
     " shows them."
 )
-"""What to do where the scores in force are not by words."""
+"""Hint of the error where the scores in force are not by words."""
 
 MIN_SHARE_OF_CONVERSATIONS = 0.01
 """Least share of the conversations in which one of the strongest words stands."""

@@ -1,8 +1,8 @@
 """The stage that fits the probe: from the words of logs, and the hidden states that were read, to completeness scores.
 
 A hidden state is the vector that a model computes at a token; here one is kept for each boundary, a place where the
-conversation could end. The probe is a regression from what is read there to whether the conversation ends. It is tested
-on conversations cut off before their end, against two rules that read neither: keywords, and position alone.
+conversation could end. The stage reads both from the project, lets `engine.completeness.stages.learning` fit and test
+the probe, and stores the scores.
 """
 
 from __future__ import annotations
@@ -10,39 +10,28 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from engine.base.arrays import Floats
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
-from engine.completeness import bundled_probe, probe, probe_calibration
-from engine.completeness.kinds import Kinds, find_kinds
-from engine.completeness.probe import CrossFit
+from engine.completeness import probe, probe_calibration
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
     EndingTest,
-    KindTest,
     ProbeFeatures,
 )
-from engine.completeness.stages.learning import (
-    Boundaries,
-    Fit,
-    KindFit,
-    KindFits,
-    TrainingSet,
-    match_states,
-)
+from engine.completeness.stages.learning import STEPS, ProbeLearner
 from engine.completeness.stages.log_texts import LogTexts
+from engine.completeness.stages.probe_fits import KindFits
+from engine.completeness.stages.training_set import Boundaries, TrainingSet, match_states
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.completeness.truncation import Position, cross_fit_by_position, draw_cuts, ending_test
 from engine.conversations import shingle_overlap
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables.conversations import names, origins_of
@@ -63,9 +52,6 @@ MAX_TESTED_CONVERSATIONS = 2_000
 
 NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""
-
-STEPS = probe.STEPS * 3
-"""Number of steps of progress: the folds on words, on states, and those of position alone."""
 
 
 class FittingStage(CpuStage):
@@ -98,14 +84,13 @@ class FittingStage(CpuStage):
             model: The model that read the conversations; None for words.
             states_key: Returns the config hash of the hidden states, empty without any; called when the stage starts.
             required: Whether it is an error if there are too few conversations; else nothing is scored then.
-            part: Whether the stage is a part of the run of another one, which counts what it does itself.
+            part: Whether the stage is a part of the run of another stage, which counts the work of the run.
         """
         super().__init__(project)
         self._required, self._part = required, part
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
         self._on_states = features == "states"
-        self._scored = self._read_count = 0
         self._summary = ""
 
     @property
@@ -115,7 +100,7 @@ class FittingStage(CpuStage):
 
     @property
     def method(self) -> dict[str, Any]:
-        """The parameters of a fit to any conversations."""
+        """The parameters of a fit, whichever conversations it is fitted to."""
         return {"probe": probe.VERSION, "features": self._features}
 
     @property
@@ -124,8 +109,8 @@ class FittingStage(CpuStage):
         states_hash = self._states_key()
         with self._project.reading() as conn:
             ids = self._ids_to_score(conn)
-            read = hidden_states.ids_with_entry(conn, states_hash)
-            fingerprints = [hidden_states.fingerprint(conn, keys) for keys in (ids, read)]
+            read_ids = hidden_states.ids_with_entry(conn, states_hash)
+            fingerprints = [hidden_states.fingerprint(conn, keys) for keys in (ids, read_ids)]
         params = {**self.method, "states": states_hash, "conversations": fingerprints}
         # Where all are learned from, the limit changes nothing, and is no part of the hash.
         if len(ids) > probe.MAX_CONVERSATIONS:
@@ -159,35 +144,34 @@ class FittingStage(CpuStage):
                 return
             ids = self._ids_to_score(conn)
         yield Progress(0, STEPS)
-        results: list[KindFits] = []
         done = 0
-        work = partial(self._learn_and_test, ids)
+
+        def progress(count: int, note: str) -> Progress:
+            """Returns the progress after further steps."""
+            nonlocal done
+            done += count
+            return Progress(min(done, STEPS), STEPS, note)
+
         try:
-            for count, note in self._run_on_thread(work, results.append):
-                done += count
-                yield Progress(min(done, STEPS), STEPS, note)
+            fits = yield from self._run_on_thread(partial(self._learn_and_test, ids), progress)
         except NotYet as error:
             if self._required:
                 raise
             self._summary = error.message
             return
-        (fits,) = results
-        store = partial(self._store, run_id, key, ids, fits)
-        for _, note in self._run_on_thread(store, self._note_counts):
-            yield Progress(STEPS, STEPS, note)
+        scored_count, read_count = yield from self._run_on_thread(
+            partial(self._store, run_id, key, ids, fits),
+            lambda _count, note: Progress(STEPS, STEPS, note),
+        )
         drawn = len(fits.training_set.external_ids) if len(ids) > probe.MAX_CONVERSATIONS else None
         self._summary = (
-            f"Scored {counted(self._scored, 'conversation')} {_summary_text(fits, drawn)}."
+            f"Scored {counted(scored_count, 'conversation')} {_summary_text(fits, drawn)}."
         )
         if self._part and fits.test is not None:
-            # One of several: what changes from one to the next is enough.
+            # This fit is one of several; the sentence has only what changes from one to the next.
             figures = _auroc_text(fits.test)
-            self._summary = f"After {self._read_count:,} of {self._scored:,} read: {figures}."
+            self._summary = f"After {read_count:,} of {scored_count:,} read: {figures}."
         yield Progress(STEPS, STEPS)
-
-    def _note_counts(self, counts: tuple[int, int]) -> None:
-        """Takes how many conversations have a score, and how many of these one by states too, for the summary."""
-        self._scored, self._read_count = counts
 
     def summary(self) -> str:
         """Returns the result in one sentence, with the test of it, or why there is none."""
@@ -207,68 +191,26 @@ class FittingStage(CpuStage):
         if self._features == "both" and training_set.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
             self._on_states = True  # the bundled probe reads nothing else
             training_set = self._read_training_set(ids)
-        read = training_set.count_cuttable(training_set.boundaries.state_of_boundary >= 0)
-        if self._features == "both" and not self._required and read < MIN_CONVERSATIONS_FOR_PROBE:
+        read_count = training_set.count_cuttable(training_set.boundaries.has_state)
+        may_wait = self._features == "both" and not self._required
+        if may_wait and read_count < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
-                f"{counted(read, 'conversation')} read, and a probe on states needs"
+                f"{counted(read_count, 'conversation')} read, and a probe on states needs"
                 f" {MIN_CONVERSATIONS_FOR_PROBE}: the scores by words stay."
             )
-        texts = training_set.boundaries.texts
-        kinds = find_kinds(training_set.origins, texts.roles, texts.counts, texts.words)
-        if len(kinds.names) < 2:
-            fit = self._fit_probes(training_set, report)
-            test = self._test_scores(training_set, fit.p, report)
-            all_conversations = np.arange(len(training_set.external_ids))
-            only_fit = KindFit("", all_conversations, training_set, fit, test)
-            return KindFits(training_set, None, [only_fit], test)
+        learner = ProbeLearner(self._features, self._model, report)
         # Of more than are learned from, some may be of a kind that none of these is of.
         has_unknown = len(ids) > len(training_set.external_ids)
-        fits = self._fit_by_kind(training_set, kinds, report, has_unknown=has_unknown)
-        p = fits.p
-        test = self._test_scores(training_set, np.where(np.isnan(p), 0.5, p), report)
-        fits.test = test and replace(test, kinds=_kind_tests(fits.kind_fits))
-        return fits
-
-    def _fit_by_kind(
-        self, training_set: TrainingSet, kinds: Kinds, report: OnProgress, *, has_unknown: bool
-    ) -> KindFits:
-        """Returns a fit for each kind that has enough different conversations, and one to all for the others.
-
-        Args:
-            has_unknown: Whether conversations will be scored that were not drawn, so that their kind is not known.
-        """
-        kind_of_conversation = np.array(
-            [kinds.index_of(origin) for origin in training_set.origins], dtype=np.int64
-        )
-        kind_fits: list[KindFit] = []
-        fit_of_kind = []
-        for number, name in enumerate(kinds.names):
-            conversations = np.flatnonzero(kind_of_conversation == number)
-            part = training_set.subset(conversations)
-            if part.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
-                kind_of_conversation[conversations] = -1  # they are copies of one another
-                fit_of_kind.append(-1)
-                continue
-            fit_of_kind.append(len(kind_fits))
-            fit = self._fit_probes(part, report)
-            test = self._test_scores(part, fit.p, report)
-            kind_fits.append(KindFit(name, conversations, part, fit, test))
-        others = np.flatnonzero(kind_of_conversation < 0)
-        if len(others) or has_unknown:
-            has_state = training_set.boundaries.state_of_boundary >= 0
-            fit_to_all = self._fit_probes(training_set, report)
-            fit = fit_to_all.at_boundaries(training_set.boundary_rows(others), has_state)
-            kind_fits.append(KindFit("", others, training_set.subset(others), fit, None))
-        return KindFits(training_set, kinds.reindexed(fit_of_kind), kind_fits)
+        return learner.learn(training_set, has_unknown=has_unknown)
 
     def _read_training_set(self, ids: Sequence[int]) -> TrainingSet:
         """Returns the conversations to learn from, all of them or some that are drawn."""
         with self._project.reading() as conn:
-            read = set(hidden_states.ids_with_entry(conn, self._states_key()))
-        drawn = probe.sample_conversations(ids, read)
-        tested = np.random.default_rng(probe_calibration.SEED).permutation(drawn)
-        tested_ids = frozenset(tested[:MAX_TESTED_CONVERSATIONS].tolist())
-        boundaries = self._read_boundaries(drawn, tested_ids)
+            read_ids = set(hidden_states.ids_with_entry(conn, self._states_key()))
+        drawn_ids = probe.sample_conversations(ids, read_ids)
+        shuffled_ids = np.random.default_rng(probe_calibration.SEED).permutation(drawn_ids)
+        tested_ids = frozenset(shuffled_ids[:MAX_TESTED_CONVERSATIONS].tolist())
+        boundaries = self._read_boundaries(drawn_ids, tested_ids)
         with self._project.reading() as conn:
             names_by_id = names(conn, boundaries.texts.ids)
             origins = origins_of(conn, boundaries.texts.ids)
@@ -280,14 +222,14 @@ class FittingStage(CpuStage):
         )
 
     def _read_boundaries(
-        self, ids: Sequence[int], tested: frozenset[int] = frozenset()
+        self, ids: Sequence[int], tested_ids: frozenset[int] = frozenset()
     ) -> Boundaries:
-        """Reads the texts and the states of these conversations, given in rising order.
+        """Returns what the texts and the states of these conversations tell, given in rising order.
 
         Args:
-            tested: The conversations that the probe is tested on.
+            tested_ids: The conversations that the probe is tested on.
         """
-        texts = LogTexts.read(self._project, ids, self._check, tested)
+        texts = LogTexts.read(self._project, ids, self._raise_if_cancelled, tested_ids)
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry
@@ -302,94 +244,12 @@ class FittingStage(CpuStage):
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
             reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
-            noted = {key: entry.reason for key, entry in entries.items() if entry.places}
+            notes = {key: entry.reason for key, entry in entries.items() if entry.places}
             reasons = [
-                reason or noted.get(key) for key, reason in zip(texts.ids, reasons, strict=True)
+                reason or notes.get(key) for key, reason in zip(texts.ids, reasons, strict=True)
             ]
         tokens = [entries[key].tokens if key in entries else 0 for key in texts.ids]
         return Boundaries(texts, reasons, tokens, states, state_of_boundary)
-
-    def _fit_probes(self, training_set: TrainingSet, report: OnProgress) -> Fit:
-        """Returns the fitted probes, or the bundled one where there are too few conversations.
-
-        Raises:
-            NotYet: There are too few, and the bundled probe does not fit the model.
-        """
-        boundaries = training_set.boundaries
-        is_end, groups = training_set.is_end, training_set.group_ids
-        has_state = boundaries.state_of_boundary >= 0
-        states = boundaries.states[boundaries.state_of_boundary[has_state]]
-        if training_set.count_cuttable() < MIN_CONVERSATIONS_FOR_PROBE:
-            return self._fit_bundled(training_set, states)
-        if self._features == "states":
-            state_probe = probe.cross_fit(
-                states, is_end, groups, lambda: report(2, "fitting to states")
-            )
-            return Fit(state_probe.p, state_probe.spread, state_probe=state_probe)
-        word_probe = probe.cross_fit(
-            boundaries.texts.words,
-            is_end,
-            groups,
-            lambda: report(1, "fitting to words"),
-            probe.INVERSE_STRENGTHS_OF_WORDS,
-        )
-        if (
-            self._features == "words"
-            or training_set.count_cuttable(has_state) < MIN_CONVERSATIONS_FOR_PROBE
-        ):
-            return Fit(word_probe.p, word_probe.spread, word_probe)
-        return _add_states(training_set, word_probe, states, report)
-
-    def _fit_bundled(self, training_set: TrainingSet, states: probe.StoredStates) -> Fit:
-        """Returns the scores by the bundled probe, which reads states.
-
-        Raises:
-            NotYet: No state was read, or the bundled probe does not fit the model.
-        """
-        bundled = None
-        if self._model is not None and len(states):
-            bundled = bundled_probe.bundled_probe_for(self._model)
-        if bundled is not None:
-            return Fit(bundled.p(states), spread=None, bundled=bundled)
-        if not training_set.counts.any():
-            raise NotYet(
-                "No conversation has an answer after which it could end, so none can be scored.",
-                "If the answers are in the files, `import --map` shows how to read them.",
-            )
-        raise NotYet(
-            f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
-            f" nearly equal ones counted once; there are {training_set.count_cuttable():,} among"
-            f" {int((training_set.counts > 0).sum()):,}.",
-            "Import more conversations, or score with --mode tuned.",
-        )
-
-    def _test_scores(
-        self, training_set: TrainingSet, p: Floats, report: OnProgress
-    ) -> EndingTest | None:
-        """Returns the test of scores of the boundaries, on the conversations for which the keyword rule was asked; None
-        where too few of them can be cut."""
-        texts, counts = training_set.boundaries.texts, training_set.counts
-        rows = ~np.isnan(texts.keywords)
-        tested = np.unique(np.repeat(np.arange(len(counts)), counts)[rows])
-        cuttable = training_set.groups[tested][counts[tested] > 1]
-        if len(np.unique(cuttable)) < probe_calibration.FOLDS:
-            return None
-        numbers = [texts.numbers[index] for index in tested]
-        position = cross_fit_by_position(
-            [
-                [
-                    Position(number, place.chars, place.step_chars)
-                    for number, place in zip(texts.numbers[index], texts.places[index], strict=True)
-                ]
-                for index in tested
-            ],
-            training_set.groups[tested],
-            lambda: report(1, "comparing with position alone"),
-        )
-        cuts = draw_cuts(
-            [training_set.external_ids[index] for index in tested], counts[tested].tolist()
-        )
-        return ending_test(numbers, cuts, p[rows], position.p, texts.keywords[rows])
 
     # Storing
 
@@ -407,50 +267,54 @@ class FittingStage(CpuStage):
             test=fits.test,
             features=self._features,
         )
-        scored = read = 0
+        self._write(lambda conn: score_sets.begin_set(conn, config))
+        scored_count = read_count = 0
+        by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
+        for done, entries in self._score_entries(ids, fits):
+            self._write(partial(scores.add, config_hash=key, run_id=run_id, entries=entries))
+            scored_count += sum(bool(entry.curve) for entry in entries)
+            if by_states:
+                read_count += sum(bool(entry.curve and entry.tokens) for entry in entries)
+            if done < len(ids):
+                report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
+        weights = fits.word_weights()
+        packed = None if weights is None else word_weights.pack(weights)
 
-        def store(
-            conn: sqlite3.Connection,
-            entries: Sequence[ScoreEntry],
-            first: bool,
-            last: bool,
-            packed: bytes | None,
-        ) -> None:
-            """Stores one part; the first one begins the set, and the last one finishes it."""
-            self._check()  # a thread that was cancelled runs on until here
-            if first:
-                score_sets.begin_set(conn, config)
-            scores.add(conn, key, run_id, entries)
+        def finish(conn: sqlite3.Connection) -> None:
+            """Stores what explains the scores, and shows the set, which is hidden before."""
             if packed is not None:
                 word_weights.put(conn, key, packed)
-            if last:
-                score_sets.finish_set(conn, scored, read)
-                self._put_in_force(conn, key)
-                if not self._part:
-                    runs.count(conn, run_id, STEPS, STEPS)
+            score_sets.finish_set(conn, scored_count, read_count)
+            self._put_in_force(conn, key)
+            if not self._part:
+                runs.count(conn, run_id, STEPS, STEPS)
 
-        by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
-        for index, (done, entries) in enumerate(self._score_entries(ids, fits)):
-            last, packed = done == len(ids), None
-            if last and (weights := fits.word_weights()) is not None:
-                packed = word_weights.pack(weights)
-            scored += sum(bool(entry.curve) for entry in entries)
-            read += sum(bool(entry.curve and entry.tokens) for entry in entries) * by_states
-            self._project.write(
-                partial(store, entries=entries, first=index == 0, last=last, packed=packed)
-            )
-            if not last:
-                report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
-        return scored, read
+        self._write(finish)
+        return scored_count, read_count
+
+    def _write(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Does work in a transaction of its own, unless the run was cancelled: its thread runs on until here.
+
+        Raises:
+            Cancelled: The run was cancelled.
+        """
+
+        def work_unless_cancelled(conn: sqlite3.Connection) -> None:
+            """Does the work; checked here, because a transaction may have had to wait for another one."""
+            self._raise_if_cancelled()
+            work(conn)
+
+        self._project.write(work_unless_cancelled)
 
     def _adapter(self, fits: KindFits) -> str | None:
-        """Returns the name of the adapter behind the scores; the bundled probe has that of its own."""
+        """Returns the name of the adapter behind the scores, None without one; the bundled probe has a name of its
+        own."""
         if fits.kind_fits[0].fit.bundled is not None:
             return BUNDLED_PROBE_ADAPTER
         return None if self._model is None else self._model.adapter_name
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
-        """Puts a finished set in force, and drops the one from when less was read."""
+        """Puts a finished set in force where it is due, and drops the set that was made when less was read."""
         score_sets.put_in_force_if_due(conn, config_hash)
         if self._features != "words":
             unread = set(self._selection.ids(conn)).difference(
@@ -483,40 +347,6 @@ class FittingStage(CpuStage):
                     *unseen.entries(p),
                 ],
             )
-
-
-def _add_states(
-    training_set: TrainingSet, word_probe: CrossFit, states: probe.StoredStates, report: OnProgress
-) -> Fit:
-    """Returns the fit to words and states: where a state was read, the scores of both, if these have a lower loss.
-
-    Args:
-        states: The states that were read, in the order of their boundaries, shape (states, dimensions).
-    """
-    rows = np.flatnonzero(training_set.boundaries.state_of_boundary >= 0)
-    is_end, groups = training_set.is_end[rows], training_set.group_ids[rows]
-    state_probe = probe.cross_fit(states, is_end, groups, lambda: report(1, "fitting to states"))
-    stack = probe.stack(word_probe.at(rows), state_probe, is_end, groups)
-    p, spread = word_probe.p, word_probe.spread
-    word_loss = probe_calibration.log_loss(p[rows], is_end, groups)
-    stack_loss = probe_calibration.log_loss(stack.joined.p, is_end, groups)
-    if stack_loss >= word_loss:  # from few conversations states may tell nothing more
-        return Fit(p, spread, word_probe, state_probe)
-    p[rows], spread[rows] = stack.joined.p, stack.joined.spread
-    return Fit(p, spread, word_probe, state_probe, stack)
-
-
-def _kind_tests(fits: Sequence[KindFit]) -> tuple[KindTest, ...]:
-    """Returns the test of each kind, to be stored."""
-    return tuple(
-        KindTest(
-            kind_fit.name or "others, by a probe fitted to all",
-            len(kind_fit.conversations),
-            kind_fit.test,
-        )
-        for kind_fit in fits
-        if len(kind_fit.conversations)
-    )
 
 
 def _summary_text(fits: KindFits, drawn: int | None) -> str:

@@ -1,4 +1,8 @@
-"""What the texts of conversations tell about their boundaries, from one pass over them and without a model."""
+"""What the texts of conversations tell about their boundaries, from one pass over them and without a model.
+
+A boundary is a place where a conversation could end. A run is three words in a row; nearly equal conversations share
+many.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +36,10 @@ class LogTexts:
     """What the texts of some conversations tell.
 
     Attributes:
-        ids: The conversations, rising.
-        places: The boundaries of each; none where it could end nowhere.
-        numbers: Which of all its boundaries these are, from 0.
-        reasons: Why each has no boundary; None where it has some.
+        ids: The ids of the conversations, rising.
+        places: The boundaries of each conversation; none where it could end nowhere.
+        numbers: The number of each of these boundaries among all of its conversation, from 0.
+        reasons: Why each conversation has no boundary; None where it has some.
         words: The words at the boundaries of all conversations, in order.
         keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
         roles: Who speaks in each conversation.
@@ -63,7 +67,7 @@ class LogTexts:
 
         Args:
             ids: Rising; those without messages are left out.
-            check: Called now and then; may raise to cancel.
+            check: Called before each page of conversations is read; may raise to cancel.
             keywords_for: The conversations for which the keyword rule is asked.
         """
         pages = []
@@ -77,13 +81,14 @@ class LogTexts:
                 _Log(key, pieces := render_log(messages), boundaries(pieces))
                 for key, messages in page
             ]
-            pages.append(_of_logs(logs, keywords_for))
+            pages.append(_texts_of_logs(logs, keywords_for))
         if not pages:
-            pages.append(_of_logs([], ()))
-        before = accumulate((len(page.words.words) for page in pages), initial=0)
+            pages.append(_texts_of_logs([], ()))
+        # The messages of a page are numbered from 0, those of all pages together one after another.
+        message_counts = accumulate((len(page.words.words) for page in pages), initial=0)
         messages = [
-            np.where(page.words.messages < 0, -1, page.words.messages + count)
-            for page, count in zip(pages, before, strict=False)
+            np.where(page.words.messages < 0, -1, page.words.messages + messages_before)
+            for page, messages_before in zip(pages, message_counts, strict=False)
         ]
         words = MessageWords.concatenate([page.words.words for page in pages])
         return cls(
@@ -134,8 +139,10 @@ class LogTexts:
 
 
 def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
-    """Returns every n-th of the runs of long logs by their hashes, so that these have `RUNS_PER_CONVERSATION` to twice
-    as many on average; short logs, of at most twice as many, keep all.
+    """Returns the runs of each log, of long logs only every n-th by its hash.
+
+    n is such that long logs have `RUNS_PER_CONVERSATION` to twice as many on average. Logs with at most twice as many
+    keep all.
 
     What two long logs share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
     documents"), so their overlap stays what it is, but for chance.
@@ -154,16 +161,19 @@ class _Log(NamedTuple):
     boundaries: list[int]
 
 
-def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
+def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
     """Returns what these logs tell; see `LogTexts.read`."""
     words = MessageWords.from_pieces([piece for log in logs for piece in log.pieces])
-    # The first message of each conversation among all of them.
-    first = np.concatenate([[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)])
-    starts = words.run_starts[first]
-    index = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)
-    origin = np.repeat(first[:-1], [len(log.boundaries) for log in logs])
-    earlier = index[:, None] - np.arange(DISTANCES)
-    messages = np.where(earlier < 0, -1, earlier + origin[:, None])
+    # Index among all messages of the first one of each log, and last the number of messages.
+    first_messages = np.concatenate(
+        [[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)]
+    )
+    run_starts = words.run_starts[first_messages]
+    # Of each boundary: the indices in its log of the messages at each distance, negative before the log.
+    boundary = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)
+    in_log = boundary[:, None] - np.arange(DISTANCES)
+    first_of_log = np.repeat(first_messages[:-1], [len(log.boundaries) for log in logs])
+    messages = np.where(in_log < 0, -1, in_log + first_of_log[:, None])
     return LogTexts(
         [log.id for log in logs],
         [BoundaryPlace.in_log(log.pieces, log.boundaries) for log in logs],
@@ -179,5 +189,5 @@ def _of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
             dtype=np.float64,
         ),
         [Roles.of(log.pieces) for log in logs],
-        [np.unique(words.runs[begin:end]) for begin, end in pairwise(starts.tolist())],
+        [np.unique(words.runs[begin:end]) for begin, end in pairwise(run_starts.tolist())],
     )

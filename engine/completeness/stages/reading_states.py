@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,9 +47,9 @@ class ReadingStage(BlockStage[int, StateEntry]):
     """Reads the conversations whose hidden states are not kept yet.
 
     They are read in the order in which the states are likely to change the score most: first those without a score by
-    words, then those whose words leave it open at which boundary they end. Equal ones, and all without scores by words,
-    have an order that is drawn at random and always the same. Blocks are cut from all conversations, so that a resumed
-    run has the same ones as long as the scores by words are the same.
+    words, then those whose words leave it open at which boundary they end. Those that are equal in this have an order
+    that is drawn at random and always the same. Blocks are cut from all conversations, so that a resumed run has the
+    same blocks as long as the scores by words are the same.
 
     Attributes:
         growing: True while logs are followed, which `engine.results.watch` sets: conversations come and grow while the
@@ -56,8 +57,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
             of other blocks within the batch noise of the model.
         minutes: Time that a run may take, in minutes; it reads enough conversations for a probe in any case. None has
             no limit.
-        read: Conversations read in this run.
-        skipped: Conversations of the selection that were read before this run.
+        read: Number of conversations read in this run.
+        skipped: Number of conversations of the selection that were read before this run.
     """
 
     name = "read"
@@ -168,12 +169,9 @@ class ReadingStage(BlockStage[int, StateEntry]):
         for block in planned:
             self._block_chars = sum(chars_by_id[key] for key in block)
             expected = self._seconds_spent * self._block_chars / max(1, self._chars_read)
-            enough = self.read + self.skipped >= MIN_CONVERSATIONS_FOR_PROBE
-            if (
-                self.minutes is not None
-                and enough
-                and self._seconds_spent + expected > 60 * self.minutes
-            ):
+            has_enough = self.read + self.skipped >= MIN_CONVERSATIONS_FOR_PROBE
+            limit = math.inf if self.minutes is None else 60 * self.minutes
+            if has_enough and self._seconds_spent + expected > limit:
                 return
             self._block_begin = time.monotonic()
             yield block
@@ -253,8 +251,8 @@ class RefiningStage(Stage):
     """Reads conversations, and fits the probe anew to what is read.
 
     Scores by words, where the probe reads them, are there before, so each fit changes what is shown. A run that is
-    cancelled fits once more, so that nothing it read is in vain; a second cancel leaves that out, and the next run
-    fits to it. Ctrl+C (`KeyboardInterrupt`) does as the first cancel.
+    cancelled fits once more, so that nothing it read is in vain. A second cancel leaves out that fit, and the next run
+    does it. Ctrl+C (`KeyboardInterrupt`) does what the first cancel does.
 
     Attributes:
         _fit: The stage of the last fit; None before the first.
@@ -317,7 +315,7 @@ class RefiningStage(Stage):
                 # After the last block comes the fit at the end.
                 if (
                     self._while_reading
-                    and _doubled(fitted_count, read_count)
+                    and _passes_doubling(fitted_count, read_count)
                     and last_progress.done != last_progress.total
                 ):
                     fitted_count = read_count
@@ -334,7 +332,7 @@ class RefiningStage(Stage):
         yield from self._run_fit(run_id, last_progress, required=True)
 
     def _run_fit(self, run_id: int, last: Progress, *, required: bool) -> Iterator[Progress]:
-        """Fits to what is read, and says what came of it; the progress stays where reading is.
+        """Fits to what is read, and yields the last progress of reading with a note, and at the end with the result.
 
         Raises:
             NotYet: There are too few conversations for a probe, and this is required.
@@ -355,11 +353,11 @@ class RefiningStage(Stage):
             self._fit.interrupt()
 
     def summary(self) -> str:
-        """Returns how many were read, and what came of the last fit, in two sentences."""
+        """Returns how many conversations were read, and the result of the last fit, in two sentences."""
         fitted = "" if self._fit is None else f" {self._fit.summary()}"
         return f"{self._reading.summary()}{fitted}"
 
 
-def _doubled(before: int, now: int) -> bool:
-    """Returns whether the number of conversations that are read passed `FIRST_READ`, or a doubling of it."""
+def _passes_doubling(before: int, now: int) -> bool:
+    """Returns whether a number that grows from `before` to `now` reaches `FIRST_READ`, or a doubling of it."""
     return (before // FIRST_READ).bit_length() < (now // FIRST_READ).bit_length()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from engine.base.conversation import Message, render_log
+from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.number_format import counted
 from engine.completeness.records import RemainingTasks
 from engine.completeness.remaining_tasks import OpenRequests, open_requests, remaining_tasks
@@ -17,7 +17,6 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask, fenced_log
@@ -78,11 +77,6 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self.written = self.empty = 0
 
     @property
-    def prompt(self) -> Prompt:
-        """The prompt for remaining tasks."""
-        return self._prompt
-
-    @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         return f"Writing remaining tasks with {self._work.model.label}"
@@ -138,11 +132,6 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self._work.load()
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
-    def _tasks_in(self, reply: WrittenReply) -> TasksOrReason:
-        """Returns the remaining tasks in a reply."""
-        text, reason = remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
-        return TasksOrReason(text, reason)
-
     def _key_of(self, entry: RemainingTasks) -> int:
         """Returns the id of the conversation that an entry belongs to."""
         return entry.conversation_id
@@ -184,13 +173,13 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
                 else TasksOrReason(*open_requests(reply.fields))
                 for reply in ask(self._work.process, self._prompt, OpenRequests, logs, report)
             ]
-        replies = self._work.replies(items, self._prompt, report)
-        return [self._tasks_in(reply) for reply in replies]
+        return [
+            TasksOrReason(*remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length"))
+            for reply in self._work.replies(items, self._prompt, report)
+        ]
 
 
 def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-    """Returns the pieces of a log, and the number of leading ones that every window keeps: 1 for a system message,
-    else 0."""
+    """Returns the pieces of a log, and the number of leading ones that every window keeps."""
     pieces = render_log(messages)
-    leading_pieces = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return tuple(piece.text for piece in pieces), leading_pieces
+    return tuple(piece.text for piece in pieces), count_pinned(pieces)

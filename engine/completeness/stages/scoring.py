@@ -1,9 +1,13 @@
-"""The stage that scores completeness: the probability of the end at every boundary of every conversation."""
+"""The stage that scores completeness: a model gives the probability of the end at every boundary of each conversation.
+
+It serves the modes that ask a local model without fitting a probe, `base` and `tuned`. A boundary is a place where a
+conversation could end.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.base.number_format import counted
@@ -26,17 +30,20 @@ from engine.project import runs
 from engine.project.project import Project
 
 
-def question_for(mode: Mode, prompts: Mapping[str, Prompt]) -> Question:
-    """Returns the question that a mode asks at each boundary."""
-    if mode == "tuned":
-        return Question(None)
-    if mode == "probe":
-        return Question(None, states=True)
-    return Question(prompts[mode])
+def question_for(mode: Mode, prompt: Callable[[str], Prompt]) -> Question:
+    """Returns the question that a mode asks at each boundary; `prompt` returns the prompt of a name."""
+    if mode in ("tuned", "probe"):
+        return Question(None, states=mode == "probe")
+    return Question(prompt(mode))
 
 
 class ScoringStage(BlockStage[int, ScoreEntry]):
-    """Scores the conversations that have no score under this configuration, in id order."""
+    """Scores the conversations that have no score under this configuration, in id order.
+
+    Attributes:
+        scored, unscored: Number of conversations that this run scored, and that have a reason for no score instead.
+        skipped: Number of selected conversations that were scored before this run.
+    """
 
     name = "complete"
 
@@ -124,7 +131,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             text += f", {self.unscored:,} have no honest score"
         if self.skipped:
             text += f", {self.skipped:,} were scored before"
-        return f"{text}.{self._work.spent()}"
+        return f"{text}."
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
         """Returns the progress when the block that is being read has read `count` tokens; `missing` is not used."""
@@ -169,16 +176,22 @@ def curve_of(log: Log, score: ItemScore) -> tuple[CurvePoint, ...]:
     """Returns the points of the boundaries of a log, in order; none where it is unscored."""
     if not score.curve:
         return ()
+    pieces = [log.pieces[boundary] for boundary in log.item.boundaries]
     return tuple(
-        CurvePoint.at_piece(
-            log.pieces[boundary], reading.p_end, reading.p_continue, reading.generated
+        CurvePoint(
+            piece.message,
+            piece.step,
+            piece.turn,
+            reading.p_end,
+            reading.p_continue,
+            reading.generated,
         )
-        for boundary, reading in zip(log.item.boundaries, score.curve, strict=True)
+        for piece, reading in zip(pieces, score.curve, strict=True)
     )
 
 
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
-    """Stores what the scores are made with, puts their set in force where it may be, and counts the run's work."""
+    """Registers how the scores are made, puts their set in force where it is due, and counts the work of the run."""
     score_sets.register(conn, config)
     score_sets.put_in_force_if_due(conn, config.config_hash)
     runs.count(conn, run_id, 0, total)

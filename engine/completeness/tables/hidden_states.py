@@ -12,10 +12,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate
-from typing import NamedTuple
 
 from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
+from engine.project.idset import read_ids
 from engine.project.sql import chunks, placeholders, to_json
 
 
@@ -56,7 +56,7 @@ class StateEntry:
     Attributes:
         places: Its boundaries in order; empty when it has none or could not be read.
         states: The state at each boundary, one after another, in little-endian float16; empty without boundaries.
-        reason: Why there are none, or what is special about them; required without boundaries.
+        reason: Why there are no states, or what is special about them; required without boundaries.
         tokens: Number of tokens that the model read for it.
     """
 
@@ -65,20 +65,6 @@ class StateEntry:
     states: bytes
     reason: str | None
     tokens: int
-
-
-class LastBoundary(NamedTuple):
-    """The last boundary of one conversation.
-
-    Attributes:
-        boundaries: Number of boundaries of the conversation.
-        state: The hidden state there, in little-endian float16.
-    """
-
-    conversation_id: int
-    boundaries: int
-    place: BoundaryPlace
-    state: bytes
 
 
 def register_config(
@@ -115,12 +101,12 @@ def add(
 
 def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations without an entry under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM hidden_state"
         " WHERE conversation_id = conversation.id AND config_hash = ?) ORDER BY id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def config_with_most_states(conn: sqlite3.Connection) -> str | None:
@@ -142,26 +128,24 @@ def boundary_counts(conn: sqlite3.Connection, config_hash: str) -> dict[int, int
     return dict(rows.fetchall())
 
 
-def last_boundaries(conn: sqlite3.Connection, config_hash: str) -> Iterator[LastBoundary]:
-    """Yields the last boundary of every conversation with states, in id order."""
-    # `$[#-1]` is the last place; the last state is the last of as many equal parts of the bytes as there are places.
-    rows = conn.execute(
-        "SELECT conversation_id, json_array_length(boundaries), json_extract(boundaries, '$[#-1]'),"
-        " substr(states, -length(states) / json_array_length(boundaries)) FROM hidden_state"
-        " WHERE config_hash = ? AND length(states) > 0 ORDER BY conversation_id",
+def last_states(conn: sqlite3.Connection, config_hash: str) -> list[tuple[int, bytes]]:
+    """Returns (conversation id, hidden state at its last boundary) of every conversation with states, in id order; a
+    state is in little-endian float16."""
+    # The last state is the last of as many equal parts of the bytes as there are boundaries.
+    return conn.execute(
+        "SELECT conversation_id, substr(states, -length(states) / json_array_length(boundaries))"
+        " FROM hidden_state WHERE config_hash = ? AND length(states) > 0 ORDER BY conversation_id",
         (config_hash,),
-    )
-    for conversation_id, count, place, state in rows:
-        yield LastBoundary(conversation_id, count, BoundaryPlace(*json.loads(place)), state)
+    ).fetchall()
 
 
 def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations with an entry under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
@@ -189,6 +173,7 @@ def entries_of_conversations(
 
 
 def _parse_entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
+    """Returns the entry in a row, whose boundaries are JSON."""
     conversation_id, places, states, reason, tokens = row
     boundaries = tuple(BoundaryPlace(*place) for place in json.loads(places))
     return StateEntry(conversation_id, boundaries, states, reason, tokens)

@@ -6,20 +6,13 @@ hash is the key of the set. The set in force is the one that is shown.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.base.statistics.intervals import Interval
-from engine.completeness.records import (
-    DecisionRule,
-    EndingTest,
-    KindTest,
-    Mode,
-    ProbeFeatures,
-    ScoreSet,
-)
+import msgspec
+
+from engine.completeness.records import DecisionRule, EndingTest, Mode, ProbeFeatures, ScoreSet
 from engine.project import settings
 from engine.project.sql import to_json
 
@@ -94,8 +87,13 @@ def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
 
 
 def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
-    """Registers a set whose scores take several transactions. The set stays hidden until `finish_set`."""
-    drop_unfinished(conn)
+    """Registers a set whose scores take several transactions, and deletes one that was begun and never finished.
+
+    The set stays hidden until `finish_set`.
+    """
+    unfinished = settings.get(conn, UNFINISHED_SETTING)
+    if unfinished is not None:
+        drop(conn, unfinished)
     register(conn, config)
     settings.put(conn, UNFINISHED_SETTING, config.config_hash)
 
@@ -107,14 +105,6 @@ def finish_set(conn: sqlite3.Connection, scored: int, read: int) -> None:
         (scored, read, settings.get(conn, UNFINISHED_SETTING)),
     )
     settings.put(conn, UNFINISHED_SETTING, None)
-
-
-def drop_unfinished(conn: sqlite3.Connection) -> None:
-    """Deletes a set that was begun and never finished, if there is one."""
-    config_hash = settings.get(conn, UNFINISHED_SETTING)
-    if config_hash is not None:
-        drop(conn, config_hash)
-        settings.put(conn, UNFINISHED_SETTING, None)
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
@@ -142,10 +132,10 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
     """Returns how the set in force was made; None before any scoring."""
     config_hash = hash_in_force(conn)
-    return None if config_hash is None else _registered(conn, config_hash)
+    return None if config_hash is None else registered_config(conn, config_hash)
 
 
-def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
+def registered_config(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
     """Returns how a registered set is made, whether it has scores or not; None if it is not registered."""
     row = conn.execute(
         f"SELECT {_COLUMNS} FROM score_config AS g WHERE config_hash = ?", (config_hash,)
@@ -163,7 +153,7 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             mode=config.mode,
             model=config.model,
             adapter=config.adapter,
-            scored=_scored(conn, config.config_hash),
+            scored=_count_scored(conn, config.config_hash),
             test=config.test,
             in_force=config.config_hash == shown_hash,
             features=config.features,
@@ -180,7 +170,7 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     and states, once it covers as many conversations. Other sets are replaced only when a person chooses:
     `switch_with_rules`.
     """
-    current, new = config_in_force(conn), _registered(conn, config_hash)
+    current, new = config_in_force(conn), registered_config(conn, config_hash)
     if new is None:
         return
     if current is None or not is_stored(conn, current.config_hash):
@@ -189,18 +179,18 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     refines = current.features == "words" and new.features == "both"
     # A probe leaves conversations unscored whose kind it scores no better than chance, so only its scores count. For
     # another mode a reason for no score counts too.
-    covered = _scored if new.features is None else _entries
+    count = _count_scored if new.features is None else _count_entries
     if (refines or _kind(current) == _kind(new)) and (
-        covered(conn, config_hash) >= covered(conn, current.config_hash)
+        count(conn, config_hash) >= count(conn, current.config_hash)
     ):
         replace_keeping_rule(conn, config_hash)
 
 
 def put_partial(conn: sqlite3.Connection, config_hash: str | None) -> None:
-    """Marks a set as partial, in the place of the one that was, which is dropped; None marks none."""
-    replaced = settings.get(conn, PARTIAL_SETTING)
-    if replaced not in (None, config_hash):
-        _drop_unused(conn, replaced)
+    """Marks a set as partial; None marks none. The one that was marked before is deleted unless it is used."""
+    previous = settings.get(conn, PARTIAL_SETTING)
+    if previous not in (None, config_hash):
+        _drop_unused(conn, previous)
     settings.put(conn, PARTIAL_SETTING, config_hash)
 
 
@@ -228,11 +218,12 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def _kind(config: ScoreConfig) -> tuple[str | None, ...]:
-    """Returns the mode, features, model without the format that it was tuned to, adapter."""
+    """Returns what sets of one kind have in common: mode, features, model without the format that it was tuned to, and
+    adapter."""
     return config.mode, config.features, config.model.partition(" (")[0], config.adapter
 
 
-def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
+def _count_scored(conn: sqlite3.Connection, config_hash: str) -> int:
     """Returns the number of conversations with a score."""
     (count,) = conn.execute(
         "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
@@ -241,7 +232,7 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
     return int(count)
 
 
-def _entries(conn: sqlite3.Connection, config_hash: str) -> int:
+def _count_entries(conn: sqlite3.Connection, config_hash: str) -> int:
     """Returns the number of conversations with a score, or with the reason why they have none."""
     query = "SELECT count(*) FROM score WHERE config_hash = ?"
     return int(conn.execute(query, (config_hash,)).fetchone()[0])
@@ -250,25 +241,8 @@ def _entries(conn: sqlite3.Connection, config_hash: str) -> int:
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
     """Returns the `ScoreConfig` in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
     config_hash, mode, model, adapter, noise, test, *more = row
-    ending_test = None if test is None else _test(json.loads(test))
+    ending_test = None if test is None else msgspec.json.decode(test, type=EndingTest)
     return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, *more)
-
-
-def _test(value: dict[str, Any]) -> EndingTest:
-    """Returns the test of a probe; its measures are intervals, each None where there is none.
-
-    Args:
-        value: The fields of `EndingTest` as JSON, which says what each measure is.
-    """
-    intervals = {
-        name: None if value[name] is None else Interval(**value[name])
-        for name in ("auroc", "matched", "over_keywords", "over_position")
-    }
-    kinds = tuple(
-        KindTest(**{**kind, "test": None if kind["test"] is None else _test(kind["test"])})
-        for kind in value["kinds"]
-    )
-    return EndingTest(**{**value, **intervals, "kinds": kinds})
 
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:

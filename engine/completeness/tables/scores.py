@@ -26,6 +26,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
+from engine.project.idset import read_ids
 from engine.project.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
@@ -34,10 +35,9 @@ NO_PROBABILITY = "the model gives neither an end nor a continuation any probabil
 
 @dataclass(frozen=True, slots=True)
 class ScoreEntry:
-    """The result for one conversation.
+    """The scores of one conversation, or the reason why it has none.
 
     Attributes:
-        conversation_id: Its id.
         curve: The points of its boundaries in order, the last of which is its score; empty when it is unscored.
         reason: Why it is unscored, or what is special about the score; required without a curve.
         tokens: Number of tokens that the model read for it.
@@ -70,73 +70,50 @@ def add(
     Raises:
         ValueError: An unscored entry has no reason.
     """
-    score_rows: list[tuple[Any, ...]] = []
-    curve_rows: list[tuple[Any, ...]] = []
-    for entry in entries:
-        p_end = p_continue = score = None
-        reason = entry.reason
-        if entry.curve:
-            last = entry.curve[-1]
-            p_end, p_continue = last.p_end, last.p_continue
-            score = normalized(p_end, p_continue)
-            if score is None:
-                reason = NO_PROBABILITY
-        elif not reason:
-            raise ValueError(f"conversation {entry.conversation_id} is unscored without a reason")
-        score_rows.append(
-            (
-                entry.conversation_id,
-                config_hash,
-                run_id,
-                p_end,
-                p_continue,
-                score,
-                reason,
-                entry.tokens,
-            )
-        )
-        curve_rows.extend(
-            (
-                entry.conversation_id,
-                config_hash,
-                point.message,
-                point.step,
-                point.turn,
-                point.p_end,
-                point.p_continue,
-            )
-            for point in entry.curve
-        )
     conn.executemany(
         "INSERT INTO score (conversation_id, config_hash, run_id, p_end, p_continue,"
         " p_end_normalised, reason, tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        score_rows,
+        [_score_row(entry, config_hash, run_id) for entry in entries],
     )
+    points = [(entry.conversation_id, point) for entry in entries for point in entry.curve]
     conn.executemany(
         "INSERT INTO boundary_score (conversation_id, config_hash, message, step, turn, p_end,"
         " p_continue) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        curve_rows,
+        [
+            (key, config_hash, at.message, at.step, at.turn, at.p_end, at.p_continue)
+            for key, at in points
+        ],
     )
-    add_generated_ends(
-        conn,
-        config_hash,
-        (
-            (entry.conversation_id, point.message, point.generated)
-            for entry in entries
-            for point in entry.curve
-            if point.generated is not None
-        ),
-    )
+    known = [(key, at.message, at.generated) for key, at in points if at.generated is not None]
+    add_generated_ends(conn, config_hash, known)
+
+
+def _score_row(entry: ScoreEntry, config_hash: str, run_id: int) -> tuple[Any, ...]:
+    """Returns the row of `score` of an entry.
+
+    Raises:
+        ValueError: The entry is unscored and has no reason.
+    """
+    key, reason = entry.conversation_id, entry.reason
+    if not entry.curve:
+        if not reason:
+            raise ValueError(f"conversation {key} is unscored without a reason")
+        return key, config_hash, run_id, None, None, None, reason, entry.tokens
+    p_end, p_continue = entry.curve[-1].p_end, entry.curve[-1].p_continue
+    score = normalized(p_end, p_continue)
+    if score is None:
+        reason = NO_PROBABILITY
+    return key, config_hash, run_id, p_end, p_continue, score, reason, entry.tokens
 
 
 def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations that have no score, nor a reason for none, under a configuration, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
         " WHERE conversation_id = id AND config_hash = ?) ORDER BY id",
         (config_hash,),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -155,12 +132,12 @@ def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations whose score is below the threshold of its set, rising."""
-    rows = conn.execute(
+    return read_ids(
+        conn,
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
         (config_hash, score_sets.rule(conn, config_hash).threshold),
     )
-    return array("q", (row[0] for row in rows))
 
 
 def score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
@@ -178,7 +155,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
         rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config_hash, keys)
-            ends = _last_generated_ends(conn, config_hash, keys)
+            generated = generated_curves(conn, config_hash, keys)
             rows = conn.execute(
                 "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
                 " g.mode, g.model, g.adapter, g.noise, g.features"
@@ -188,6 +165,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
             )
             for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
                 mode, model, adapter, noise, features = config_values
+                ends = generated.get(key)
                 score_by_id[key] = ScoreRow(
                     conversation_id=key,
                     config_hash=config_hash,
@@ -202,7 +180,7 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     adapter=adapter,
                     noise=noise,
                     features=features,
-                    generated=ends.get(key),
+                    generated=None if ends is None else bool(ends[max(ends)]),
                 )
     return score_by_id
 
@@ -213,16 +191,28 @@ def _curves(
     """Returns the curves of these conversations by id, without the boundaries where neither answer has any
     probability."""
     curves: dict[int, list[CurvePoint]] = {}
-    for key, *values in conn.execute(
-        "SELECT conversation_id, message, step, turn, p_end, p_continue FROM boundary_score"
-        f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-        " ORDER BY conversation_id, message",
-        (config_hash, *keys),
-    ):
+    columns = "message, step, turn, p_end, p_continue FROM boundary_score"
+    for key, *values in _rows_at_boundaries(conn, columns, config_hash, keys):
         point = CurvePoint(*values)
         if normalized(point.p_end, point.p_continue) is not None:
             curves.setdefault(key, []).append(point)
     return curves
+
+
+def _rows_at_boundaries(
+    conn: sqlite3.Connection, columns: str, config_hash: str, ids: Sequence[int]
+) -> Iterator[tuple[Any, ...]]:
+    """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order.
+
+    Args:
+        columns: The columns with their table, as SQL.
+    """
+    for keys in chunks(ids):
+        yield from conn.execute(
+            f"SELECT conversation_id, {columns} WHERE config_hash = ?"
+            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id, message",
+            (config_hash, *keys),
+        )
 
 
 def normalized_curves(
@@ -233,14 +223,9 @@ def normalized_curves(
     Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    for keys in chunks(ids):
-        for key, message, p_end, p_continue in conn.execute(
-            "SELECT conversation_id, message, p_end, p_continue FROM boundary_score"
-            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-            " ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        ):
-            curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
+    columns = "message, p_end, p_continue FROM boundary_score"
+    for key, message, p_end, p_continue in _rows_at_boundaries(conn, columns, config_hash, ids):
+        curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
     return curves
 
 
@@ -269,8 +254,8 @@ def normalized_scores(
 
 
 def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
-    """Returns by how much the probabilities of an end at the boundaries of a conversation differ from .5, their mean,
-    for each conversation with a curve under a configuration."""
+    """Returns the mean distance from .5 of the probabilities of an end at the boundaries of a conversation, for each
+    that has a curve under a configuration."""
     rows = conn.execute(
         "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
         " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
@@ -326,23 +311,10 @@ def generated_curves(
     Conversations for which nothing is known are left out.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    for keys in chunks(ids):
-        for key, message, ends in conn.execute(
-            "SELECT conversation_id, message, ends FROM generated_end"
-            f" WHERE config_hash = ? AND conversation_id IN ({placeholders(keys)})"
-            " ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        ):
-            curves.setdefault(key, {})[message] = float(ends)
+    columns = "message, ends FROM generated_end"
+    for key, message, ends in _rows_at_boundaries(conn, columns, config_hash, ids):
+        curves.setdefault(key, {})[message] = float(ends)
     return curves
-
-
-def _last_generated_ends(
-    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
-) -> dict[int, bool]:
-    """Returns whether the end is generated at the last boundary of these conversations, where that is known."""
-    curves = generated_curves(conn, config_hash, ids)
-    return {key: bool(curve[max(curve)]) for key, curve in curves.items()}
 
 
 def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:

@@ -33,8 +33,10 @@ _EXPORTED_AT_ONCE = 200
 """Number of conversations that are read together for an export."""
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Replaces the digits of hexadecimal numbers by letters that these do not have."""
 
 _DIGITS = str.maketrans("ghijklmnop", "0123456789")
+"""Replaces these letters by the digits."""
 
 
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
@@ -48,7 +50,7 @@ def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message
 
 def message_of(row: Sequence[Any]) -> Message:
     """Returns the message of a row with `COLUMNS`."""
-    calls = () if row[5] is None else _calls(row[5])
+    calls = () if row[5] is None else _tool_calls(row[5])
     return Message(
         role=row[2],
         content=row[4],
@@ -62,34 +64,42 @@ def message_of(row: Sequence[Any]) -> Message:
     )
 
 
-def _calls(text: str) -> tuple[ToolCall, ...]:
+def _tool_calls(text: str) -> tuple[ToolCall, ...]:
+    """Returns tool calls from the JSON text that is stored of them.
+
+    Raises:
+        JSONDecodeError: The text is no JSON, or no list of calls, because the project file is damaged.
+    """
     try:
         return tuple(ToolCall(*call) for call in json.loads(text))
-    except (
-        TypeError
-    ) as error:  # JSON, but no list of calls: the file is damaged, as where it is no JSON
+    except TypeError as error:
         raise json.JSONDecodeError("no tool calls", text, 0) from error
 
 
 def with_external_ids(
     conn: sqlite3.Connection, ids: array[int], names: Collection[str]
 ) -> array[int]:
-    """Returns those of the ids, in their order, whose conversations have one of these ids in their source."""
-    named = {
-        key
-        for key, name in conn.execute("SELECT id, external_id FROM conversation")
-        if name in names
-    }
-    return array("q", (key for key in ids if key in named))
+    """Returns those of the ids, in their order, whose conversations have one of these names as the id in their
+    source."""
+    rows = conn.execute("SELECT id, external_id FROM conversation")
+    ids_with_name = {key for key, name in rows if name in names}
+    return array("q", (key for key in ids if key in ids_with_name))
 
 
 def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
-    """Returns the characters of these conversations, in the order asked; ids that do not exist are left out."""
-    lengths: dict[int, int] = {}
-    for keys in chunks(ids):
-        query = f"SELECT id, chars FROM conversation WHERE id IN ({placeholders(keys)})"
-        lengths.update(conn.execute(query, (*keys,)).fetchall())
+    """Returns the numbers of characters of these conversations, in the order of `ids`; ids that do not exist are left
+    out."""
+    lengths = _column(conn, "chars", ids)
     return array("q", (lengths[key] for key in ids if key in lengths))
+
+
+def _column(conn: sqlite3.Connection, column: str, ids: Sequence[int]) -> dict[int, Any]:
+    """Returns the value that each of these conversations has in a column, by id; ids that do not exist are left out."""
+    values: dict[int, Any] = {}
+    for keys in chunks(ids):
+        query = f"SELECT id, {column} FROM conversation WHERE id IN ({placeholders(keys)})"
+        values.update(conn.execute(query, tuple(keys)).fetchall())
+    return values
 
 
 def texts(conn: sqlite3.Connection, among: IdSet) -> Iterator[tuple[int, Role, str]]:
@@ -112,7 +122,7 @@ def message_counts(conn: sqlite3.Connection, among: IdSet) -> array[int]:
 
 
 def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
-    """When the first and the last conversation took place; None where no date is known."""
+    """Returns when the first and the last conversation took place, in ISO 8601; None where no date is known."""
     first, last = conn.execute(
         "SELECT (SELECT min(created_at) FROM conversation), (SELECT max(created_at) FROM conversation)"
     ).fetchone()
@@ -134,8 +144,8 @@ def conversations_for(
     conn: sqlite3.Connection, ids: Sequence[int]
 ) -> list[tuple[int, tuple[Message, ...]]]:
     """Returns the messages of many conversations, in id order; ids that do not exist are left out."""
-    with_messages = ((key, messages_of(conn, key)) for key in sorted(set(ids)))
-    return [(key, texts) for key, texts in with_messages if texts]
+    rows = ((key, messages_of(conn, key)) for key in sorted(set(ids)))
+    return [(key, messages) for key, messages in rows if messages]
 
 
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
@@ -153,20 +163,18 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
 
 
 def text_keys(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """For each conversation sixteen letters that stand for the text of its messages: no other has the same ones.
+    """Returns for each conversation sixteen letters that stand for the text of its messages: no other has the same
+    ones.
 
     They are letters only, so that nothing takes them for a phone number.
     """
-    return {
-        row[0]: row[1].hex()[:16].translate(_LETTERS)
-        for row in conn.execute(
-            f"SELECT id, hash FROM conversation WHERE id IN ({placeholders(ids)})", tuple(ids)
-        )
-    }
+    hashes = _column(conn, "hash", ids)
+    return {key: digest.hex()[:16].translate(_LETTERS) for key, digest in hashes.items()}
 
 
 def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
-    """Returns the conversation whose text a key of `text_keys` stands for; None if there is none (now)."""
+    """Returns the id of the conversation for whose text a key of `text_keys` stands; None if no conversation has that
+    text."""
     digits = key.translate(_DIGITS)
     if len(digits) != 16 or set(digits) - set("0123456789abcdef"):
         return None
@@ -178,7 +186,7 @@ def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
 
 
 def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = None) -> list[int]:
-    """Returns the conversations that were imported with this id, of a source with this label or of any."""
+    """Returns the ids of the conversations that have this id in a source with this label, or for None in any source."""
     rows = conn.execute(
         "SELECT c.id FROM conversation AS c JOIN source ON source.id = c.source_id"
         " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
@@ -204,7 +212,8 @@ def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
 def export_conversations(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[int, str, Conversation]]:
-    """Yields (id, source, conversation with meta and truth) for these ids in their order; None takes all."""
+    """Yields (id, label of the source, conversation with metadata and truth) for these ids in their order; None takes
+    all conversations."""
     with snapshot(conn):
         for page in id_pages(conn, ids, _EXPORTED_AT_ONCE):
             heads = {
@@ -217,7 +226,7 @@ def export_conversations(
                     tuple(page),
                 )
             }
-            texts = dict(conversations_for(conn, page))
+            messages = dict(conversations_for(conn, page))
             for key, label, external_id, meta, truth, created_at in (
                 heads[conversation_id] for conversation_id in page if conversation_id in heads
             ):
@@ -226,7 +235,7 @@ def export_conversations(
                     label,
                     Conversation(
                         external_id=external_id,
-                        messages=texts.get(key, ()),
+                        messages=messages.get(key, ()),
                         meta=json.loads(meta),
                         truth=None if truth is None else json.loads(truth),
                         created_at=created_at,
@@ -235,12 +244,8 @@ def export_conversations(
 
 
 def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Returns the ids in their sources of these conversations, by id; ids that are not there are left out."""
-    result: dict[int, str] = {}
-    for keys in chunks(ids):
-        query = f"SELECT id, external_id FROM conversation WHERE id IN ({placeholders(keys)})"
-        result.update(conn.execute(query, tuple(keys)).fetchall())
-    return result
+    """Returns the ids in their sources of these conversations, by id; ids that do not exist are left out."""
+    return _column(conn, "external_id", ids)
 
 
 def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
@@ -249,15 +254,13 @@ def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
         key: Origin(label, format)
         for key, label, format in conn.execute("SELECT id, label, format FROM source")
     }
-    source_by_id: dict[int, int] = {}
-    for keys in chunks(ids):
-        query = f"SELECT id, source_id FROM conversation WHERE id IN ({placeholders(keys)})"
-        source_by_id.update(conn.execute(query, tuple(keys)).fetchall())
+    source_by_id = _column(conn, "source_id", ids)
     return [origin_by_source[source_by_id[key]] for key in ids]
 
 
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
-    """Yields the ids of these conversations in their sources, in their order; ids that are not there are left out."""
+    """Yields where each of these conversations was imported from, with its duplicates, in the order of `ids`; ids that
+    do not exist are left out."""
     for keys in chunks(ids):
         chosen, values = placeholders(keys), tuple(keys)
         names = {
@@ -290,7 +293,8 @@ def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[
 
 
 def truth_by_record(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
-    """As `truth_by_conversation`, but of every record: a conversation that was imported twice has two."""
+    """Yields (id, truth) of every record that has a truth, in id order: a conversation that was imported twice has
+    two."""
     for key, truth in conn.execute(
         "SELECT conversation_id, truth FROM truth UNION ALL"
         " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"

@@ -1,4 +1,5 @@
-"""What conversations were before an import replaced their text (earlier states), and verdicts that were given since."""
+"""Keeps the text of a conversation that an import replaces as an *earlier state*, and deletes what was computed from
+it."""
 
 from __future__ import annotations
 
@@ -15,8 +16,7 @@ _KEEP = (
     " answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?,"
     " (SELECT coalesce(max(id), 0) FROM answer), ?)"
 )
-"""Stores an earlier state, with the last answer that was given before."""
-
+"""Stores an earlier state, with the id of the last answer that was given before."""
 
 _COMPUTED = (
     "boundary_score WHERE conversation_id = ?1",
@@ -31,11 +31,12 @@ _COMPUTED = (
     "taught_value WHERE taught_id IN (SELECT id FROM taught) AND conversation_id = ?1",
     "machine_answer WHERE config_hash IN (SELECT config_hash FROM answerer) AND conversation_id = ?1",
 )
-"""Rows that follow from the text of a conversation."""
+"""Rows that were computed from the text of a conversation, as table and condition."""
 
 
 def verdict_sql(conversation: str) -> str:
-    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
+    """Returns the SQL expression for the current verdict of the conversation whose id the expression `conversation`
+    gives."""
     return (
         f"(SELECT v.value FROM answer AS v WHERE v.conversation_id = {conversation}"
         f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {NOT_UNDONE}"
@@ -60,7 +61,7 @@ def keep_earlier_state(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 
 def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
-    """Deletes the text of a conversation and what follows from it; its row stays, for another text."""
+    """Deletes the text of a conversation and what was computed from it; its row stays, for another text."""
     facets.forget_checks(conn, conversation_id)
     facets.remove(conn, conversation_id)
     _delete_messages(conn, conversation_id)
@@ -73,7 +74,7 @@ def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
 def keep_duplicate_as_earlier_state(
     conn: sqlite3.Connection, alias_id: int, conversation_id: int
 ) -> None:
-    """Makes a duplicate the earlier state of a conversation, which has its id in the source and another text."""
+    """Makes a duplicate an earlier state of a conversation that has its id in the source, and another text."""
     values = conn.execute(
         "SELECT a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.id = ?",

@@ -1,11 +1,12 @@
-"""An index of what conversations have: tools that were called, models that answered, fields of metadata and truth, and
-what a check found.
+"""Indexes what conversations have: tools that were called, models that answered, fields of metadata and truth, and what
+a check found.
 
 Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, and `meta.` or `truth.` with the name of
 a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
 of a list; objects in lists are not indexed.
 
-What a check found is under keys of its own. `conversation_check` says which conversations were looked at.
+A *check* looks for the language of a conversation and for personal data in it; what it finds is under keys of its own.
+The table `conversation_check` has the ids of the checked conversations.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sqlite3
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, without_surrogates
 from engine.conversations.filters import is_number
@@ -32,29 +33,39 @@ LANGUAGE, PERSONAL = "language", "personal"
 
 FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL)
 """The keys that are fields of filters by themselves; those after the first two come from the table of checks."""
-LONGEST = 200
-"""Characters of a value that are indexed."""
-MOST = 200
-"""Facets of one conversation that are indexed."""
+MAX_VALUE_CHARS = 200
+"""Most characters of a value that are indexed."""
+MAX_FACETS = 200
+"""Most facets of one conversation that are indexed."""
 _DEEPEST = 5
 """Deepest level at which fields within fields are indexed."""
+_NO_LIMIT = -1
+"""Limit of SQLite that limits nothing."""
 _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
 """Keys under which facts and metadata name the model."""
 
 Facet = tuple[str, str]
 """Key and value."""
-Found = tuple[int, str | None, frozenset[Kind]]
-"""What was found in a conversation: its id, the code of its language (None where it is not clear), and the kinds of
-personal data in it."""
 
-_CLEARED = (LANGUAGE, PERSONAL)
-"""Keys of what a check found, which a new text makes void."""
+
+class CheckResult(NamedTuple):
+    """What a check found in a conversation.
+
+    Attributes:
+        conversation_id: Id of the conversation.
+        language: Code of its language; None where it is not clear.
+        personal: Kinds of personal data in it.
+    """
+
+    conversation_id: int
+    language: str | None
+    personal: frozenset[Kind]
 
 
 def facets_of(
     meta: Mapping[str, Any], truth: Mapping[str, Any] | None, messages: Iterable[Message]
 ) -> set[Facet]:
-    """Returns the facets of a conversation, at most `MOST`."""
+    """Returns the facets of a conversation, at most `MAX_FACETS`."""
     facets: dict[Facet, None] = {}
     models: set[str] = set()
     for message in messages:
@@ -63,16 +74,16 @@ def facets_of(
         if message.role == "tool" and message.name:
             facets[TOOL, _shorten(message.name)] = None
         if message.role == "assistant" and message.facts and '"model' in message.facts:
-            models |= _model_of(json.loads(message.facts))
-    for model in models or _model_of(meta):
+            models |= _models_in(json.loads(message.facts))
+    for model in models or _models_in(meta):
         facets[MODEL, _shorten(model)] = None
     _add_fields(facets, "meta", meta, depth=0)
     _add_fields(facets, "truth", truth or {}, depth=0)
-    return set(facets) if len(facets) <= MOST else set(islice(facets, MOST))
+    return set(islice(facets, MAX_FACETS))
 
 
 def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]) -> None:
-    """Indexes conversations by id, none of which is indexed yet."""
+    """Indexes facets of conversations, given by (id, facets), that are not indexed yet."""
     # sorted, so that the same import gives the same ids in every process
     rows = [
         (facet, conversation_id)
@@ -109,7 +120,7 @@ def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 
 def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
-    """Returns the keys that begin like this, in alphabetical order."""
+    """Returns the keys with this beginning, in alphabetical order."""
     # goes from key to key in the index; DISTINCT would read all of it. The last key found is the first that does not
     # begin so, which the outer condition leaves out.
     rows = conn.execute(
@@ -123,7 +134,7 @@ def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
 
 
 def is_known(conn: sqlite3.Connection, key: str) -> bool:
-    """Returns whether a conversation has had this key."""
+    """Returns whether any conversation has, or once had, a facet under this key."""
     return conn.execute("SELECT 1 FROM facet WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
 
 
@@ -140,7 +151,7 @@ def values(conn: sqlite3.Connection, key: str, among: IdSet, limit: int) -> list
 def of_conversations(
     conn: sqlite3.Connection, key: str, ids: Sequence[int]
 ) -> dict[int, list[str]]:
-    """Returns the values of a key that each of these conversations has; those without any are absent."""
+    """Returns the values of a key that each of these conversations has, by id; those without any are left out."""
     values_by_id: dict[int, list[str]] = {}
     for chunk in chunks(ids):
         for conversation_id, value in conn.execute(
@@ -179,13 +190,12 @@ def _stored_facets(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]
     )
 
 
-def _model_of(facts: Any) -> set[str]:
-    """Returns the model that facts or metadata name, at most one: that under the first key that has a name."""
+def _models_in(facts: Any) -> set[str]:
+    """Returns the model that facts or metadata name under the first key that has a name; no model where none has."""
     if not isinstance(facts, dict):
         return set()
-    named = (facts.get(key) for key in _MODEL_KEYS)
-    model = next((name for name in named if isinstance(name, str) and name), None)
-    return set() if model is None else {model}
+    names = [facts.get(key) for key in _MODEL_KEYS]
+    return set([name for name in names if isinstance(name, str) and name][:1])
 
 
 def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) -> None:
@@ -214,12 +224,12 @@ def _filter_text(value: Any) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Returns the first `LONGEST` characters of a text, without lone surrogates, which SQLite cannot take."""
-    return without_surrogates(text[:LONGEST])
+    """Returns the first `MAX_VALUE_CHARS` characters of a text, without lone surrogates, which SQLite cannot take."""
+    return without_surrogates(text[:MAX_VALUE_CHARS])
 
 
 def unchecked_ids(conn: sqlite3.Connection) -> array[int]:
-    """Returns the ids of the conversations that were not looked at in their present text, ascending."""
+    """Returns the ids of the conversations that were not checked in their present text, ascending."""
     return read_ids(
         conn,
         "SELECT id FROM conversation WHERE id NOT IN"
@@ -235,53 +245,37 @@ def checked_texts(conn: sqlite3.Connection, conversation_id: int) -> list[tuple[
     ).fetchall()
 
 
-def put_checks(conn: sqlite3.Connection, entries: Sequence[Found]) -> None:
-    """Stores what was found in conversations that were not looked at yet."""
+def put_checks(conn: sqlite3.Connection, results: Sequence[CheckResult]) -> None:
+    """Stores what was found in conversations that were not checked yet."""
     conn.executemany(
         "INSERT INTO conversation_check (conversation_id) VALUES (?)",
-        [(key,) for key, *_ in entries],
+        [(result.conversation_id,) for result in results],
     )
-    for key, language, personal in entries:
-        kinds = [(PERSONAL, kind) for kind in sorted(personal)]
-        add(conn, [(key, [*kinds, *([(LANGUAGE, language)] if language else ())])])
+    for conversation_id, language, personal in results:
+        check_facets: list[Facet] = [(PERSONAL, kind) for kind in sorted(personal)]
+        if language:
+            check_facets.append((LANGUAGE, language))
+        add(conn, [(conversation_id, check_facets)])
 
 
 def forget_checks(conn: sqlite3.Connection, conversation_id: int) -> None:
-    """Forgets what was found in a conversation, whose text is about to change."""
-    _delete(conn, _CLEARED, conversation_id)
+    """Deletes what was found in a conversation, whose text is about to change."""
+    conn.execute(
+        "DELETE FROM conversation_facet WHERE conversation_id = ?"
+        " AND facet_id IN (SELECT id FROM facet WHERE key IN (?, ?))",
+        (conversation_id, LANGUAGE, PERSONAL),
+    )
     conn.execute("DELETE FROM conversation_check WHERE conversation_id = ?", (conversation_id,))
 
 
-def _value_counts(conn: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
-    """Returns the values of a key of a check with the number of conversations that have it, the most frequent first."""
-    return values(conn, key, IdSet.every(conn), -1)
-
-
-def checked_count(conn: sqlite3.Connection) -> int:
-    """Returns how many conversations were looked at."""
-    return int(conn.execute("SELECT count(*) FROM conversation_check").fetchone()[0])
-
-
 def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
-    """Returns what all checks found together; None if no conversation was looked at."""
-    checked = checked_count(conn)
+    """Returns what all checks found together; None if no conversation was checked."""
+    (checked,) = conn.execute("SELECT count(*) FROM conversation_check").fetchone()
     if not checked:
         return None
-    languages = dict(_value_counts(conn, LANGUAGE))
+    every = IdSet.every(conn)
+    languages = dict(values(conn, LANGUAGE, every, _NO_LIMIT))
     unclear = checked - sum(languages.values())
-    return CheckCounts(
-        languages | ({"": unclear} if unclear > 0 else {}),
-        dict(_value_counts(conn, PERSONAL)),
-    )
-
-
-def _delete(
-    conn: sqlite3.Connection, chosen_keys: Sequence[str], conversation_id: int | None = None
-) -> None:
-    """Deletes facets under some keys, of one conversation or of all."""
-    where_conversation = "" if conversation_id is None else " AND conversation_id = ?"
-    conn.execute(
-        "DELETE FROM conversation_facet WHERE facet_id IN"
-        f" (SELECT id FROM facet WHERE key IN ({placeholders(chosen_keys)})){where_conversation}",
-        (*chosen_keys, *(() if conversation_id is None else (conversation_id,))),
-    )
+    if unclear > 0:
+        languages[""] = unclear
+    return CheckCounts(languages, dict(values(conn, PERSONAL, every, _NO_LIMIT)))

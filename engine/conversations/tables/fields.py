@@ -1,4 +1,6 @@
-"""Answers the terms of filters on what a conversation is: its text, its source, what it has, what a watch saw of it."""
+"""Answers the terms of filters on what an import stores of a conversation: its length, its source, its date, its facets
+(tools, models, metadata), and what a watch saw of it. Conditions and counters that other subjects use for their fields
+are here too."""
 
 from __future__ import annotations
 
@@ -21,7 +23,6 @@ from engine.conversations.filter_fields import (
     CountValues,
     FieldQuery,
     MatchTerm,
-    OrderConversations,
 )
 from engine.conversations.filters import Op, Term, is_number
 from engine.conversations.tables import facets
@@ -32,7 +33,7 @@ from engine.project.sql import placeholders
 COMPARISONS: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-"""What the signs of a term compare."""
+"""The comparison that each sign of a term stands for."""
 
 SOURCES = (
     "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
@@ -44,7 +45,7 @@ MOST_FOR_KEYS = 50_000
 """Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
 
 _MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
-"""Query of (conversation_id, value) of the months in which conversations took place."""
+"""(conversation_id, value) of the months in which conversations took place, as a query to select from."""
 
 _FACETS = (
     "SELECT conversation_id FROM conversation_facet"
@@ -55,7 +56,7 @@ _FACETS = (
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A condition and its parameters."""
+    """A condition in SQL, and the values of its parameters."""
 
     text: str
     values: tuple[Any, ...] = ()
@@ -106,9 +107,10 @@ def select_among(
 
 
 def add_any_or_none(term: Term, among: IdSet, named: IdSet, anything: Callable[[], IdSet]) -> IdSet:
-    """Adds to the conversations that have a named value those that the values `any` and `none` of a term ask for.
+    """Returns the conversations that have a named value of a term, and those that its values `any` and `none` ask for.
 
     Args:
+        named: Those of `among` that have a named value.
         anything: Reads those of `among` that have any value.
     """
     if ANY_VALUE not in term.values and NO_VALUE not in term.values:
@@ -176,14 +178,19 @@ def choice_counts(matches: MatchTerm, choices: Sequence[str]) -> CountValues:
     return count
 
 
-def _by_column(
-    column: str, sql: Callable[[str, Term], Sql]
-) -> tuple[MatchTerm, OrderConversations]:
-    """Returns the condition and the order of a field that is a column of the conversations."""
+def _column_query(
+    column: str, condition: Callable[[str, Term], Sql], count_values: CountValues | None = None
+) -> FieldQuery:
+    """Returns the query of a field that is a column of the conversations.
+
+    Args:
+        condition: Returns the condition that a column satisfies a term.
+        count_values: Counts the values of the field; None where they are not counted.
+    """
 
     def matches(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         """Returns those of a set whose column satisfies a term."""
-        inner = sql(column, term)
+        inner = condition(column, term)
         rows = f"SELECT id AS conversation_id FROM conversation WHERE {inner.text}"
         return select_among(conn, among, rows, inner.values)
 
@@ -196,11 +203,11 @@ def _by_column(
             flags,
         )
 
-    return matches, order
+    return FieldQuery(matches, order, count_values=count_values)
 
 
 def _match_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those from a source whose label holds a value of the term."""
+    """Returns those of a set from a source whose label contains a value of the term."""
     inner = contains_condition("label", term.values)
     rows = (
         "SELECT id AS conversation_id FROM conversation"
@@ -210,8 +217,10 @@ def _match_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _order_by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
-    """Reads source by source, because the index is in the order of source ids, not of labels; sources may share a
-    label."""
+    """Returns the ids of a set in the order of the labels of their sources, equal ones by id.
+
+    It reads source by source, because the index is in the order of source ids; sources may share a label.
+    """
     by_label: dict[str, list[int]] = {}
     for source, label in conn.execute("SELECT id, label FROM source"):
         by_label.setdefault(label, []).append(source)
@@ -236,13 +245,14 @@ def _count_months(conn: sqlite3.Connection, field: str, among: IdSet, limit: int
     return count_values(conn, _MONTHS, among, limit, order="value DESC")
 
 
-def _is_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those that are in one of the states of a watch that the term names."""
+def _match_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set that are in one of the states of a watch that the term names."""
     return select_among(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
 
 
 def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
+    """Returns those of a set whose random number satisfies the term. It comes from a fixed seed, so that it depends on
+    the id alone."""
     numbers = sorted(map(float, term.values))
     lowest, highest = numbers[0], numbers[-1]
 
@@ -257,8 +267,8 @@ def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
 
 
-def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those with a tool, a model, or a field of metadata or truth.
+def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set with a facet that the term asks for.
 
     Raises:
         WorkbenchError: No conversation has the field of metadata or truth.
@@ -278,18 +288,19 @@ def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         """Returns those of the set that have a facet of the field under a condition."""
         return among.of(read_ids(conn, _FACETS.format(condition), (term.field, *values)))
 
-    inner = _facet_is(named_values(term), term)
+    inner = _facet_condition(named_values(term), term)
     named = with_value(inner.text, inner.values) if inner.text else among - among
     return among & add_any_or_none(term, among, named, partial(with_value, "TRUE"))
 
 
-def _facet_is(values: Sequence[str], term: Term) -> Sql:
-    """Returns the condition on a facet that its value is one of these; empty without any."""
+def _facet_condition(values: Sequence[str], term: Term) -> Sql:
+    """Returns the condition that the value of a facet is one of these values of a term, is in the range between them,
+    or compares with them as the term says; its text is empty without any value."""
     if not values:
         return Sql("")
     if (term.span or term.op != ":") and all(map(is_number, values)):
         return number_condition("number", term)
-    texts = tuple(without_surrogates(value)[: facets.LONGEST] for value in values)
+    texts = tuple(without_surrogates(value)[: facets.MAX_VALUE_CHARS] for value in values)
     if term.span:
         return date_condition("value", term)
     if term.op != ":":
@@ -308,7 +319,7 @@ def _facet_is(values: Sequence[str], term: Term) -> Sql:
     return Sql(" OR ".join(conditions), tuple(parameters))
 
 
-def _keys_or_facets(
+def _count_keys_or_values(
     conn: sqlite3.Connection, field: str, among: IdSet, limit: int
 ) -> CountedValues:
     """Returns the keys of the metadata or the truth, or the values of one key."""
@@ -322,28 +333,19 @@ def _keys_or_facets(
     ]
 
 
-_name, _by_name = _by_column(
-    "external_id", lambda column, term: contains_condition(column, term.values)
-)
-_date, _by_date = _by_column("created_at", date_condition)
-_turns, _by_turns = _by_column("turns", number_condition)
-_messages, _by_messages = _by_column("messages", number_condition)
-_length, _by_length = _by_column("chars", number_condition)
-
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "turns": FieldQuery(_turns, _by_turns),
-    "messages": FieldQuery(_messages, _by_messages),
-    "length": FieldQuery(_length, _by_length),
-    facets.TOOL: FieldQuery(_has_facet, count_values=facets.values),
-    facets.MODEL: FieldQuery(_has_facet, count_values=facets.values),
-    facets.LANGUAGE: FieldQuery(_has_facet, count_values=facets.values),
-    facets.PERSONAL: FieldQuery(_has_facet, count_values=facets.values),
-    "watched": FieldQuery(_is_watched),
+    "turns": _column_query("turns", number_condition),
+    "messages": _column_query("messages", number_condition),
+    "length": _column_query("chars", number_condition),
+    **dict.fromkeys(facets.FIELDS, FieldQuery(_match_facet, count_values=facets.values)),
+    "watched": FieldQuery(_match_watched),
     "source": FieldQuery(_match_source, _order_by_source, count_values=_count_sources),
-    "name": FieldQuery(_name, _by_name),
-    "date": FieldQuery(_date, _by_date, count_values=_count_months),
-    "meta": FieldQuery(_has_facet, count_values=_keys_or_facets),
-    "truth": FieldQuery(_has_facet, count_values=_keys_or_facets),
+    "name": _column_query(
+        "external_id", lambda column, term: contains_condition(column, term.values)
+    ),
+    "date": _column_query("created_at", date_condition, _count_months),
+    "meta": FieldQuery(_match_facet, count_values=_count_keys_or_values),
+    "truth": FieldQuery(_match_facet, count_values=_count_keys_or_values),
     "draw": FieldQuery(_match_draw),
 }
 """Answers terms on what a conversation is, by the name of the field."""

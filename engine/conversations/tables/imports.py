@@ -1,244 +1,147 @@
-"""Writes imported conversations: those that are new, those that grew or changed, and those that repeat stored ones."""
+"""Stores imported records as conversations.
+
+A record is *new*, or it is one of these. *Unchanged*: the same record is stored already. *Duplicate*: its messages are
+those of a stored conversation; it is stored as an alias of it. *Grew*: its source has had its id before, with the first
+messages of the record. *Changed*: its source has had its id before, with other messages. A text that is replaced is
+kept as an *earlier state* (`earlier_states`).
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, content_hash, count_turns
-from engine.conversations.records import QuarantineRow
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import earlier_states, facets, shared_text
-from engine.conversations.tables.conversations import messages_of
+from engine.conversations.tables.conversations import COLUMNS, messages_of
 from engine.conversations.tables.earlier_states import verdict_sql
-from engine.formats.records import Parsed, Rejected
+from engine.formats.records import Parsed
 from engine.project import cjk_index
 from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCounts:
-    """Counts of one batch.
+@dataclass(slots=True)
+class ImportCounts:
+    """What became of the records of an import, as the docstring of the module says it.
 
     Attributes:
-        new: Conversations with an id that the source did not have.
-        duplicate: Records with the messages of another one.
-        unchanged: Records that were stored before.
-        grew: Conversations with further messages.
-        changed: Records with an id that the source had before, and other messages.
-        judged: Conversations that had a verdict on the text that was replaced.
+        new: Number of conversations that were not stored before.
+        grew: Number of conversations that came with further messages.
+        changed: Number of records with an id that their source had before, and other messages.
+        duplicate: Number of records with the messages of another one.
+        unchanged: Number of records that were stored before.
+        quarantined: Number of records that could not be read, including those that were in the quarantine already.
+        judged: Number of conversations that had a verdict on the text that was replaced.
+        leaks: Number of marks of the end that are hidden from the model.
     """
 
-    new: int
-    duplicate: int
-    unchanged: int
-    leaks: int
+    new: int = 0
     grew: int = 0
     changed: int = 0
+    duplicate: int = 0
+    unchanged: int = 0
+    quarantined: int = 0
     judged: int = 0
+    leaks: int = 0
+
+    @property
+    def read(self) -> int:
+        """Number of records that were read."""
+        stored = self.new + self.grew + self.changed
+        return stored + self.duplicate + self.unchanged + self.quarantined
+
+    def add(self, other: ImportCounts) -> None:
+        """Adds the counts of further records."""
+        for counter in fields(self):
+            name = counter.name
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRules:
+    """What a record replaces whose id was stored before, with other messages.
+
+    Attributes:
+        replace: Whether a record that has changed replaces the stored messages, also those of another source if just
+            one conversation has its id; otherwise it becomes a conversation beside the stored one.
+        read_sources: Ids of the sources that the import has read, whose conversations it does not replace by those of
+            another source.
+        part_sources: Ids of sources from which the records may have a part, such as the requests of a batch. A
+            conversation of theirs from which a record has grown is replaced as one of its own source is.
+        only_forward: Whether an earlier text of a conversation never replaces the present one. Otherwise, with
+            `replace`, it does: the conversation has changed back.
+    """
+
+    replace: bool = False
+    read_sources: Collection[int] = ()
+    part_sources: Collection[int] = ()
+    only_forward: bool = False
+
+
+KEEP_CHANGED = ImportRules()
+"""Keeps conversations that have changed beside the stored ones."""
 
 
 def add_records(
     conn: sqlite3.Connection,
     source_id: int,
     records: Sequence[Parsed],
-    *,
-    replace: bool = False,
-    beside: Collection[int] = (),
-    parts: Collection[int] = (),
-    only_forward: bool = False,
-) -> BatchCounts:
-    """Stores a batch of records of one source.
+    rules: ImportRules = KEEP_CHANGED,
+) -> ImportCounts:
+    """Stores a batch of records of one source, in which no two have the same id; returns what became of them.
 
     A record whose messages are stored already counts as unchanged if it is the same record of the same source, or an
     earlier state of a conversation. Otherwise it is stored as an alias, with its bytes and its truth.
 
     A record with an id that the source had before has grown if the stored messages are its first ones, the last of them
-    perhaps cut short. It replaces them, and they stay as an earlier state. Otherwise it has changed, and becomes a
-    conversation beside the stored one.
-
-    Args:
-        replace: A record that has changed replaces the stored messages as well, also those of another source, if just
-            one conversation has its id.
-        beside: Ids of further sources whose conversations are not replaced by those of this one.
-        parts: Ids of sources from which the records may have a part, such as the requests of a batch. A conversation
-            of theirs from which a record has grown is replaced as one of its own source is.
-        only_forward: An earlier text of a conversation never replaces the present one. Otherwise, with `replace`, it
-            does: the conversation has changed back.
+    perhaps cut short. It replaces them, and they stay as an earlier state. Otherwise it has changed.
     """
     hashes = [content_hash(record.conversation.messages) for record in records]
     ids_by_hash = _conversations_by_hash(conn, hashes)
-    strangers = [
+    names_of_other_texts = [
         record.conversation.external_id
         for record, digest in zip(records, hashes, strict=True)
         if digest not in ids_by_hash
     ]
-    named = _ids_in_sources(conn, strangers, None if replace else {source_id, *parts})
+    sources = None if rules.replace else {source_id, *rules.part_sources}
     # rows of new conversations are written at the end, and are referred to before
     conn.execute("PRAGMA defer_foreign_keys = ON")
+    (next_id,) = conn.execute("SELECT coalesce(max(id), 0) + 1 FROM conversation").fetchone()
     adder = _RecordAdder(
         conn=conn,
         source_id=source_id,
-        replace=replace,
-        beside=beside,
-        parts=parts,
-        only_forward=only_forward,
+        rules=rules,
         ids_by_hash=ids_by_hash,
-        named=named,
-        next_id=_next_id(conn, "conversation"),
-        batch=_Batch(shared_text.stored(conn)),
+        known_names=_names_in_sources(conn, names_of_other_texts, sources),
+        next_id=next_id,
+        rows=_NewRows(shared_text.stored(conn)),
     )
     for record, digest in zip(records, hashes, strict=True):
         adder.add(record, digest)
-    adder.batch.write(conn)
-    return adder.counts()
+    adder.rows.write(conn)
+    return adder.counts
 
 
-@dataclass(slots=True)
-class _RecordAdder:
-    """Adds the records of one batch; see `add_records` for what becomes of each, and for the options.
-
-    Attributes:
-        ids_by_hash: Ids of conversations, stored ones and those of the batch, by the hash of their messages.
-        named: Those external ids of the records that the source had before.
-        next_id: Id of the next new conversation.
-        batch: The rows to be written.
-        records_by_id: The records of the batch by the ids of their conversations.
-    """
-
-    conn: sqlite3.Connection
-    source_id: int
-    replace: bool
-    beside: Collection[int]
-    parts: Collection[int]
-    only_forward: bool
-    ids_by_hash: dict[bytes, int]
-    named: set[str]
-    next_id: int
-    batch: _Batch
-    records_by_id: dict[int, Parsed] = field(default_factory=dict)
-    duplicate: int = 0
-    unchanged: int = 0
-    grew: int = 0
-    changed: int = 0
-    judged: int = 0
-
-    def add(self, record: Parsed, digest: bytes) -> None:
-        """Adds a record whose messages have this hash."""
-        twin = self.ids_by_hash.get(digest)
-        if twin is not None:
-            self._add_twin(record, twin)
-            return
-        conversation = record.conversation
-        older = None
-        if conversation.external_id in self.named:
-            back = self.replace and not self.only_forward
-            if _is_earlier_state(self.conn, self.source_id, conversation.external_id, digest, back):
-                self.unchanged += 1
-                return
-            beside = self.beside if self.replace else None
-            older = _find_earlier_text(self.conn, self.source_id, conversation, beside, self.parts)
-        key = self._id_for(older, digest)
-        if older is not None:
-            self.grew += older.grew
-            self.changed += not older.grew
-        self.ids_by_hash[digest] = key
-        self.records_by_id[key] = record
-        self.batch.take(self.source_id, key, digest, record)
-
-    def _add_twin(self, record: Parsed, twin: int) -> None:
-        """Adds a record with the messages of the conversation `twin`."""
-        same = self.records_by_id.get(twin)  # it has no row yet
-        is_same = same is not None and (same.raw, same.conversation.external_id) == (
-            record.raw,
-            record.conversation.external_id,
-        )
-        if not is_same and _add_alias(self.conn, self.source_id, twin, record):
-            self.duplicate += 1
-        else:
-            self.unchanged += 1
-
-    def _id_for(self, older: _EarlierText | None, digest: bytes) -> int:
-        """Returns the id under which a text with this hash is stored: that of the conversation whose text it replaces,
-        which is then cleared, or a new one."""
-        if older is not None and (older.grew or self.replace):
-            if older.alias_id is None:
-                return self._clear_text(older, digest)
-            earlier_states.keep_duplicate_as_earlier_state(self.conn, older.alias_id, self.next_id)
-        self.next_id += 1
-        return self.next_id - 1
-
-    def _clear_text(self, older: _EarlierText, digest: bytes) -> int:
-        """Makes room for the text with this hash in the conversation of an earlier text; returns its id."""
-        self.judged += _is_judged(self.conn, older.conversation_id)
-        self.ids_by_hash.pop(older.digest, None)
-        if _replace_text(self.conn, older.conversation_id, digest, self.next_id):
-            self.ids_by_hash[older.digest] = self.next_id  # its duplicate has that text now
-            self.next_id += 1
-        return older.conversation_id
-
-    def counts(self) -> BatchCounts:
-        """Returns what became of the records."""
-        return BatchCounts(
-            new=len(self.batch.conversations) - self.grew - self.changed,
-            duplicate=self.duplicate,
-            unchanged=self.unchanged,
-            grew=self.grew,
-            changed=self.changed,
-            judged=self.judged,
-            leaks=len(self.batch.leaks),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _EarlierText:
-    """A stored text of a record's id in its source: its hash, and the conversation or the duplicate that it is of; the
-    record has grown from it, or has changed."""
-
-    conversation_id: int
-    alias_id: int | None
-    digest: bytes
-    grew: bool
-
-
-def _ids_in_sources(
-    conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
-) -> set[str]:
-    """Returns those of the ids that one of the sources has; of all sources if None."""
-    source_list = None if sources is None else json.dumps(sorted(sources))
-    names_there: set[str] = set()
-    for chunk in chunks(names):
-        for table in ("conversation", "alias"):
-            # with the plus the source's index, which holds all of its rows, is not used
-            rows = conn.execute(
-                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(chunk)})"
-                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
-                (*chunk, source_list, source_list),
-            )
-            names_there.update(row[0] for row in rows)
-    return names_there
-
-
-def _is_earlier_state(
-    conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, back: bool
-) -> bool:
-    """Returns whether a record is an earlier state of a conversation. If conversations may change back, one that comes
-    from the source of the present text is not."""
-    row = conn.execute(
-        "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
-        " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
-        " AND NOT (?4 AND c.source_id = ?2)",
-        (digest, source_id, external_id, back),
-    ).fetchone()
-    return row is not None
+def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
+    """Returns the id of the conversation that has exactly these messages; None if there is none."""
+    digest = content_hash(messages)
+    return _conversations_by_hash(conn, [digest]).get(digest)
 
 
 class _StoredText(NamedTuple):
-    """A stored text: its conversation, its duplicate (None for the conversation's own text), hash, length, source."""
+    """A stored text.
+
+    Attributes:
+        conversation_id: Id of its conversation.
+        alias_id: Id of the duplicate that it is the text of; None for the text of the conversation itself.
+        digest: Hash of its messages.
+        message_count: Number of its messages.
+        source_id: Id of its source.
+    """
 
     conversation_id: int
     alias_id: int | None
@@ -247,40 +150,181 @@ class _StoredText(NamedTuple):
     source_id: int
 
 
-def _find_earlier_text(
-    conn: sqlite3.Connection,
-    source_id: int,
-    conversation: Conversation,
-    beside: Collection[int] | None,
-    parts: Collection[int],
-) -> _EarlierText | None:
-    """Returns the stored text that a record has grown from, in its source or in `parts`; if there is none, the newest
-    one of its id in its source, or the only one in other sources but those of `beside`."""
+class _EarlierText(NamedTuple):
+    """A stored text with the id of a record, and whether the record has grown from it; otherwise it has changed."""
+
+    text: _StoredText
+    has_grown: bool
+
+
+@dataclass(slots=True)
+class _RecordAdder:
+    """Adds the records of one batch.
+
+    Attributes:
+        rules: What records replace.
+        ids_by_hash: Ids of conversations, stored ones and those of the batch, by the hash of their messages.
+        known_names: Those ids of the records that the source had before.
+        next_id: Id of the next new conversation.
+        rows: The rows to write.
+        records_by_id: The records of the batch by the ids of their conversations.
+        counts: What became of the records so far.
+    """
+
+    conn: sqlite3.Connection
+    source_id: int
+    rules: ImportRules
+    ids_by_hash: dict[bytes, int]
+    known_names: set[str]
+    next_id: int
+    rows: _NewRows
+    records_by_id: dict[int, Parsed] = field(default_factory=dict)
+    counts: ImportCounts = field(default_factory=ImportCounts)
+
+    def add(self, record: Parsed, digest: bytes) -> None:
+        """Adds a record whose messages have the hash `digest`."""
+        stored_id = self.ids_by_hash.get(digest)
+        if stored_id is not None:
+            self._add_repeated(record, stored_id)
+            return
+        conversation = record.conversation
+        earlier = None
+        if conversation.external_id in self.known_names:
+            if self._is_earlier_state(conversation.external_id, digest):
+                self.counts.unchanged += 1
+                return
+            earlier = self._find_earlier_text(conversation)
+        conversation_id = self._make_room(earlier, digest)
+        self.counts.new += earlier is None
+        self.counts.grew += earlier is not None and earlier.has_grown
+        self.counts.changed += earlier is not None and not earlier.has_grown
+        self.counts.leaks += len(record.leaks)
+        self.ids_by_hash[digest] = conversation_id
+        self.records_by_id[conversation_id] = record
+        self.rows.add(self.source_id, conversation_id, digest, record)
+
+    def _add_repeated(self, record: Parsed, conversation_id: int) -> None:
+        """Adds a record with the messages of a conversation, as an alias unless it is stored already."""
+        first = self.records_by_id.get(conversation_id)  # one of this batch has no row yet
+        is_first = first is not None and (first.raw, first.conversation.external_id) == (
+            record.raw,
+            record.conversation.external_id,
+        )
+        if not is_first and _add_alias(self.conn, self.source_id, conversation_id, record):
+            self.counts.duplicate += 1
+        else:
+            self.counts.unchanged += 1
+
+    def _is_earlier_state(self, external_id: str, digest: bytes) -> bool:
+        """Returns whether a text is an earlier state of the conversation of its id, which has not changed back to
+        it."""
+        changes_back = self.rules.replace and not self.rules.only_forward
+        row = self.conn.execute(
+            "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
+            " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
+            " AND NOT (?4 AND c.source_id = ?2)",
+            (digest, self.source_id, external_id, changes_back),
+        ).fetchone()
+        return row is not None
+
+    def _find_earlier_text(self, conversation: Conversation) -> _EarlierText | None:
+        """Returns the text that a record has grown from. If there is none, returns the newest text of its id in its
+        source; without one, and with `replace`, the only one in the sources that the import has not read."""
+        texts = _texts_of(self.conn, conversation.external_id)
+        texts_here = [text for text in texts if text.source_id == self.source_id]
+        if not texts_here and self.rules.replace:
+            texts_here = [text for text in texts if text.source_id not in self.rules.read_sources]
+            texts_here = texts_here if len(texts_here) == 1 else []
+        candidates = texts_here + [
+            text
+            for text in texts
+            if text.source_id in self.rules.part_sources and text.source_id != self.source_id
+        ]
+        candidates.sort(key=lambda text: (-text.message_count, text.alias_id is not None))
+        for text in candidates:
+            beginning = conversation.messages[: text.message_count]
+            if len(beginning) == text.message_count and _is_continuation(
+                self.conn, text.conversation_id, beginning
+            ):
+                return _EarlierText(text, has_grown=True)
+        if not texts_here:
+            return None
+        newest = max(texts_here, key=lambda text: (text.alias_id is None, text.conversation_id))
+        return _EarlierText(newest, has_grown=False)
+
+    def _make_room(self, earlier: _EarlierText | None, digest: bytes) -> int:
+        """Returns the id under which a text with the hash `digest` is stored: a new one, or that of the conversation
+        whose text it replaces, which is deleted."""
+        if earlier is not None and (earlier.has_grown or self.rules.replace):
+            if earlier.text.alias_id is None:
+                self._delete_text(earlier.text, digest)
+                return earlier.text.conversation_id
+            earlier_states.keep_duplicate_as_earlier_state(
+                self.conn, earlier.text.alias_id, self.next_id
+            )
+        return self._take_next_id()
+
+    def _delete_text(self, text: _StoredText, digest: bytes) -> None:
+        """Deletes the text of a conversation, which gets another one with the hash `digest`.
+
+        It stays as an earlier state, and so do its duplicates with the id of the conversation. The first other
+        duplicate becomes a conversation of its own, whose duplicates are the others.
+        """
+        conversation_id = text.conversation_id
+        self.counts.judged += _is_judged(self.conn, conversation_id)
+        self.ids_by_hash.pop(text.digest, None)
+        duplicates = []
+        for alias_id, has_same_id in self.conn.execute(
+            "SELECT a.id, a.source_id = c.source_id AND a.external_id = c.external_id FROM alias AS a"
+            " JOIN conversation AS c ON c.id = a.conversation_id WHERE c.id = ? ORDER BY a.id",
+            (conversation_id,),
+        ).fetchall():
+            if has_same_id:
+                earlier_states.keep_duplicate_as_earlier_state(self.conn, alias_id, conversation_id)
+            else:
+                duplicates.append(alias_id)
+        earlier_states.keep_earlier_state(self.conn, conversation_id)
+        if duplicates:
+            self.conn.execute(
+                "UPDATE conversation SET hash = ? WHERE id = ?", (digest, conversation_id)
+            )
+            self.ids_by_hash[text.digest] = self._take_next_id()
+            _split_off_duplicate(self.conn, text, duplicates[0], self.ids_by_hash[text.digest])
+        earlier_states.delete_text(self.conn, conversation_id)
+
+    def _take_next_id(self) -> int:
+        """Returns the id of a new conversation, another one at each call."""
+        self.next_id += 1
+        return self.next_id - 1
+
+
+def _names_in_sources(
+    conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
+) -> set[str]:
+    """Returns those of the external ids that one of these sources has; for None, that any source has."""
+    source_list = None if sources is None else json.dumps(sorted(sources))
+    known_names: set[str] = set()
+    for chunk in chunks(names):
+        for table in ("conversation", "alias"):
+            # with the plus the source's index, which holds all of its rows, is not used
+            rows = conn.execute(
+                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(chunk)})"
+                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
+                (*chunk, source_list, source_list),
+            )
+            known_names.update(row[0] for row in rows)
+    return known_names
+
+
+def _texts_of(conn: sqlite3.Connection, external_id: str) -> list[_StoredText]:
+    """Returns the texts that any source has under an id."""
     rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
         "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
         " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.external_id = ?1",
-        (conversation.external_id,),
+        (external_id,),
     ).fetchall()
-    texts = [_StoredText(*row) for row in rows]
-    own_texts = [text for text in texts if text.source_id == source_id]
-    if not own_texts and beside is not None:
-        own_texts = [text for text in texts if text.source_id not in beside]
-        own_texts = own_texts if len(own_texts) == 1 else []
-    candidates = own_texts + [
-        text for text in texts if text.source_id in parts and text.source_id != source_id
-    ]
-    candidates.sort(key=lambda text: (-text.message_count, text.alias_id is not None))
-    for text in candidates:
-        count = text.message_count
-        if count <= len(conversation.messages) and _is_continuation(
-            conn, text.conversation_id, conversation.messages[:count]
-        ):
-            return _EarlierText(text.conversation_id, text.alias_id, text.digest, True)
-    if not own_texts:
-        return None
-    newest = max(own_texts, key=lambda text: (text.alias_id is None, text.conversation_id))
-    return _EarlierText(newest.conversation_id, newest.alias_id, newest.digest, False)
+    return [_StoredText(*row) for row in rows]
 
 
 def _is_continuation(
@@ -296,11 +340,11 @@ def _is_continuation(
         (old.role, old.name) == (new.role, new.name)
         and new.content.startswith(old.content)
         and (new.reasoning or "").startswith(old.reasoning or "")
-        and _called(new)[: len(old.tool_calls)] == _called(old)
+        and _names_and_arguments(new)[: len(old.tool_calls)] == _names_and_arguments(old)
     )
 
 
-def _called(message: Message) -> list[tuple[str, str]]:
+def _names_and_arguments(message: Message) -> list[tuple[str, str]]:
     """Returns the names and arguments of the calls of a message."""
     return [(call.name, call.arguments) for call in message.tool_calls]
 
@@ -311,60 +355,28 @@ def _is_judged(conn: sqlite3.Connection, conversation_id: int) -> bool:
     return verdict is not None
 
 
-def _replace_text(
-    conn: sqlite3.Connection, conversation_id: int, digest: bytes, free_id: int
-) -> bool:
-    """Makes room for another text of a conversation, with the hash `digest`; returns whether `free_id` was used.
-
-    Its duplicates do not change with it: those of its own id are earlier states, and the first other one becomes a
-    conversation of its own, with the id `free_id` and the others as its duplicates.
-    """
-    others = []
-    for alias_id, is_own in conn.execute(
-        "SELECT a.id, a.source_id = c.source_id AND a.external_id = c.external_id FROM alias AS a"
-        " JOIN conversation AS c ON c.id = a.conversation_id WHERE c.id = ? ORDER BY a.id",
-        (conversation_id,),
-    ).fetchall():
-        if is_own:
-            earlier_states.keep_duplicate_as_earlier_state(conn, alias_id, conversation_id)
-        else:
-            others.append(alias_id)
-    earlier_states.keep_earlier_state(conn, conversation_id)
-    if others:
-        _split_off_duplicate(conn, conversation_id, others[0], free_id, digest)
-    earlier_states.delete_text(conn, conversation_id)
-    return bool(others)
-
-
 def _split_off_duplicate(
-    conn: sqlite3.Connection, conversation_id: int, alias_id: int, key: int, digest: bytes
+    conn: sqlite3.Connection, text: _StoredText, alias_id: int, new_id: int
 ) -> None:
-    """Makes a duplicate a conversation with the id `key`; the one it repeated has the hash `digest` from now on."""
-    (old,) = conn.execute(
-        "SELECT hash FROM conversation WHERE id = ?", (conversation_id,)
-    ).fetchone()
-    conn.execute("UPDATE conversation SET hash = ? WHERE id = ?", (digest, conversation_id))
+    """Makes a duplicate of a text a conversation with the id `new_id`, and the other duplicates those of this one."""
     conn.execute(
         "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns, chars,"
         " created_at, meta, line) SELECT ?, a.source_id, a.external_id, ?, opening, messages, turns,"
         " chars, NULL, '{}', a.line FROM alias AS a JOIN conversation AS c ON c.id = a.conversation_id"
         " WHERE a.id = ?",
-        (key, old, alias_id),
+        (new_id, text.digest, alias_id),
     )
-    first, last = message_ids(conversation_id)
-    columns = (
-        "idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
-    )
+    first, last = message_ids(text.conversation_id)
+    own_columns = COLUMNS.removeprefix("conversation_id, ")
     conn.execute(
-        f"INSERT INTO message (id, conversation_id, {columns})"
-        f" SELECT id - ? + ?, ?, {columns} FROM message WHERE id BETWEEN ? AND ?",
-        (first, message_ids(key)[0], key, first, last),
+        f"INSERT INTO message (id, {COLUMNS})"
+        f" SELECT id - ? + ?, ?, {own_columns} FROM message WHERE id BETWEEN ? AND ?",
+        (first, message_ids(new_id)[0], new_id, first, last),
     )
     texts = conn.execute(
-        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ?", message_ids(key)
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ?", message_ids(new_id)
     ).fetchall()
-    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
-    cjk_index.add(conn, texts)
+    _index_texts(conn, texts)
     for statement in (
         "INSERT INTO original (conversation_id, raw) SELECT ?1, raw FROM alias WHERE id = ?2",
         "INSERT INTO truth (conversation_id, truth) SELECT ?1, truth FROM alias"
@@ -375,36 +387,43 @@ def _split_off_duplicate(
         "UPDATE alias SET conversation_id = ?1 WHERE id <> ?2"
         " AND conversation_id = (SELECT conversation_id FROM alias WHERE id = ?2)",
     ):
-        conn.execute(statement, (key, alias_id))
+        conn.execute(statement, (new_id, alias_id))
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
-    facets.add_stored(conn, [key])
+    facets.add_stored(conn, [new_id])
 
 
-class _Batch:
+def _index_texts(conn: sqlite3.Connection, texts: Sequence[tuple[int, str, str | None]]) -> None:
+    """Adds messages, given by (id, content, calls as JSON), to the full-text indexes."""
+    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
+    cjk_index.add(conn, texts)
+
+
+class _NewRows:
     """The rows of new conversations, collected so that each table is written with one statement."""
 
     def __init__(self, shared: SharedText) -> None:
+        """Has no rows yet; `shared` is the text that openings leave out."""
         self._shared = shared
-        self.conversations: list[tuple[Any, ...]] = []
-        self.originals: list[tuple[Any, ...]] = []
-        self.messages: list[tuple[Any, ...]] = []
-        self.truths: list[tuple[Any, ...]] = []
-        self.leaks: list[tuple[Any, ...]] = []
-        self.facets: list[tuple[int, set[facets.Facet]]] = []
+        self._conversations: list[tuple[Any, ...]] = []
+        self._originals: list[tuple[Any, ...]] = []
+        self._messages: list[tuple[Any, ...]] = []
+        self._truths: list[tuple[Any, ...]] = []
+        self._leaks: list[tuple[Any, ...]] = []
+        self._facets: list[tuple[int, set[facets.Facet]]] = []
 
-    def take(self, source_id: int, key: int, digest: bytes, record: Parsed) -> None:
-        """Adds a record under the id `key`."""
+    def add(self, source_id: int, conversation_id: int, digest: bytes, record: Parsed) -> None:
+        """Adds a record, whose messages have the hash `digest`, as a conversation."""
         conversation = record.conversation
         messages = conversation.messages
-        chars = self._take_messages(key, messages)
-        self.conversations.append(
+        chars = self._add_messages(conversation_id, messages)
+        self._conversations.append(
             (
-                key,
+                conversation_id,
                 source_id,
                 conversation.external_id,
                 digest,
                 shared_text.opening(
-                    ((spoken.role, spoken.content) for spoken in messages), self._shared
+                    ((message.role, message.content) for message in messages), self._shared
                 ),
                 len(messages),
                 count_turns(messages),
@@ -414,18 +433,20 @@ class _Batch:
                 record.line,
             )
         )
-        self.originals.append((key, record.raw))
+        self._originals.append((conversation_id, record.raw))
         if conversation.truth is not None:
-            self.truths.append((key, to_json(conversation.truth)))
-        self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
+            self._truths.append((conversation_id, to_json(conversation.truth)))
+        self._leaks.extend(
+            (conversation_id, leak.message, leak.rule, leak.found) for leak in record.leaks
+        )
         own_facets = facets.facets_of(conversation.meta, conversation.truth, messages)
-        self.facets.append((key, own_facets))
+        self._facets.append((conversation_id, own_facets))
 
-    def _take_messages(self, key: int, messages: Sequence[Message]) -> int:
+    def _add_messages(self, conversation_id: int, messages: Sequence[Message]) -> int:
         """Adds the messages of a conversation; returns the number of their characters, arguments of calls included."""
-        first = key << MESSAGE_BITS
+        first = conversation_id << MESSAGE_BITS
         chars = 0
-        append = self.messages.append
+        append = self._messages.append
         for index, message in enumerate(messages):
             chars += len(message.content)
             calls = None
@@ -435,7 +456,7 @@ class _Batch:
             append(
                 (
                     first + index,
-                    key,
+                    conversation_id,
                     index,
                     message.role,
                     message.name,
@@ -452,11 +473,11 @@ class _Batch:
 
     def write(self, conn: sqlite3.Connection) -> None:
         """Stores everything; a conversation whose text was cleared gets the new one."""
-        if not self.conversations:
+        if not self._conversations:
             return
         # the index writes a segment for every id that is below the one before
         texts = sorted(
-            (row_id, content, calls) for row_id, _, _, _, _, content, calls, *_ in self.messages
+            (row_id, content, calls) for row_id, _, _, _, _, content, calls, *_ in self._messages
         )
         conn.executemany(
             "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
@@ -465,32 +486,22 @@ class _Batch:
             " opening = excluded.opening, messages = excluded.messages, turns = excluded.turns,"
             " chars = excluded.chars, created_at = excluded.created_at, meta = excluded.meta,"
             " line = excluded.line",
-            self.conversations,
+            self._conversations,
         )
         conn.executemany(
-            "INSERT INTO original (conversation_id, raw) VALUES (?, ?)", self.originals
+            "INSERT INTO original (conversation_id, raw) VALUES (?, ?)", self._originals
         )
         conn.executemany(
-            "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls,"
-            " tool_call_id, model_view, hidden, reasoning, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            self.messages,
+            f"INSERT INTO message (id, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self._messages,
         )
-        conn.executemany(
-            "INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
-        )
-        cjk_index.add(conn, texts)
-        conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
+        _index_texts(conn, texts)
+        conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self._truths)
         conn.executemany(
             "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",
-            self.leaks,
+            self._leaks,
         )
-        facets.add(conn, self.facets)
-
-
-def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
-    """Returns the id of the conversation that has exactly these messages; None if there is none."""
-    digest = content_hash(messages)
-    return _conversations_by_hash(conn, [digest]).get(digest)
+        facets.add(conn, self._facets)
 
 
 def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
@@ -505,33 +516,28 @@ def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) ->
     return ids_by_hash
 
 
-def _next_id(conn: sqlite3.Connection, table: str) -> int:
-    """Returns the id that the next row of a table gets."""
-    (next_id,) = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
-    return int(next_id)
-
-
-def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Parsed) -> bool:
-    """Stores a record as an alias of the conversation `twin` unless it is stored already; returns whether it was
-    new."""
+def _add_alias(
+    conn: sqlite3.Connection, source_id: int, conversation_id: int, record: Parsed
+) -> bool:
+    """Stores a record as an alias of a conversation unless it is stored already; returns whether it was not."""
     external_id = record.conversation.external_id
-    known_row = conn.execute(
+    stored_row = conn.execute(
         "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
         " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
         # a conversation may have any number of equal records, which have different names
         " SELECT 1 FROM alias INDEXED BY alias_by_name"
         " WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
         " AND raw = ?4",
-        (twin, source_id, external_id, record.raw),
+        (conversation_id, source_id, external_id, record.raw),
     ).fetchone()
-    if known_row:
+    if stored_row:
         return False
     truth = record.conversation.truth
     conn.execute(
         "INSERT INTO alias (conversation_id, source_id, external_id, line, raw, truth)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            twin,
+            conversation_id,
             source_id,
             external_id,
             record.line,
@@ -542,103 +548,10 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
     return True
 
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Returns a value as JSON without needless spaces; made once, because `json.dumps` makes an encoder at each call."""
 
 
 def _calls_json(message: Message) -> str:
-    """Returns the calls of a message as they are stored."""
-    return _json([[call.name, call.arguments, call.call_id] for call in message.tool_calls])
-
-
-def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
-    """Returns the id of the source at `place`, recorded if it is new."""
-    conn.execute(
-        "INSERT INTO source (place, label, format, why) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (place) DO NOTHING",
-        (place, label, format, why),
-    )
-    row = conn.execute("SELECT id FROM source WHERE place = ?", (place,)).fetchone()
-    return int(row[0])
-
-
-def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
-    """Returns the ids of those of the places from which something was imported."""
-    source_ids: set[int] = set()
-    for chunk in chunks(places):
-        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(chunk)})", chunk)
-        source_ids.update(row[0] for row in rows)
-    return source_ids
-
-
-def report_if_unchanged(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
-    """Returns the report of a source that was read to its end when it had this digest; None if it was not."""
-    row = conn.execute(
-        "SELECT report FROM source_read WHERE source_id = ? AND digest = ?", (source_id, digest)
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
-def source_reports(conn: sqlite3.Connection) -> list[str]:
-    """Returns the reports of all sources that were read to their end, as JSON, in the order of the first imports."""
-    return [row[0] for row in conn.execute("SELECT report FROM source_read ORDER BY source_id")]
-
-
-def put_report(conn: sqlite3.Connection, source_id: int, digest: bytes, report: str) -> None:
-    """Records that a source with this digest was read to its end."""
-    conn.execute(
-        "INSERT OR REPLACE INTO source_read (source_id, digest, report) VALUES (?, ?, ?)",
-        (source_id, digest, report),
-    )
-
-
-def source_labels(conn: sqlite3.Connection) -> list[str]:
-    """Returns the labels of the sources, in order of import."""
-    return list(
-        dict.fromkeys(row[0] for row in conn.execute("SELECT label FROM source ORDER BY id"))
-    )
-
-
-def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
-    """Stores records that could not be read; returns how many of them are new."""
-    before = conn.total_changes
-    conn.executemany(
-        "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (digest) DO NOTHING",
-        [
-            (
-                hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest(),
-                source_id,
-                record.line,
-                record.reason,
-                record.raw,
-            )
-            for record in records
-        ],
-    )
-    return conn.total_changes - before
-
-
-def quarantine_rows(
-    conn: sqlite3.Connection, after: int = 0, limit: int = 200
-) -> list[QuarantineRow]:
-    """Returns the records that could not be imported, in order, from behind the id `after` on."""
-    return [
-        QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
-        for row in conn.execute(
-            "SELECT quarantine.id, source.label, line, reason, raw FROM quarantine"
-            " JOIN source ON source.id = source_id WHERE quarantine.id > ?"
-            " ORDER BY quarantine.id LIMIT ?",
-            (after, limit),
-        )
-    ]
-
-
-def count_quarantined(conn: sqlite3.Connection, label: str | None = None) -> int:
-    """Returns how many records could not be imported, of one source or of all."""
-    row = conn.execute(
-        "SELECT count(*) FROM quarantine WHERE ? IS NULL"
-        " OR source_id IN (SELECT id FROM source WHERE label = ?)",
-        (label, label),
-    ).fetchone()
-    return int(row[0])
+    """Returns the tool calls of a message as they are stored, a JSON list of (name, arguments, id)."""
+    return _encode([[call.name, call.arguments, call.call_id] for call in message.tool_calls])

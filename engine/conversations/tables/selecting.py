@@ -1,4 +1,4 @@
-"""Answers a ListQuery: which conversations match, and in which order.
+"""Answers a ListQuery: which conversations match, and in which order; and searches the text of messages.
 
 Each term is answered from one index as a set of ids, and the sets are combined in memory. A single SQL query over
 several terms would read the rows of conversations, which are large and scattered over the file.
@@ -11,8 +11,8 @@ import sqlite3
 import unicodedata
 from array import array
 from contextlib import closing
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import WorkbenchError
@@ -32,10 +32,8 @@ FIELD_QUERIES: dict[str, FieldQuery] = {}
 """Answers terms on each field, by the name of the field. The subjects above this one have queries of their own, which
 `engine.opener.open_project` hands in when a project is opened."""
 
-MAIN_INDEX = "message_fts"
+_MAIN_INDEX = "message_fts"
 """Name of the full-text index of all messages."""
-_WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
-"""Condition that a text stands in a message as it is written; `written` is registered before each use."""
 _MARKS = re.compile("[\u0300-\u036f]")
 """Finds accents that stand apart from their letters."""
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
@@ -48,23 +46,117 @@ _MOST_WORDS = 50
 """Most words of a search."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    """What the index does not know of a text: `some` of its characters, or `all` of them."""
+def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
+    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last. Where
+    a term ranks, the order `id` is by the rank of the first such term.
+
+    Raises:
+        WorkbenchError: The search text has too many words, or there is no such question.
+    """
+    with snapshot(conn):
+        matching_ids = matching(conn, query.filter)
+        for term in query.filter.terms if query.sort == "id" else ():
+            if term.negated or term.field == WORD_FIELD:
+                continue
+            if rank := _query_of(term.field).rank:
+                ranked = rank(conn, term, matching_ids)
+                return ranked[::-1] if query.descending else ranked
+        result = _ordered(conn, query.sort, query.descending, matching_ids)
+        if len(result) < len(matching_ids):
+            result += (matching_ids - matching_ids.of(result)).ascending()
+        return result
+
+
+def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
+    """Returns the conversations for which every term holds.
+
+    Raises:
+        WorkbenchError: The search text has too many words, or there is no such question.
+    """
+    if sum(len(term.values[0].split()) for term in filter.of(WORD_FIELD)) > _MOST_WORDS:
+        raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
+    among = IdSet.every(conn)
+    for term in sorted(filter.terms, key=_cost):
+        # A question that there is none of is an error, whatever the other terms leave.
+        if not among and not term.field.startswith(f"{QUESTION_FIELD}."):
+            continue
+        holding_ids = _holds(conn, term, among)
+        among = among - holding_ids if term.negated else holding_ids
+    return among
+
+
+def values(
+    conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST_VALUES
+) -> CountedValues:
+    """Returns values of a field (as `Term.field`) with the number of conversations that match the rest of the filter.
+
+    The most frequent come first, months in their order. For `meta` and `truth` they are the keys. Fields whose values
+    are not counted, such as numbers, have none.
+
+    Raises:
+        WorkbenchError: The rest of the filter cannot be answered.
+    """
+    with snapshot(conn):
+        among = matching(conn, rest)
+        query = FIELD_QUERIES.get(field.partition(".")[0])
+        count_values = query.count_values if query else None
+        return [] if count_values is None else count_values(conn, field, among, limit)
+
+
+def _cost(term: Term) -> int:
+    """Returns the rank at which a term is answered, the smallest first.
+
+    Terms that match few conversations come first, because the others are then tested on those only; a text for which
+    every message is read comes last.
+    """
+    if term.field == WORD_FIELD:
+        return 2 if _signs_of(_text(term)).all else 0
+    query = _query_of(term.field)
+    if query.rank:
+        return 3
+    return 0 if query.is_selective else 1
+
+
+def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set for which the condition of a term holds, whether or not the term is negated."""
+    if term.field == WORD_FIELD:
+        return _with_text(conn, term, among)
+    return _query_of(term.field).matches(conn, term, among)
+
+
+def _query_of(field: str) -> FieldQuery:
+    """Returns what answers terms on a field, whose name may go on with a key."""
+    return FIELD_QUERIES[field.partition(".")[0]]
+
+
+def _ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
+    """Returns the ids of those of `among` that have a value of `sort`, in its order; equal values by id.
+
+    Descending order is the exact reverse, also of equal values, so that an index is read in one direction without
+    sorting.
+    """
+    if sort == "id":
+        ascending = among.ascending()
+    else:
+        order = _query_of(sort).order
+        if order is None:
+            raise ValueError(f"conversations are not ordered by {sort!r}")
+        ascending = order(conn, among)
+    return ascending[::-1] if descending else ascending
+
+
+class _Signs(NamedTuple):
+    """Whether some and whether all characters of a text are *signs*, such as `?`, which the full-text indexes do not
+    have."""
 
     some: bool
     all: bool
 
 
-def is_slow(term: Term) -> bool:
-    """Returns whether every message must be read, because the text is of signs alone."""
-    return _signs(_text(term)).all
-
-
-def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set in which a text occurs; ignores whether the term is negated."""
+def _with_text(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set in which the text of a term occurs."""
     text = _text(term)
-    if _signs(text).all:
+    if _signs_of(text).all:
         chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
         holds, signs = _sign_condition(text)
         sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
@@ -84,9 +176,9 @@ def _search_index(
     A text with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
     where the main index does not see them, so they are looked for in both.
     """
-    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [MAIN_INDEX, cjk_index.INDEX]
+    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [_MAIN_INDEX, cjk_index.INDEX]
     words = _phrase(cjk_index.spaced(text)) + ("" if term.whole else "*")
-    if not _signs(text).some:
+    if not _signs_of(text).some:
         return [
             (f"SELECT rowid AS id FROM {index} WHERE {index} MATCH ?", (words,))
             for index in indexes
@@ -96,7 +188,8 @@ def _search_index(
     return [
         (
             f"SELECT message.id FROM {index} JOIN message ON message.id = {index}.rowid"
-            f" WHERE {index} MATCH ? AND {_WRITTEN.format(column='message.')}",
+            f" WHERE {index} MATCH ?"
+            " AND (written(message.content, ?) OR written(message.tool_calls, ?))",
             (words, written, written),
         )
         for index in indexes
@@ -114,8 +207,9 @@ def _phrase(text: str) -> str:
 
 
 @lru_cache(1_000)
-def _signs(text: str) -> _Signs:
-    """Returns which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
+def _signs_of(text: str) -> _Signs:
+    """Returns which signs a text has. The tokenizer of the indexes is asked which characters it passes over, because it
+    does not know the newest scripts."""
     chars = {(char,) for char in text if not char.isspace()}  # rows of one column, for SQL
     if text.isascii():
         known_chars = sum(char.isalnum() for (char,) in chars)
@@ -149,106 +243,3 @@ def _folded(text: str) -> str:
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
     return " ".join(text.casefold().split())
-
-
-def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last. Where
-    a term ranks, the order `id` is by rank.
-
-    Raises:
-        WorkbenchError: The search text has too many words.
-    """
-    with snapshot(conn):
-        matching_ids = matching(conn, query.filter)
-        ranking = [
-            (term, rank)
-            for term in query.filter.terms
-            if not term.negated and term.field != WORD_FIELD
-            if (rank := _query_of(term.field).rank)
-        ]
-        if ranking and query.sort == "id":
-            term, rank = ranking[0]
-            result = rank(conn, term, matching_ids)
-            return result[::-1] if query.descending else result
-        result = ordered(conn, query.sort, query.descending, matching_ids)
-        if len(result) < len(matching_ids):
-            result += (matching_ids - matching_ids.of(result)).ascending()
-        return result
-
-
-def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
-    """Returns the conversations for which every term holds.
-
-    Raises:
-        WorkbenchError: The search text has too many words, or there is no such question.
-    """
-    if sum(len(term.values[0].split()) for term in filter.of(WORD_FIELD)) > _MOST_WORDS:
-        raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
-    among = IdSet.every(conn)
-    for term in sorted(filter.terms, key=_cost):
-        # A question that there is none of is an error, whatever the other terms leave.
-        if not among and not term.field.startswith(f"{QUESTION_FIELD}."):
-            continue
-        holding_ids = _holds(conn, term, among)
-        among = among - holding_ids if term.negated else holding_ids
-    return among
-
-
-def _cost(term: Term) -> int:
-    """Returns the rank at which a term is answered, the smallest first.
-
-    Terms that match few conversations come first, because the others are then tested on those only; a text for which
-    every message is read comes last.
-    """
-    if term.field == WORD_FIELD:
-        return 2 if is_slow(term) else 0
-    query = _query_of(term.field)
-    if query.rank:
-        return 3
-    return 0 if query.is_selective else 1
-
-
-def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set for which the condition of a term holds; ignores whether the term is negated."""
-    if term.field == WORD_FIELD:
-        return conversations_with(conn, term, among)
-    return _query_of(term.field).matches(conn, term, among)
-
-
-def _query_of(field: str) -> FieldQuery:
-    """Returns what answers terms on a field, whose name may go on with a key."""
-    return FIELD_QUERIES[field.partition(".")[0]]
-
-
-def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
-    """Returns the ids of those of `among` that have a value of `sort`, in its order; equal values by id.
-
-    Descending order is the exact reverse, also of equal values, so that an index is read in one direction without
-    sorting.
-    """
-    if sort == "id":
-        ascending = among.ascending()
-    else:
-        order = _query_of(sort).order
-        if order is None:
-            raise ValueError(f"conversations are not ordered by {sort!r}")
-        ascending = order(conn, among)
-    return ascending[::-1] if descending else ascending
-
-
-def values(
-    conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST_VALUES
-) -> CountedValues:
-    """Returns values of a field (as `Term.field`) with the number of conversations that match the rest of the filter.
-
-    The most frequent come first, months in their order. For `meta` and `truth` they are the keys. Fields whose values
-    are not counted, such as numbers, have none.
-
-    Raises:
-        WorkbenchError: The rest of the filter cannot be answered.
-    """
-    with snapshot(conn):
-        among = matching(conn, rest)
-        query = FIELD_QUERIES.get(field.partition(".")[0])
-        count_values = query.count_values if query else None
-        return [] if count_values is None else count_values(conn, field, among, limit)

@@ -1,7 +1,8 @@
-"""The text that the conversations of a project share, and openings without it.
+"""Finds and stores the text that the conversations of a project share, and makes openings without it.
 
-It is found in a sample when an import ends. Messages stay as they were imported; openings of conversations follow it.
-Vectors keep the shared text that was left out when they were made, so that later ones are made alike.
+An *opening* is the beginning of a conversation that lists show. Shared text is found in a sample when an import ends;
+messages stay as they were imported. Vectors keep the shared text that was left out when they were made, so that later
+ones are made alike.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from engine.project import settings
 from engine.project.sql import message_ids, placeholders
 
 SAMPLE = 300
-"""Conversations that are compared."""
+"""Number of conversations in which shared text is looked for."""
 OPENING_CHARS = 300
-"""Characters of the opening that lists show."""
+"""Most characters of an opening."""
 
 _KEY = "shared_text"
 """Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""
-_OF = "of"
+_COUNT = "of"
+"""Key of that setting: the number of conversations that there were when the shared text was found."""
 
 
 def stored(conn: sqlite3.Connection) -> SharedText:
@@ -39,22 +41,22 @@ def stored(conn: sqlite3.Connection) -> SharedText:
 
 
 def is_current(conn: sqlite3.Connection) -> bool:
-    """Returns whether it was looked for since the last conversation came."""
-    return bool(settings.get(conn, _KEY, {}).get(_OF) == _count(conn))
+    """Returns whether shared text was looked for since the last conversation came."""
+    return bool(settings.get(conn, _KEY, {}).get(_COUNT) == _count(conn))
 
 
 def put(conn: sqlite3.Connection, shared: SharedText) -> None:
     """Stores the shared text of the project, with the number of conversations that there are."""
-    settings.put(conn, _KEY, {**shared.as_json(), _OF: _count(conn)})
+    settings.put(conn, _KEY, {**shared.as_json(), _COUNT: _count(conn)})
 
 
 def of_vectors(conn: sqlite3.Connection, config_hash: str) -> SharedText:
-    """Returns what was left out of the texts of these vectors."""
+    """Returns the shared text that was left out when the vectors of a configuration were made."""
     return _read(conn, f"{_KEY}:{config_hash}")
 
 
 def put_of_vectors(conn: sqlite3.Connection, config_hash: str, left_out: SharedText) -> None:
-    """Stores what is left out of the texts of these vectors."""
+    """Stores the shared text that is left out when the vectors of a configuration are made."""
     settings.put(conn, f"{_KEY}:{config_hash}", left_out.as_json())
 
 
@@ -69,7 +71,7 @@ def find(conn: sqlite3.Connection) -> SharedText:
 
 
 def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
-    """Yields the texts of messages from which shared text is found."""
+    """Returns the texts of a conversation that are compared, by role, as models see them."""
     texts: dict[Role, list[str]] = {role: [] for role in ROLES}
     for role, content in conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
@@ -81,23 +83,24 @@ def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
 
 
 def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
-    """Returns the beginning of the first message of the user that says more than what is shared.
+    """Returns the beginning of the first message of the user that says more than what is shared, without what is
+    shared.
 
-    If there is none, of the user's first message; without a user, of the first message.
+    If there is none, it is the beginning of the user's first message; without a user, of the first message.
     """
-    of_user = first_text = None
+    first_of_user = first_of_others = None
     for role, content in messages:
         if role != "user":
-            first_text = content if first_text is None else first_text
+            first_of_others = content if first_of_others is None else first_of_others
             continue
         content = without_markup(content)
-        if not shared:
-            return content[:OPENING_CHARS]
-        rest = shared.without("user", content)
-        if rest.strip():
-            return rest[:OPENING_CHARS]
-        of_user = content if of_user is None else of_user
-    return (of_user if of_user is not None else without_markup(first_text or ""))[:OPENING_CHARS]
+        unshared = shared.without("user", content)
+        if unshared.strip() or not shared:
+            return unshared[:OPENING_CHARS]
+        first_of_user = content if first_of_user is None else first_of_user
+    if first_of_user is None:
+        first_of_user = without_markup(first_of_others or "")
+    return first_of_user[:OPENING_CHARS]
 
 
 def renew_openings(conn: sqlite3.Connection, ids: Sequence[int], shared: SharedText) -> None:
@@ -114,15 +117,18 @@ def renew_openings(conn: sqlite3.Connection, ids: Sequence[int], shared: SharedT
 
 
 def _count(conn: sqlite3.Connection) -> int:
+    """Returns the number of conversations."""
     return int(conn.execute("SELECT count(*) FROM conversation").fetchone()[0])
 
 
 def _read(conn: sqlite3.Connection, key: str) -> SharedText:
+    """Returns the shared text that is stored as a setting; that of nothing where there is none."""
     row = conn.execute("SELECT value FROM setting WHERE key = ?", (key,)).fetchone()
     return NOTHING_SHARED if row is None else _parsed(row[0])
 
 
 @lru_cache(maxsize=8)
 def _parsed(value: str) -> SharedText:
-    """Kept, for texts are read one by one, and the windows are made once."""
+    """Returns the shared text of a stored JSON text. It is cached, because texts are read one by one, and each shared
+    text makes its windows once."""
     return SharedText.from_json(json.loads(value))

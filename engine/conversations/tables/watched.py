@@ -1,4 +1,7 @@
-"""How far `workbench watch` has reported each conversation, so that a later watch goes on from there."""
+"""Stores how far `workbench watch` has reported each conversation, so that a later watch goes on from there.
+
+A *boundary* is a place in a conversation at which it may have ended.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _FIRST = "(SELECT min(grew_at) FROM watched)"
-"""The moment of the first watch, at which all past conversations were stored; one that grew since has a later one."""
+"""SQL for the moment of the first watch, at which all past conversations were stored; one that grew since has a later
+one."""
 
 WATCHED: Mapping[str, str] = {
     "past": f"SELECT conversation_id FROM watched WHERE grew_at = {_FIRST}",
@@ -20,7 +24,13 @@ grew since, and of those that have not ended."""
 
 @dataclass(frozen=True, slots=True)
 class WatchedEntry:
-    """A conversation of which so many boundaries were reported; `p` is the probability at the last of them."""
+    """How far a conversation was reported.
+
+    Attributes:
+        conversation_id: Id of the conversation.
+        boundaries: Number of its boundaries that were reported.
+        p: Probability of the end at the last of them; None where there is none.
+    """
 
     conversation_id: int
     boundaries: int
@@ -32,19 +42,15 @@ def reported_boundaries(conn: sqlite3.Connection) -> dict[int, int]:
     return dict(conn.execute("SELECT conversation_id, boundaries FROM watched"))
 
 
-def store_first_watch(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
-    """Stores what was there before the first watch as reported and ended; `now` in UTC, as `utc_now` writes it."""
-    _put(conn, entries, now, ended=True)
-
-
-def put_reported(conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str) -> None:
-    """Stores what was reported just now."""
-    _put(conn, entries, now, ended=False)
-
-
-def _put(
+def put(
     conn: sqlite3.Connection, entries: Sequence[WatchedEntry], now: str, *, ended: bool
 ) -> None:
+    """Stores conversations that grew as reported.
+
+    Args:
+        now: The present moment in UTC, as `utc_now` writes it.
+        ended: Whether they have ended, as those that were there before the first watch.
+    """
     conn.executemany(
         "INSERT OR REPLACE INTO watched (conversation_id, boundaries, p, grew_at, ended)"
         " VALUES (?, ?, ?, ?, ?)",
@@ -66,7 +72,9 @@ def quiet_entries(conn: sqlite3.Connection, since: str) -> list[WatchedEntry]:
 
 def mark_ended(conn: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Stores that the end of these conversations was reported; they go on if they grow."""
-    conn.executemany("UPDATE watched SET ended = 1 WHERE conversation_id = ?", ((i,) for i in ids))
+    conn.executemany(
+        "UPDATE watched SET ended = 1 WHERE conversation_id = ?", ((key,) for key in ids)
+    )
 
 
 def running_ids(conn: sqlite3.Connection) -> set[int]:

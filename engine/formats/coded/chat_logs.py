@@ -1,5 +1,9 @@
-"""Readers in code of logs whose messages have role and content, or from and value: where they have messages and ids;
-and messages of LangChain (`dumpd`, `messages_to_dict`, `model_dump`), with states and checkpoints of LangGraph."""
+"""Readers of logs whose messages have role and content, or from and value, and of messages of LangChain.
+
+A reader here says where a record has its messages and its id. Messages of LangChain are those of `dumpd`,
+`messages_to_dict` and `model_dump`, also within states and checkpoints of LangGraph. A *state* is what an application
+of LangGraph knows at one step; those with the same thread are of one conversation, of which the longest has all.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,9 @@ from engine.formats.json_values import (
     kind_of,
     list_or_empty,
     object_or_empty,
+    without_keys,
 )
-from engine.formats.messages.call_messages import is_response_item, messages_given
+from engine.formats.messages.call_messages import input_messages, is_response_item
 from engine.formats.messages.chat_message import ChatMessage, as_message, langchain_message
 from engine.formats.messages.normalize import (
     ReadMessages,
@@ -44,11 +49,6 @@ _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
 """Fields that may name a conversation, the first that there is."""
 
 
-def _rest(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
-    """Returns the fields of a record but those that were used."""
-    return {key: value for key, value in record.items() if key not in used}
-
-
 def _recognize_uniform(record: Any) -> str | None:
     """Returns in words why a record looks like the uniform format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
@@ -65,33 +65,38 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("meta"), dict) and isinstance(record.get("dataset"), str)
 
 
-def _read_uniform(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record of the uniform format, which exports of this program have too."""
     record = as_object(record)
-    complete = _is_complete(record)
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
         raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
     external_id = record_id(record, ("id",), fallback_id)
-    if not complete:
-        read = read_messages(record.get("messages"), rendered_calls=True)
-        fields = _rest(record, "id", "messages", "truth")
-        return _draft(Conversation(external_id, (), {}, truth, created_at(record)), read, fields)
-    messages = _with_facts(record.get("messages"))
-    began = as_time(record.get("created_at"))
-    conversation = Conversation(external_id, messages, dict(record["meta"]), truth, began)
+    if not _is_complete(record):
+        message_list = read_messages(record.get("messages"), rendered_calls=True)
+        fields = without_keys(record, "id", "messages", "truth")
+        conversation = Conversation(external_id, (), {}, truth, created_at(record))
+        return _draft(conversation, message_list, fields)
+    messages = _messages_with_facts(record.get("messages"))
+    start_time = as_time(record.get("created_at"))
+    conversation = Conversation(external_id, messages, dict(record["meta"]), truth, start_time)
     read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
-    file = (id(record), "dataset")  # the file of its first import
-    return ParsedRecord(conversation, _rest(record, *read_keys), left_out=frozenset((file,)))
+    left_out = frozenset(((id(record), "dataset"),))  # the file of its first import
+    return ParsedRecord(conversation, without_keys(record, *read_keys), left_out=left_out)
 
 
-def _draft(about: Conversation, read: ReadMessages, fields: Mapping[str, Any]) -> ParsedRecord:
+def _draft(
+    conversation: Conversation, message_list: ReadMessages, fields: Mapping[str, Any]
+) -> ParsedRecord:
     """Returns a conversation as a draft, with the messages that were read and what is in none of them."""
-    conversation = replace(about, messages=read.messages)
-    return ParsedRecord(conversation, {**fields, **read.fields}, unknown=tuple(read.unread))
+    return ParsedRecord(
+        replace(conversation, messages=message_list.messages),
+        {**fields, **message_list.fields},
+        unknown=tuple(message_list.unread),
+    )
 
 
-def _with_facts(items: Any) -> tuple[Message, ...]:
+def _messages_with_facts(items: Any) -> tuple[Message, ...]:
     """Returns the messages of a complete record, in the order of the record, with what else is known of each under
     `facts`."""
     if not isinstance(items, list) or not items:
@@ -99,13 +104,14 @@ def _with_facts(items: Any) -> tuple[Message, ...]:
     messages: list[Message] = []
     for number, item in enumerate(items, 1):
         facts = item.get("facts") if isinstance(item, dict) else None
-        message = _rest(item, "facts") if isinstance(facts, dict) else item
+        message = without_keys(item, "facts") if isinstance(facts, dict) else item
         messages += messages_of(message, number, facts=facts if isinstance(facts, dict) else None)
     return tuple(messages)
 
 
-def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Returns the part of an OpenAI record that holds `messages`, with its name before it."""
+def _request_part(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Returns the request in a record: the name of the part that has `messages`, and that part; "" and the record if no
+    part has them."""
     for name in ("body", "request", "params"):
         part = record.get(name)
         if isinstance(part, dict) and "messages" in part:
@@ -113,8 +119,8 @@ def _request(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return "", record
 
 
-def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Returns the answer of a logged call and the other fields of its response; None if there is no answer.
+def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Returns the answer of a logged call, and the other fields of its response; None and {} if there is no answer.
 
     An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
     """
@@ -122,19 +128,19 @@ def _answer(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str,
     outer = object_or_empty(response)
     body = outer.get("body")
     if isinstance(body, dict):
-        outer = _rest(outer, "body")
+        outer = without_keys(outer, "body")
     else:
         body, outer = (outer, {}) if outer else (record, {})
     choices = body.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         message = choices[0].get("message")
-        about = _rest(choices[0], "message", "index", "logprobs")
-        rest = about if body is record else {**_rest(body, "choices"), **about}
+        facts = without_keys(choices[0], "message", "index", "logprobs")
+        rest = facts if body is record else {**without_keys(body, "choices"), **facts}
     elif body is not record and looks_like_message(body):
         message = {"role": body["role"], "content": body.get("content")}
-        rest = _rest(body, "role", "content")
+        rest = without_keys(body, "role", "content")
     else:
-        message, rest = body.get("message"), {} if body is record else _rest(body, "message")
+        message, rest = body.get("message"), {} if body is record else without_keys(body, "message")
     if not isinstance(message, dict) or not looks_like_message(message):
         return None, {}
     if role_named(str(message.get("role"))) == "user":
@@ -146,40 +152,40 @@ def _recognize_openai(record: Any) -> str | None:
     """Returns in words why a record looks like a request, an answer, or both; None if it does not."""
     if not isinstance(record, dict):
         return None
-    name, request = _request(record)
+    name, request = _request_part(record)
     if looks_like_messages(request.get("messages")):
         where = f"`{name}` with `messages`" if name else "`messages`"
         return f"the records have {where} with role and content"
-    answer, _ = _answer(record)
+    answer, _ = _answer_part(record)
     if "messages" not in request and answer is not None:
         return "the records have the response of a model"
     return None
 
 
-def _read_openai(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads the messages of a request and of its answer as one conversation."""
     record = as_object(record)
-    name, request = _request(record)
-    answer, rest = _answer(record)
+    name, request = _request_part(record)
+    answer, rest = _answer_part(record)
     items = request.get("messages", [])
     if isinstance(items, list):
-        items = [*_instructions(request, items), *items, *([answer] if answer else [])]
-    read = read_messages(items, record=record)
-    used = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
-    fields = _rest(record, used, "messages", "choices", "message", "response", name)
+        items = [*_system_messages(request, items), *items, *([answer] if answer else [])]
+    message_list = read_messages(items, record=record)
+    id_key = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
+    fields = without_keys(record, id_key, "messages", "choices", "message", "response", name)
     if name:
-        fields |= _rest(request, "messages")
-    if read.messages[0].role == "system":
+        fields |= without_keys(request, "messages")
+    if message_list.messages[0].role == "system":
         fields.pop("system", None)
     differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
     if differ:  # as the model that was asked for, and the version of it that answered
         rest["request"] = differ
     external_id = record_id(record, _OPENAI_IDS, fallback_id)
-    about = Conversation(external_id, (), created_at=created_at(record))
-    return _draft(about, read, fields | rest)
+    conversation = Conversation(external_id, (), created_at=created_at(record))
+    return _draft(conversation, message_list, fields | rest)
 
 
-def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
+def _system_messages(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:
     """Returns the system message of a request that has it beside its messages, as Anthropic's."""
     system = request.get("system")
     first = items[0] if items else None
@@ -188,7 +194,7 @@ def _instructions(request: Mapping[str, Any], items: list[Any]) -> list[dict[str
     return [{"role": "system", "content": system}] if isinstance(system, str | list) else []
 
 
-def _turns(record: Mapping[str, Any]) -> tuple[str, Any]:
+def _sharegpt_turns(record: Mapping[str, Any]) -> tuple[str, Any]:
     """Returns the name of the field with the messages of a ShareGPT record, and its value."""
     name = "conversations" if "conversations" in record else "conversation"
     return name, record.get(name)
@@ -198,30 +204,32 @@ def _recognize_sharegpt(record: Any) -> str | None:
     """Returns in words why a record looks like one of ShareGPT; None if it does not."""
     if not isinstance(record, dict):
         return None
-    name, turns = _turns(record)
+    name, turns = _sharegpt_turns(record)
     if not looks_like_messages(turns):
         return None
     keys = "from and value" if "from" in object_or_empty(turns[0]) else "role and content"
     return f"the records have `{name}` with {keys}"
 
 
-def _read_sharegpt(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_sharegpt(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
-    name, turns = _turns(record)
-    read = read_messages(turns if turns is not None else [], record=record)
+    name, turns = _sharegpt_turns(record)
+    message_list = read_messages(turns if turns is not None else [], record=record)
     system = record.get("system")
-    used = [*_SHAREGPT_IDS, name]
+    used_keys = [*_SHAREGPT_IDS, name]
     if isinstance(system, str):
-        used.append("system")
+        used_keys.append("system")
         if system:
-            read = read._replace(messages=(Message("system", system), *read.messages))
+            message_list = message_list._replace(
+                messages=(Message("system", system), *message_list.messages)
+            )
     external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
-    about = Conversation(external_id, (), created_at=created_at(record))
-    return _draft(about, read, _rest(record, *used))
+    conversation = Conversation(external_id, (), created_at=created_at(record))
+    return _draft(conversation, message_list, without_keys(record, *used_keys))
 
 
-def _recognize_messages(record: Any) -> str | None:
+def _recognize_message_list(record: Any) -> str | None:
     """Returns in words why a record looks like a bare list of messages; None if it does not."""
     if not looks_like_messages(record):
         return None
@@ -229,10 +237,10 @@ def _recognize_messages(record: Any) -> str | None:
     return f"the records are bare lists of messages with {keys}"
 
 
-def _read_messages(record: Any, fallback_id: str, _: Any) -> ParsedRecord:
+def _read_message_list(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a bare list of messages, or of items of the Responses API."""
     if isinstance(record, list) and any(map(is_response_item, record)):
-        record = messages_given(record)
+        record = input_messages(record)
     return _draft(Conversation(fallback_id, ()), read_messages(record), {})
 
 
@@ -263,8 +271,8 @@ CHAT_LOGS: tuple[Reader, ...] = (
     ),
     Reader(
         "messages",
-        _recognize_messages,
-        _read_messages,
+        _recognize_message_list,
+        _read_message_list,
         title="bare lists of messages of any chat API",
         sample="doc/autogen_history.json",
     ),
@@ -272,22 +280,22 @@ CHAT_LOGS: tuple[Reader, ...] = (
 """The readers of logs whose messages have role and content, or from and value."""
 
 
-_MESSAGES = read_path(
+_STATE_MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
     " | kwargs.messages | state.messages | output.messages"
 )
 """Where a state or a checkpoint has its messages."""
-_THREAD = read_path(
+_STATE_THREAD = read_path(
     "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
 )
 """Where a state names its thread."""
-_STEP = read_path("metadata.step")
+_STATE_STEP = read_path("metadata.step")
 """Where a state has its number within the thread."""
 _OTHER_STATES = "other states"
 """Key under which the longest state of a thread has the others."""
 
 
-def _recognize(record: Any) -> str | None:
+def _recognize_langchain(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if isinstance(record, dict) and langchain_message(record) and "role" not in record:
         return "the records are messages of LangChain"
@@ -302,10 +310,10 @@ def _messages_in(record: Any) -> list[Any]:
     """Returns the messages of a state, or of a record that is a list of messages; empty for any other value."""
     if isinstance(record, list):
         return record
-    return list_or_empty(_MESSAGES.first(record)) if isinstance(record, dict) else []
+    return list_or_empty(_STATE_MESSAGES.first(record)) if isinstance(record, dict) else []
 
 
-def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _arrange_langchain(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields messages that stand alone as one conversation, and of the states of a thread the longest.
 
     All records are in memory at once.
@@ -317,7 +325,7 @@ def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame
         elif isinstance(frame.value, dict) and langchain_message(frame.value):
             alone.append(frame)
-        elif thread := as_word(_THREAD.first(frame.value)):
+        elif thread := as_word(_STATE_THREAD.first(frame.value)):
             threads.setdefault(thread, []).append(frame)
         else:
             yield frame
@@ -335,11 +343,11 @@ def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 def _step_number(state: Any) -> float:
     """Returns the number of a state within its thread; 0 where it has none."""
-    step = _STEP.first(state)
+    step = _STATE_STEP.first(state)
     return step if isinstance(step, int | float) else 0
 
 
-def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:
@@ -357,7 +365,7 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     left_out = {(id(item), "id") for item in items if isinstance(item, dict) and "lc" in item}
     if isinstance(record, list):
         return ParsedRecord(Conversation(fallback_id, messages), left_out=frozenset(left_out))
-    trails = [match.trail for match in _MESSAGES.find(record) if match.trail]
+    trails = [match.trail for match in _STATE_MESSAGES.find(record) if match.trail]
     return ParsedRecord(
         Conversation(fallback_id, messages, created_at=created_at(record)),
         object_or_empty(without(record, [*trails, (_OTHER_STATES,)])),
@@ -367,9 +375,9 @@ def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 LANGCHAIN = Reader(
     "langchain",
-    _recognize,
-    _read,
-    arrange=_arrange,
+    _recognize_langchain,
+    _read_langchain,
+    arrange=_arrange_langchain,
     conditions=3,
     title="messages of LangChain, states and checkpoints of LangGraph",
     sample="made/langgraph_state.json",

@@ -11,7 +11,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.json_values import BadRecord, as_object, json_text, object_or_empty, objects_in
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import messages_of
@@ -21,7 +28,7 @@ from engine.formats.records import ParsedRecord, Reader
 _MESSAGE_TYPES = ("user", "assistant")
 """Types of lines that have a message."""
 _FramedLine = tuple[dict[str, Any], Frame]
-"""A line of a session, and the frame in which it came."""
+"""A line of a session, and the frame that has it, alone or with others."""
 _CLEAR_COMMAND = "<command-name>/clear</command-name>"
 """The text in a user's message that begins a new conversation."""
 _SESSION_KEYS = (
@@ -35,7 +42,7 @@ _TAKEN_BACK = "taken_back"
 """Key under which a conversation has the lines of prompts that were taken back."""
 
 
-def recognize(record: Any) -> str | None:
+def _recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -62,7 +69,7 @@ def _has_message(line: Any) -> bool:
     )
 
 
-def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each conversation, in the order of their first lines; broken lines come first.
 
     The whole file is in memory at once.
@@ -89,12 +96,8 @@ def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         has_own_bytes = all("loglines" not in frame.value for _, frame in members)
         raw = b"\n".join(frame.raw for frame in frames_by_id.values())
         first = next(iter(frames_by_id.values()))
-        yield Frame(
-            first.number,
-            raw if has_own_bytes else json_text(value).encode(),
-            value,
-            name=name or None,
-        )
+        raw = raw if has_own_bytes else json_text(value).encode()
+        yield Frame(first.number, raw, value, name=name or None)
 
 
 def _without_repeats(lines: list[_FramedLine]) -> list[_FramedLine]:
@@ -116,12 +119,12 @@ def _without_repeats(lines: list[_FramedLine]) -> list[_FramedLine]:
         may_begin_repeat = len(history) > 1 and text == history[0] and not line.get("isSidechain")
         if not lines_to_skip and may_begin_repeat:
             following = (
-                later for later, _ in lines[position:] if _id_at(later, "sessionId") == session
+                _comparison_text(later)
+                for later, _ in lines[position:]
+                if _id_at(later, "sessionId") == session and _has_message(later)
             )
-            next_texts = list(
-                islice(map(_comparison_text, filter(_has_message, following)), len(history))
-            )
-            lines_to_skip = len(history) if next_texts == history else 0
+            is_repeat = list(islice(following, len(history))) == history
+            lines_to_skip = len(history) if is_repeat else 0
         if lines_to_skip or (uuid and (uuid, session, text) in known_lines):
             lines_to_skip = max(0, lines_to_skip - 1)
             continue
@@ -275,14 +278,14 @@ def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     return _SortedLines(messages, events, unknown, left_out)
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
         BadRecord: No line has a message.
     """
     record = as_object(record)
-    lines = [line for line in record.get("lines", ()) if isinstance(line, dict)]
+    lines = objects_in(record.get("lines"))
     session_messages, events, unknown, left_out = _sort_lines(lines)
     messages: list[Message] = []
     for session_message in session_messages:
@@ -330,7 +333,7 @@ def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:
     if attachment.get("type") != "queued_command" or not isinstance(prompt, str | list):
         return None
     role = "user" if attachment.get("commandMode", "prompt") == "prompt" else "system"
-    facts = {key: line[key] for key in line if key not in (*_KEYS_BESIDE_FACTS, "attachment")}
+    facts = without_keys(line, *_KEYS_BESIDE_FACTS, "attachment")
     return {**facts, "role": role, "content": prompt}
 
 
@@ -362,9 +365,9 @@ def _session_facts(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 CLAUDE_CODE = Reader(
     "claude_code",
-    recognize,
-    read,
-    arrange=arrange,
+    _recognize,
+    _read,
+    arrange=_arrange,
     conditions=5,
     title="sessions of Claude Code",
     sample="claude_code/tool_call_conversation.jsonl",

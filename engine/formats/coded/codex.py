@@ -1,45 +1,48 @@
 """Sessions (rollouts) of Codex: a file of lines, in which items of the Responses API are the conversation.
 
 Events repeat the items for the screen; what they say beyond them is kept as metadata. Older files, which
-have the items themselves as lines, are read by `message_lines`, and the events of `codex exec` by a mapping file.
+have the items themselves as lines, are _read by `message_lines`, and the events of `codex exec` by a mapping file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, as_object, object_or_empty, objects_in
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.call_messages import is_response_item, response_items
-from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalize import messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _LINE_TYPES = (
-    *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
-    "history_mutation",
-)
+    "session_meta", "response_item", "event_msg", "turn_context", "compacted", "history_mutation",
+)  # fmt: skip
 """Types of the lines of a rollout."""
-_SPOKEN = {"user_message": "user", "agent_message": "assistant"}
+_SPOKEN_EVENTS = {"user_message": "user", "agent_message": "assistant"}
 """Events that repeat a message, and the role of its speaker."""
 _TOKEN_COUNT = "token_count"
 """Event that only counts tokens."""
 
-_MARKS = ("task_started", "task_complete")
+_WORK_EVENTS = ("task_started", "task_complete")
 """Events that tell the beginning and end of the work; the end is an outcome."""
 
-_OF_PROGRAM = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
+_PROGRAM_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
 """Beginnings of what the program writes in the name of the user."""
 
 
-def recognize(record: Any) -> str | None:
+def _recognize(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -48,7 +51,7 @@ def recognize(record: Any) -> str | None:
     return None
 
 
-def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the lines of a file as one frame, after those that are broken."""
     members: list[Frame] = []
     for frame in frames:
@@ -62,36 +65,40 @@ def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 @dataclass(slots=True)
 class _Rollout:
-    """What the lines of a rollout say, as far as they were read.
+    """What the lines of a rollout say, as far as they were _read.
 
     Attributes:
         items: The items that are the conversation, as the Responses API has them.
         events: Events, and items of unknown kinds.
-        about: What is said of the session and its turns.
+        settings: What the lines say of the session and of its turns, each once.
         name: Id of the session; "" until it is known.
-        began: When the session began, in ISO 8601.
+        start_time: When the session start_time, in ISO 8601.
         model: The model that writes at this place.
         left_out: What stays in the original record only: the id of an object and the key within it.
     """
 
     items: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
-    about: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[dict[str, Any]] = field(default_factory=list)
     name: str = ""
-    began: str | None = None
+    start_time: str | None = None
     model: Any = None
     left_out: set[tuple[int, str | int]] = field(default_factory=set)
 
-    def read_line(self, line: dict[str, Any], is_prompt: Callable[[dict[str, Any]], bool]) -> None:
-        """Reads a line; `is_prompt` tells whether the message of a user on it is what the user wrote."""
+    def read_line(self, line: dict[str, Any], is_marked: bool | None) -> None:
+        """Reads a line.
+
+        Args:
+            is_marked: Whether an event beside the line says that the user wrote it; None without such events.
+        """
         kind, body = line.get("type"), line.get("payload")
         if kind not in _LINE_TYPES or not isinstance(body, dict):
-            self.about.append(line)
+            self.settings.append(line)
         elif kind == "response_item":
-            self._read_item(body, line.get("timestamp"), is_prompt)
+            self._read_item(body, line.get("timestamp"), is_marked)
         elif kind == "history_mutation":  # Trae
             for item in objects_in(body.get("items")):
-                self._read_item(item, line.get("timestamp"), is_prompt)
+                self._read_item(item, line.get("timestamp"), is_marked)
         elif kind == "compacted":  # the summary that takes the place of what was said before
             if body.get("message"):
                 summary = {"type": "message", "role": "system", "content": body["message"]}
@@ -103,35 +110,34 @@ class _Rollout:
             else:
                 self.events.append(body)
         else:
-            self._read_about(body, is_session=kind == "session_meta")
+            self._read_settings(body, is_session=kind == "session_meta")
 
-    def _read_item(
-        self, body: dict[str, Any], time: Any, is_prompt: Callable[[dict[str, Any]], bool]
-    ) -> None:
-        """Reads an item of the Responses API."""
-        by_model = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
-        facts: dict[str, Any] = {"model": self.model} if self.model and by_model else {}
-        if body.get("role") == "user" and not is_prompt(body):
+    def _read_item(self, body: dict[str, Any], time: Any, is_marked: bool | None) -> None:
+        """Reads an item of the Responses API; the arguments are those of `read_line`, and the time of the line."""
+        is_of_model = body.get("role") == "assistant" or str(body.get("type")).endswith("_call")
+        facts: dict[str, Any] = {"model": self.model} if self.model and is_of_model else {}
+        is_prompt = not _begins_as_program(body) if is_marked is None else is_marked
+        if body.get("role") == "user" and not is_prompt:
             facts = {"role": "developer"}  # the program wrote it
         if "role" in body or is_response_item(body):
             self.items.append({**body, **facts, "timestamp": time})
         else:
             self.events.append(body)
 
-    def _read_about(self, body: dict[str, Any], *, is_session: bool) -> None:
+    def _read_settings(self, body: dict[str, Any], *, is_session: bool) -> None:
         """Reads what is said of the session, or of a turn."""
         if is_session:
             self.name = self.name or str(body.get("id") or "")
-            self.began = self.began or as_time(body.get("timestamp"))
+            self.start_time = self.start_time or as_time(body.get("timestamp"))
             self.items += _system_message(body)
         else:
             self.model = body.get("model", self.model)
-        rest = {key: body[key] for key in body if key != "turn_id"}
-        if rest not in self.about:
-            self.about.append(rest)
+        rest = without_keys(body, "turn_id")
+        if rest not in self.settings:
+            self.settings.append(rest)
 
-    def leave_out_repeated(self, lines: list[dict[str, Any]], messages: list[Message]) -> None:
-        """Leaves out of the account what the lines say besides, and what the messages have already."""
+    def leave_out_repetitions(self, lines: list[dict[str, Any]], messages: list[Message]) -> None:
+        """Leaves out of the account the times of lines without a message, and what events repeat of the messages."""
         times = {str(json.loads(message.facts or "{}").get("timestamp")) for message in messages}
         for line in lines:
             if str(line.get("timestamp")) not in times:
@@ -139,92 +145,87 @@ class _Rollout:
             body = line.get("payload")
             if isinstance(body, dict) and line.get("type") in ("event_msg", "turn_context"):
                 self.left_out.add((id(body), "turn_id"))
-                if body.get("type") in _MARKS:
+                if body.get("type") in _WORK_EVENTS:
                     self.left_out.add((id(body), "last_agent_message"))
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:
         BadRecord: No line has a message.
     """
-    lines = [entry for entry in as_object(record).get("lines", ()) if isinstance(entry, dict)]
-    is_prompt = _prompt_test(lines)
+    lines = objects_in(as_object(record).get("lines"))
     rollout = _Rollout()
-    for position, line in enumerate(lines):
-        rollout.read_line(line, partial(is_prompt, position))
+    for line, is_marked in zip(lines, _prompt_marks(lines), strict=True):
+        rollout.read_line(line, is_marked)
     items, events = rollout.items, rollout.events
     if not any(item.get("role") == "assistant" or is_response_item(item) for item in items):
         items += _messages_of_events(events)
     messages: list[Message] = []
-    for message in response_items(items):
-        messages += messages_of(_without_empty(message), len(messages) + 1)
+    for item in response_items(items):
+        message = {key: value for key, value in item.items() if value is not None}
+        messages += messages_of(message, len(messages) + 1)
     if not messages:
         raise BadRecord("no messages")
     texts = MessageTexts(messages)
     fields = {
-        "session": texts.without(rollout.about),
-        "events": texts.without([entry for entry in events if entry.get("type") not in _MARKS]),
+        "session": texts.without(rollout.settings),
+        "events": texts.without(
+            [entry for entry in events if entry.get("type") not in _WORK_EVENTS]
+        ),
     }
     fields = {key: value for key, value in fields.items() if value}
-    rollout.leave_out_repeated(lines, messages)
+    rollout.leave_out_repetitions(lines, messages)
     conversation = Conversation(
-        rollout.name or fallback_id, tuple(messages), created_at=rollout.began
+        rollout.name or fallback_id, tuple(messages), created_at=rollout.start_time
     )
     return ParsedRecord(conversation, fields, left_out=frozenset(rollout.left_out))
 
 
-def _prompt_test(lines: list[dict[str, Any]]) -> Callable[[int, dict[str, Any]], bool]:
-    """Returns a function that tells whether the message of a user at a position is what the user wrote: an event beside
-    it says so; without such events, by its beginning."""
-    prompt_positions = {
+def _prompt_marks(lines: list[dict[str, Any]]) -> list[bool | None]:
+    """Returns for each line whether an event beside it says that the user wrote it; None for all if no line is such an
+    event."""
+    positions = {
         position
         for position, line in enumerate(lines)
         if line.get("type") == "event_msg"
         and object_or_empty(line.get("payload")).get("type") == "user_message"
     }
+    if not positions:
+        return [None] * len(lines)
+    return [not positions.isdisjoint((place - 1, place + 1)) for place in range(len(lines))]
 
-    def is_prompt(position: int, body: dict[str, Any]) -> bool:
-        """Returns whether the user wrote the message at a position."""
-        if prompt_positions:
-            return not prompt_positions.isdisjoint((position - 1, position + 1))
-        content = body.get("content")
-        first = content[0] if isinstance(content, list) and content else {}
-        text = object_or_empty(first).get("text", content)
-        return not (isinstance(text, str) and text.lstrip().startswith(_OF_PROGRAM))
 
-    return is_prompt
+def _begins_as_program(body: dict[str, Any]) -> bool:
+    """Returns whether a message of the user begins as one that the program wrote."""
+    content = body.get("content")
+    first = content[0] if isinstance(content, list) and content else {}
+    text = object_or_empty(first).get("text", content)
+    return isinstance(text, str) and text.lstrip().startswith(_PROGRAM_PREFIXES)
 
 
 def _system_message(session: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the system message of a session."""
-    base = session.get("base_instructions")
-    text = base.get("text") if isinstance(base, dict) else None
+    """Returns the system message of a session as an item; [] if it has none."""
+    text = object_or_empty(session.get("base_instructions")).get("text")
     return [{"type": "message", "role": "system", "content": text}] if isinstance(text, str) else []
 
 
 def _messages_of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the messages of events, for files that have no items."""
-    messages = []
-    for event in events:
-        role = _SPOKEN.get(str(event.get("type")))
-        if role is not None and isinstance(event.get("message"), str):
-            message = {"type": "message", "role": role, "content": event["message"]}
-            messages.append(message)
-    return messages
-
-
-def _without_empty(message: ChatMessage) -> ChatMessage:
-    """Returns a message without its fields that are null."""
-    return {key: value for key, value in message.items() if value is not None}
+    """Returns the messages of events as items, for files that have no items."""
+    return [
+        {"type": "message", "role": role, "content": event["message"]}
+        for event in events
+        if isinstance(event.get("message"), str)
+        and (role := _SPOKEN_EVENTS.get(str(event.get("type")))) is not None
+    ]
 
 
 CODEX = Reader(
     "codex",
-    recognize,
-    read,
-    arrange=arrange,
+    _recognize,
+    _read,
+    arrange=_arrange,
     conditions=3,
     title="rollouts of Codex",
     sample="codex_rollout_1.jsonl",

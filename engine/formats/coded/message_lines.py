@@ -1,8 +1,9 @@
-"""Logs in which each line is one message, or one event of the stream of an answer.
+"""Reads logs in which each line is one message, or one event of the stream of an answer.
 
-Messages are the lines of a file, of a session that they name, or those that follow each other. Their reader is for the
-logs of programs that no other format knows. Lines without a message, such as the beginning of a session or a change of
-the model, are kept as events. Streams are those of models, as a proxy saves them: lines, or server-sent events.
+The reader of messages is for the logs of programs that no other format knows. Its lines are one conversation if they
+name the same session, or follow each other. Lines without a message, such as the beginning of a session or a change of
+the model, are kept as *events*. A *stream* is the answer of a model in pieces, as a proxy saves it: a line for each, or
+server-sent events.
 """
 
 from __future__ import annotations
@@ -10,14 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.base.conversation import Conversation
+from engine.base.conversation import Conversation, Role
 from engine.formats.coded.table_rows import IDS, columns_of, named_column, plain_name
-from engine.formats.json_values import as_object, object_or_empty, objects_in
-from engine.formats.messages.call_messages import (
-    is_response_item,
-    messages_answered,
-    response_items,
-)
+from engine.formats.json_values import as_object, object_or_empty, objects_in, without_keys
+from engine.formats.messages.call_messages import is_response_item, output_messages, response_items
 from engine.formats.messages.chat_message import ChatMessage, as_message, is_of_autogen
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import (
@@ -30,24 +27,18 @@ from engine.formats.messages.normalize import (
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named, role_of_event, role_of_speaker, speaker_word
 from engine.formats.messages.times import TIMES, as_time
-from engine.formats.opening.framing import Frame, joined_frame
+from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
 _MESSAGE_KEYS = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
 """Keys under which a line may have its message."""
 _SESSION_OBJECT_KEYS = (
-    "metadata",
-    "meta",
-    "context",
-    "attributes",
-    "properties",
-    "payload",
-    "data",
-)
+    "metadata", "meta", "context", "attributes", "properties", "payload", "data",
+)  # fmt: skip
 """Keys of an object in which a line may name its session."""
 _CONTENT_KEYS = ("content", "parts", "tool_calls", "text", "value")
 """Keys of what a message says, the surest first."""
-_PART_ROLES = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
+_ROLES_OF_PARTS = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
 """Roles of lines that are no message but a part of one."""
 _SESSION_START_TYPES = frozenset(
     ("session", "session_start", "session_started", "session_meta", "thread_started")
@@ -55,8 +46,8 @@ _SESSION_START_TYPES = frozenset(
 """Types of lines that begin a session."""
 _TIME_SUFFIXES = ("timestamp", "time", "_at", "ts")
 """Ends of the names of times, which are facts of the message where a line is only a part of one."""
-_KEYS_RENAMED = {"toolCallId": "tool_call_id", "toolName": "name"}
-"""Keys of an answer of a tool under other names."""
+_USUAL_KEYS = {"toolCallId": "tool_call_id", "toolName": "name"}
+"""Keys of an answer of a tool, and the usual ones for them."""
 
 
 def _message_of(line: Any) -> ChatMessage | None:
@@ -66,39 +57,42 @@ def _message_of(line: Any) -> ChatMessage | None:
     if is_of_autogen(line):
         return as_message(line)
     inner = next((line[key] for key in _MESSAGE_KEYS if isinstance(line.get(key), dict)), line)
-    words = (holder.get(key) for key in ("role", "from", "type") for holder in (inner, line))
-    role = next(
-        (role for word in words if isinstance(word, str) and (role := role_named(word))), None
-    )
-    word = str(inner.get("type") or line.get("type") or line.get("event"))
-    _, dot, kind = word.rpartition(".")  # as in `agent.message` and `agent.custom_tool_use`
-    role = role or role_of_event(word)
-    is_whole = inner is line
-    if dot and is_whole:
-        inner = {**line, "type": kind.removeprefix("custom_")}
-    content = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), None)
-    around = {} if is_whole else line
-    facts = {key: value for key, value in around.items() if value is not inner and key != "type"}
+    event = str(inner.get("type") or line.get("type") or line.get("event"))
+    role = _named_role(line, inner) or role_of_event(event)
+    facts: dict[str, Any] = {}
+    if inner is not line:
+        others = {key: value for key, value in line.items() if value is not inner}
+        facts = without_keys(others, "type")
+    elif "." in event:  # as in `agent.message` and `agent.custom_tool_use`
+        inner = {**line, "type": event.rpartition(".")[2].removeprefix("custom_")}
     if is_response_item(inner):
         return {**facts, **inner}
-    if role is not None and content is not None:
-        text = inner[content] if content != "tool_calls" else ""
-        rest = {
-            _KEYS_RENAMED.get(key, key): inner[key] for key in inner if key not in ("type", content)
-        }
-        calls = {"tool_calls": inner["tool_calls"]} if content == "tool_calls" else {}
-        return {**facts, **rest, **calls, "role": role, "content": text}
+    content_key = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), "")
+    if role is not None and content_key:
+        rest = without_keys(inner, "type", content_key)
+        message = {**facts, **{_USUAL_KEYS.get(key, key): rest[key] for key in rest}}
+        if content_key == "tool_calls":
+            return {**message, "tool_calls": inner["tool_calls"], "role": role, "content": ""}
+        return {**message, "role": role, "content": inner[content_key]}
     columns = columns_of(inner)
     if columns is not None and columns.role is not None:
         role = role_of_speaker(speaker_word(inner[columns.role]))
-        read_keys = (columns.role, columns.text)
-        rest = {key: inner[key] for key in inner if key not in read_keys}
+        rest = without_keys(inner, columns.role, columns.text)
         return {**facts, **rest, "role": role, "content": inner[columns.text]} if role else None
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
-    if part not in _PART_ROLES:
+    if part not in _ROLES_OF_PARTS:
         return None
     times = {key: line[key] for key in line if plain_name(key).endswith(_TIME_SUFFIXES)}
-    return {**times, "role": _PART_ROLES[part], "content": [inner]}
+    return {**times, "role": _ROLES_OF_PARTS[part], "content": [inner]}
+
+
+def _named_role(line: dict[str, Any], inner: dict[str, Any]) -> Role | None:
+    """Returns the role that a line names, in the object with its message first; None if it names no known role."""
+    for key in ("role", "from", "type"):
+        for word in (inner.get(key), line.get(key)):
+            if isinstance(word, str) and (role := role_named(word)) is not None:
+                return role
+    return None
 
 
 def _without_label(line: Any) -> Any:
@@ -107,7 +101,7 @@ def _without_label(line: Any) -> Any:
     return line[1] if is_labeled else line
 
 
-def _recognize(record: Any) -> str | None:
+def _recognize_message_line(record: Any) -> str | None:
     """Returns in words why a record looks like a line with one message; None if it does not."""
     message = _message_of(_without_label(record))
     if message is None or not ("role" in message or is_response_item(message)):
@@ -115,7 +109,7 @@ def _recognize(record: Any) -> str | None:
     return "each line is one message, with its role and content"
 
 
-def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session that the lines name, or for the lines that follow each other; frames that cannot
     be read come first.
 
@@ -150,10 +144,8 @@ def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         if parent:
             linked_groups.add(current)
         group_by_id.setdefault(own_id, current)
-    for name, members in groups.items():
-        value = {"id": name, "lines": [member.value for member in members]}
-        number = members[0].number if len(groups) > 1 else None
-        yield joined_frame(members, value, number=number, name=name or None)
+    for session_frame in group_frames(groups, "lines"):
+        yield session_frame if len(groups) > 1 else session_frame._replace(number=None)
 
 
 def _session_id(line: dict[str, Any], begins: bool) -> str:
@@ -181,7 +173,7 @@ def _is_user_message(message: ChatMessage | None) -> bool:
     return message is not None and message.get("role") == "user"
 
 
-def _read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_message_lines(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -228,27 +220,27 @@ def _is_next_piece(before: ChatMessage, message: ChatMessage) -> bool:
 
 MESSAGE_LINES = Reader(
     "message_lines",
-    _recognize,
-    _read,
-    arrange=_arrange,
+    _recognize_message_line,
+    _read_message_lines,
+    arrange=_arrange_message_lines,
     title="lines that are one message each, of a session or of a file",
 )
 """Reads logs in which each line is one message."""
 
 
-_FIRST_EVENTS = ("message_start", "response.created")
+_START_EVENTS = ("message_start", "response.created")
 """Types of events that begin an answer."""
 _MESSAGE_EVENTS = frozenset((
-    *_FIRST_EVENTS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
+    *_START_EVENTS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
     "message_stop", "ping",
 ))  # fmt: skip
 """Types of events of Anthropic's streams, and those that begin one."""
-_RESPONSE_PREFIXES = (
+_RESPONSE_EVENT_PREFIXES = (
     "response.output_", "response.content_part", "response.function_call_arguments", "response.reasoning",
     "response.in_progress", "response.completed", "response.incomplete", "response.failed",
 )  # fmt: skip
 """Beginnings of the types of events of the Responses API."""
-_FACTS = ("model", "usage", "stop_reason", "finish_reason", "created", "created_at")
+_ANSWER_FACT_KEYS = ("model", "usage", "stop_reason", "finish_reason", "created", "created_at")
 """Keys of an event that are facts of the answer; the last event with a key counts."""
 
 
@@ -258,7 +250,11 @@ def _recognize_stream(record: Any) -> str | None:
         return None
     kind = str(record.get("type"))
     is_chunk = record.get("object") == "chat.completion.chunk"
-    if not is_chunk and kind not in _MESSAGE_EVENTS and not kind.startswith(_RESPONSE_PREFIXES):
+    if (
+        not is_chunk
+        and kind not in _MESSAGE_EVENTS
+        and not kind.startswith(_RESPONSE_EVENT_PREFIXES)
+    ):
         return None
     return "the records are events of the stream of an answer"
 
@@ -272,18 +268,16 @@ def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame._replace(reason=frame.reason or "it is no event of a stream")
             continue
         event = frame.value
-        if event.get("type") in _FIRST_EVENTS:
+        if event.get("type") in _START_EVENTS:
             answer = object_or_empty(event.get("message") or event.get("response"))
             current = str(answer.get("id") or frame.number)
         elif event.get("object") == "chat.completion.chunk":
             current = str(event.get("id"))
         frames_by_answer.setdefault(current, []).append(frame)
-    for name, members in frames_by_answer.items():
-        value = {"id": name, "events": [member.value for member in members]}
-        yield joined_frame(members, value, number=members[0].number, name=name or None)
+    yield from group_frames(frames_by_answer, "events")
 
 
-def _read_stream(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_stream(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the answer that the events add up to as a draft.
 
     Raises:
@@ -291,13 +285,17 @@ def _read_stream(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """
     record = as_object(record)
     events = objects_in(record.get("events"))
-    messages = read_in_turn(messages_answered(events))
+    messages = read_in_turn(output_messages(events))
     facts: dict[str, Any] = {}
     for event in events:
         answer = object_or_empty(event.get("message") or event.get("response") or event)
         choice = next(iter(objects_in(event.get("choices"))), {})
         for record_part in (answer, object_or_empty(event.get("delta")), choice, event):
-            facts |= {key: record_part[key] for key in _FACTS if record_part.get(key) is not None}
+            facts |= {
+                key: record_part[key]
+                for key in _ANSWER_FACT_KEYS
+                if record_part.get(key) is not None
+            }
     start_time = as_time(facts.pop("created_at", None) or facts.pop("created", None))
     name = str(record.get("id") or fallback_id)
     left_out = frozenset((id(record["events"]), position) for position in range(len(events)))

@@ -1,21 +1,26 @@
-"""Spans of OpenTelemetry, with the conventions of GenAI, OpenInference, OpenLLMetry or the Vercel AI SDK."""
+"""Reads spans and log records of OpenTelemetry as spans of `engine.formats.coded.spans`.
+
+The *attributes* of a span are its properties, by names with dots. Which of them have the messages is said by one of
+four conventions: those of GenAI, OpenInference, OpenLLMetry and the Vercel AI SDK. *OTLP* is the form in which
+OpenTelemetry exports; *nested* attributes are those with dots in their names as objects within objects.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.formats.coded.spans import (
     SESSION_KEYS,
     Span,
+    SpanKind,
     as_text,
     facts_of,
     fingerprint,
-    first_filled,
     time_text,
 )
-from engine.formats.json_values import objects_in
-from engine.formats.messages.call_messages import messages_answered, messages_given
+from engine.formats.json_values import first_filled, objects_in, without_keys
+from engine.formats.messages.call_messages import input_messages, output_messages
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within, object_in
@@ -24,8 +29,8 @@ AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
 """Operations of GenAI in which an agent calls models and tools."""
 
 SESSION_ATTRIBUTES = (
-    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
-)
+    "gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id",
+)  # fmt: skip
 """Attributes with the id of the session."""
 
 CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
@@ -34,26 +39,26 @@ CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
 _TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name")
 """Attributes with the name of a tool that is run."""
 
-_SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+_MODEL_PREFIXES = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
 """Beginnings of attributes that say that a model was called."""
 
-_GIVEN = (
+_INPUT_ATTRIBUTES = (
     *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
     *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
     *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
     *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
     *("input.value", "input"),
 )
-"""Attributes with what a span was given, as the conventions name them, the surest first."""
+"""Attributes with the input of a span, as the conventions name them, the surest first."""
 
-_ANSWERED = (
+_OUTPUT_ATTRIBUTES = (
     *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
     *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
     *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
     *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
     *("output.value", "output"),
 )
-"""Attributes with what it answered."""
+"""Attributes with its output, the surest first."""
 
 
 def _nest_attributes(value: Any) -> Any:
@@ -72,12 +77,9 @@ def _nest_attributes(value: Any) -> Any:
                 node[step] = {"": node[step]} if step in node else {}
             node = node[step]
         inner = _nest_attributes(entry)
-        nested_before = node.get(last)
-        node[last] = (
-            {**nested_before, **inner}
-            if isinstance(nested_before, dict) and isinstance(inner, dict)
-            else inner
-        )
+        if isinstance(node.get(last), dict) and isinstance(inner, dict):
+            inner = {**node[last], **inner}
+        node[last] = inner
     return _with_lists(root)
 
 
@@ -98,7 +100,7 @@ def _is_position(key: str) -> bool:
 
 
 def _plain_value(value: Any) -> Any:
-    """Returns a value of OTLP, in which each has its type as key."""
+    """Returns the value in a value of OTLP, in which each has its type as key: `{"stringValue": "a"}`."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inner),) = value.items()
@@ -110,25 +112,26 @@ def _plain_value(value: Any) -> Any:
 
 
 def _object_of_pairs(listed: Any) -> dict[str, Any]:
-    """Returns a list of pairs of `key` and `value`, as OTLP writes objects, as an object."""
+    """Returns an object that OTLP writes as a list of pairs of `key` and `value`; an object as it is."""
     if isinstance(listed, dict):
         return listed
     return {
-        as_text(pair.get("key")): _plain_value(pair.get("value"))
-        for pair in (listed if isinstance(listed, list) else ())
-        if isinstance(pair, dict)
+        as_text(pair.get("key")): _plain_value(pair.get("value")) for pair in objects_in(listed)
     }
 
 
 def _attributes(record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the attributes of a span, of any of its forms."""
+    """Returns the attributes of a span, wherever it has them; the record itself if it has them among its fields."""
     attributes = record.get("attributes", record.get("tags"))
     if isinstance(attributes, list):
         return _object_of_pairs(attributes)
     attributes = json_within(attributes)
     if isinstance(attributes, dict):
         return attributes
-    columns = {key[11:]: value for key, value in record.items() if key.startswith("attributes.")}
+    prefix = "attributes."
+    columns = {
+        key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)
+    }
     return columns or record
 
 
@@ -138,55 +141,58 @@ def span_of(record: Any) -> Span | None:
         return None
     attributes = _attributes(record)
     context = object_in(record.get("context"))
-    key = first_filled(record, "spanId", "span_id", "spanID", "context.span_id") or context.get(
-        "span_id"
-    )
+    key = first_filled(record, "spanId", "span_id", "spanID", "context.span_id")
+    key = key or context.get("span_id")
     has_attributes = attributes is not record and key is not None
-    if not has_attributes and not any(name.startswith(_SIGNS) for name in attributes):
+    if not has_attributes and not any(name.startswith(_MODEL_PREFIXES) for name in attributes):
         return None
     trace = first_filled(record, "traceId", "trace_id", "traceID", "context.trace_id")
-    nested = _nest_attributes(attributes)
-    given, answered = _messages_of(nested, record)
     parent = first_filled(record, "parentSpanId", "parent_id", "parentId", "parent_span_id")
     start = time_text(
         first_filled(record, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano")
     )
-    response = object_in(object_in(nested.get("gen_ai")).get("response"))
-    request = object_in(object_in(nested.get("gen_ai")).get("request"))
-    model = response.get("model") or request.get("model")
-    model = model or object_in(nested.get("llm")).get("model_name")
-    usage = object_in(nested.get("gen_ai")).get("usage") or object_in(nested.get("llm")).get(
-        "token_count"
-    )
-    session = first_filled(
-        attributes,
-        *SESSION_ATTRIBUTES,
-        *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
-        *(f"traceloop.association.properties.{session_key}" for session_key in SESSION_KEYS),
-    )
+    nested = _nest_attributes(attributes)
+    session = _session_id(attributes, nested)
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
-    session = session or first_filled(object_in(nested.get("session")), "id")
+    span_input, span_output = _input_and_output(nested, record)
+    tool_message: ChatMessage = next(filter(_is_of_tool, (span_output, span_input)), [{}])[0]
+    name = tool_name(attributes) or tool_message.get("name")
     kind = _span_kind(record, attributes, nested)
-    tool_message: ChatMessage = next(filter(_is_of_tool, (answered, given)), [{}])[0]
-    if kind == "other" and tool_message:
-        kind = "tool"
     return Span(
         trace=as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
         key=as_text(key),
         parent=as_text(parent),
         session=as_text(session or first_filled(metadata, *SESSION_KEYS)),
-        kind=kind,
-        name=as_text(
-            tool_name(attributes)
-            or tool_message.get("name")
-            or first_filled(record, "name", "operationName")
-        ),
+        kind="tool" if kind == "other" and tool_message else kind,
+        name=as_text(name or first_filled(record, "name", "operationName")),
         start=start,
-        given=given,
-        answered=answered,
-        facts=facts_of(start, model, usage),
+        input=span_input,
+        output=span_output,
+        facts=_facts(start, nested),
         call_id=as_text(first_filled(attributes, *CALL_IDS) or tool_message.get("tool_call_id")),
     )
+
+
+def _session_id(attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+    """Returns the id of the session that the attributes of a span name; None if they name none.
+
+    Args:
+        nested: The same attributes, as objects within objects.
+    """
+    session = first_filled(
+        attributes,
+        *SESSION_ATTRIBUTES,
+        *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
+        *(f"traceloop.association.properties.{key}" for key in SESSION_KEYS),
+    )
+    return session or first_filled(object_in(nested.get("session")), "id")
+
+
+def _facts(start: str, nested: dict[str, Any]) -> dict[str, Any]:
+    """Returns the time, the model and the usage of the call of a model, as far as they are known."""
+    model = _entry_at(nested, "gen_ai.response.model") or _entry_at(nested, "gen_ai.request.model")
+    usage = _entry_at(nested, "gen_ai.usage") or _entry_at(nested, "llm.token_count")
+    return facts_of(start, model or _entry_at(nested, "llm.model_name"), usage)
 
 
 def _is_of_tool(messages: Any) -> bool:
@@ -201,16 +207,16 @@ def tool_name(attributes: dict[str, Any]) -> Any:
     return first_filled(attributes, *names)
 
 
-def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+def _span_kind(
+    record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]
+) -> SpanKind:
     """Returns whether a span is a call of a model, a call of a tool, or another step."""
     kind = as_text(
         first_filled(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind")
     )
-    kind = kind or as_text(
-        object_in(object_in(nested.get("openinference")).get("span")).get("kind")
-    )
+    kind = kind or as_text(_entry_at(nested, "openinference.span.kind"))
     kind = (kind or as_text(record.get("span_kind"))).upper()
-    operation = as_text(object_in(object_in(nested.get("gen_ai")).get("operation")).get("name"))
+    operation = as_text(_entry_at(nested, "gen_ai.operation.name"))
     if kind in ("LLM", "TOOL"):
         return "model" if kind == "LLM" else "tool"
     if operation:
@@ -223,104 +229,127 @@ def _span_kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[
     return "model" if names_model or vercel else "other"
 
 
-def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns what a span was given and answered: of each what the first of the conventions has, or its events."""
-    listed = [record.get(key) for key in ("events", "logs", "span_events")]
-    listed += [nested.get("events"), nested.get("all_messages_events")]
-    event_request, event_answer = _messages_of_events(next(filter(None, listed), None))
-    messages = json_within(_value_at(nested, "gen_ai.input.messages"))
-    system = json_within(_value_at(nested, "gen_ai.system_instructions"))
-    request = {"messages": messages, "system": system} if messages else event_request
-    given = (_value_at(nested, path) for path in _GIVEN)
-    answered = (_value_at(nested, path) for path in _ANSWERED)
+def _input_and_output(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
+    """Returns the input and the output of a span: of each the events of the span, or else what the first of the
+    conventions has."""
+    places = [record.get(key) for key in ("events", "logs", "span_events")]
+    places += [nested.get("events"), nested.get("all_messages_events")]
+    request, answer = _messages_of_events(next(filter(None, places), None))
+    if messages := json_within(_value_at(nested, "gen_ai.input.messages")):
+        system = json_within(_value_at(nested, "gen_ai.system_instructions"))
+        request = {"messages": messages, "system": system}
     return (
-        request or next(filter(_is_said, given), None),
-        next(filter(_is_said, answered), None) if event_answer is None else event_answer,
+        request or _first_attribute(nested, _INPUT_ATTRIBUTES),
+        _first_attribute(nested, _OUTPUT_ATTRIBUTES) if answer is None else answer,
     )
 
 
-def _is_said(value: Any) -> bool:
-    """Returns whether an attribute has something in it."""
-    return value not in (None, "", [], {})
+def _first_attribute(nested: dict[str, Any], paths: Sequence[str]) -> Any:
+    """Returns the first value at one of the paths that is neither null nor empty; None if there is none."""
+    values = (_value_at(nested, path) for path in paths)
+    return next((value for value in values if value not in (None, "", [], {})), None)
+
+
+def _entry_at(nested: dict[str, Any], path: str) -> Any:
+    """Returns what nested attributes, or JSON in their texts, have at a path with dots; None if there is nothing."""
+    entry: Any = nested
+    for key in path.split("."):
+        entry = object_in(entry).get(key)
+    return entry
 
 
 def _value_at(nested: dict[str, Any], path: str) -> Any:
-    """Returns what nested attributes, or JSON in their texts, have at a path with dots; None if there is nothing."""
-    value: Any = nested
-    for key in path.split("."):
-        value = object_in(value).get(key)
-    return value[""] if isinstance(value, dict) and "" in value else value
+    """Returns the value of the attribute at a path with dots, also where other attributes continue its name; None if
+    there is none."""
+    entry = _entry_at(nested, path)
+    return entry[""] if isinstance(entry, dict) and "" in entry else entry
 
 
 def _messages_of_events(events: Any) -> tuple[Any, Any]:
-    """Returns the messages in the events of a span: as the conventions had them until version 1.36, as Azure and
-    Semantic Kernel have them (JSON in `gen_ai.event.content`), or as AWS collects them (in the body of the event)."""
+    """Returns the messages of input and output in the events of a span, None for each that the events do not have.
+
+    The events are as the conventions had them until version 1.36, as Azure and Semantic Kernel have them (JSON in
+    `gen_ai.event.content`), or as AWS collects them (in the body of the event).
+    """
     request: list[Any] = []
-    answered: list[Any] = []
+    answer: list[Any] = []
     for event in objects_in(json_within(events)):
-        name = _event_name(event)
-        event_attributes = _object_of_pairs(event.get("attributes") or event)
-        inner = object_in(_nest_attributes(event_attributes).get("gen_ai"))
-        if body := _collected(event):
-            request += _messages_in_body(body.get("input"), messages_given)
-            answered += _messages_in_body(body.get("output"), messages_answered)
-        elif name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
-            listed = json_within(inner.get(name.rpartition(".")[2]))
-            (request if name.endswith("prompt") else answered).extend(
-                listed if isinstance(listed, list) else [listed]
-            )
-        elif name == "gen_ai.client.inference.operation.details":
-            request += json_within(first_filled(object_in(inner.get("input")), "messages")) or []
-            answered += json_within(first_filled(object_in(inner.get("output")), "messages")) or []
-        elif name == "gen_ai.choice":
-            message = _fields_of_event(event_attributes, inner)
-            choice = message.pop("message", {})
-            choice = choice if isinstance(choice, dict) else {"content": choice}
-            answered.append({"role": "assistant", "content": "", **message, **choice})
-        elif name.startswith("gen_ai.") and name.endswith(".message"):
-            message = _fields_of_event(event_attributes, inner)
-            request.append({"role": name.split(".")[1], "content": "", **message})
-            if "id" in message and request[-1]["role"] == "tool":
-                request[-1]["tool_call_id"] = message["id"]
-    return request or None, answered or None
+        if body := _collected_body(event):
+            request += _messages_in_body(body.get("input"), input_messages)
+            answer += _messages_in_body(body.get("output"), output_messages)
+        else:
+            new_request, new_answer = _messages_of_event(event)
+            request += new_request
+            answer += new_answer
+    return request or None, answer or None
 
 
-def _fields_of_event(event_attributes: dict[str, Any], inner: dict[str, Any]) -> dict[str, Any]:
+def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
+    """Returns the messages that an event adds to the input and to the output of its span, two lists."""
+    name = _event_name(event)
+    attributes = _object_of_pairs(event.get("attributes") or event)
+    gen_ai = object_in(_nest_attributes(attributes).get("gen_ai"))
+    if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
+        content = json_within(gen_ai.get(name.rpartition(".")[2]))
+        messages = content if isinstance(content, list) else [content]
+        return (messages, []) if name.endswith("prompt") else ([], messages)
+    if name == "gen_ai.client.inference.operation.details":
+        request, answer = (object_in(gen_ai.get(side)) for side in ("input", "output"))
+        return (
+            json_within(first_filled(request, "messages")) or [],
+            json_within(first_filled(answer, "messages")) or [],
+        )
+    if name == "gen_ai.choice":
+        message = _fields_of_event(attributes, gen_ai)
+        choice = message.pop("message", {})
+        choice = choice if isinstance(choice, dict) else {"content": choice}
+        return [], [{"role": "assistant", "content": "", **message, **choice}]
+    if name.startswith("gen_ai.") and name.endswith(".message"):
+        fields = _fields_of_event(attributes, gen_ai)
+        message = {"role": name.split(".")[1], "content": "", **fields}
+        if "id" in fields and message["role"] == "tool":
+            message["tool_call_id"] = fields["id"]
+        return [message], []
+    return [], []
+
+
+def _fields_of_event(attributes: dict[str, Any], gen_ai: dict[str, Any]) -> dict[str, Any]:
     """Returns what an event says of a message.
 
     Args:
-        inner: The attributes of GenAI, nested.
+        attributes: The attributes of the event.
+        gen_ai: Those of them that begin with `gen_ai.`, as objects within objects.
     """
-    content = json_within(object_in(inner.get("event")).get("content"))
+    content = json_within(object_in(gen_ai.get("event")).get("content"))
     fields = {
         key: json_within(value)
-        for key, value in event_attributes.items()
+        for key, value in attributes.items()
         if not key.startswith(("gen_ai", "event"))
     }
-    return {
-        **fields,
-        **(content if isinstance(content, dict) else {"content": content} if content else {}),
-    }
+    if isinstance(content, dict):
+        return {**fields, **content}
+    return {**fields, "content": content} if content else fields
 
 
-def _collected(event: dict[str, Any]) -> dict[str, Any]:
-    """Returns the body of an event with what a span was given and answered; empty if it has another or none."""
+def _collected_body(event: dict[str, Any]) -> dict[str, Any]:
+    """Returns the body of an event with the input and the output of a span; empty if it has another body or none."""
     body = object_in(_plain_value(event.get("body")))
-    return (
-        body if any("messages" in object_in(body.get(key)) for key in ("input", "output")) else {}
-    )
+    has_messages = any("messages" in object_in(body.get(key)) for key in ("input", "output"))
+    return body if has_messages else {}
 
 
-def _messages_in_body(body: Any, read: Callable[[Any], list[ChatMessage]]) -> list[dict[str, Any]]:
+def _messages_in_body(
+    body: Any, reader: Callable[[Any], list[ChatMessage]]
+) -> list[dict[str, Any]]:
     """Returns the messages in the input or the output of a body.
 
     Args:
-        read: Reads the messages of what a framework was given or answered, which may stand in place of a text.
+        reader: Reads the messages in the input or the output of a framework, which may stand in place of a text.
     """
     messages: list[dict[str, Any]] = []
     for message in objects_in(object_in(body).get("messages")):
         content = json_within(message.get("content"))
-        if isinstance(content, dict) and (framework_messages := read(content)):
+        if isinstance(content, dict) and (framework_messages := reader(content)):
             messages += framework_messages
             continue
         if isinstance(content, dict):
@@ -342,58 +371,64 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
-        about = {key: resource[key] for key in resource if key == "resource"}
-        others += [about] if about else []
+        resource_fields = {key: resource[key] for key in resource if key == "resource"}
+        others += [resource_fields] if resource_fields else []
     if outer is not None:
         return spans, others
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
-        return record["spans"], [{key: record[key] for key in record if key != "spans"}]
+        return record["spans"], [without_keys(record, "spans")]
     if record and all(_is_spans(value) for value in record.values()):
         return [span for value in record.values() for span in value], []
     return [record], []
 
 
 def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name."""
+    """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name, and what else
+    the logs say."""
     spans: dict[tuple[str, str], dict[str, Any]] = {}
     others: list[Any] = []
     for resource in objects_in(resources):
         others += [{"resource": resource["resource"]}] if "resource" in resource else []
         for scope in objects_in(resource.get("scopeLogs")):
-            for log in objects_in(scope.get("logRecords")):
-                log_attributes = _object_of_pairs(log.get("attributes"))
-                name = _event_name(log)
-                collected = _collected(log)
-                if not name.startswith("gen_ai.") and not collected:
-                    others.append(log)
-                    continue
-                body = json_within(_plain_value(log.get("body")))
-                body = body if isinstance(body, dict) else {"content": body} if body else {}
-                trace = as_text(first_filled(log, "traceId", "trace_id"))
-                key = as_text(first_filled(log, "spanId", "span_id"))
-                start = first_filled(log, "timeUnixNano", "observedTimeUnixNano", "timestamp")
-                span = spans.setdefault(
-                    (trace, key or (trace and "log") or fingerprint(log)),
-                    {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
-                )
-                operation = {} if collected else {"gen_ai.operation.name": "chat"}
-                span["attributes"] = {**operation, **span.get("attributes", {})}
-                span["attributes"] |= {
-                    name_of: log_attributes[name_of]
-                    for name_of in log_attributes
-                    if name_of.startswith(("gen_ai.", "session."))
-                }
-                span.setdefault("events", []).append(
-                    {"name": name, "body": collected, "attributes": {**log_attributes, **body}}
-                )
+            logs = objects_in(scope.get("logRecords"))
+            others += [log for log in logs if not _add_to_span(spans, log)]
     return list(spans.values()), others
+
+
+def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:
+    """Adds a log record to the span that it names, as an event; returns False if it is no event of GenAI.
+
+    Args:
+        spans: The spans so far, by the ids of their trace and of themselves; a new one is added.
+    """
+    name = _event_name(log)
+    collected = _collected_body(log)
+    if not name.startswith("gen_ai.") and not collected:
+        return False
+    attributes = _object_of_pairs(log.get("attributes"))
+    body = json_within(_plain_value(log.get("body")))
+    body = body if isinstance(body, dict) else {"content": body} if body else {}
+    trace = as_text(first_filled(log, "traceId", "trace_id"))
+    key = as_text(first_filled(log, "spanId", "span_id"))
+    start = first_filled(log, "timeUnixNano", "observedTimeUnixNano", "timestamp")
+    span = spans.setdefault(
+        (trace, key or (trace and "log") or fingerprint(log)),
+        {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
+    )
+    operation = {} if collected else {"gen_ai.operation.name": "chat"}
+    prefixes = ("gen_ai.", "session.")
+    new_attributes = {key: attributes[key] for key in attributes if key.startswith(prefixes)}
+    span["attributes"] = {**operation, **span.get("attributes", {}), **new_attributes}
+    event = {"name": name, "body": collected, "attributes": {**attributes, **body}}
+    span.setdefault("events", []).append(event)
+    return True
 
 
 def _event_name(log: dict[str, Any]) -> str:
     """Returns the name of the event that a log record is; "" if it is none."""
     attributes = _object_of_pairs(log.get("attributes"))
-    named = first_filled(log, "event.name", "eventName", "event_name")
-    return as_text(named or attributes.get("event.name") or log.get("name"))
+    name = first_filled(log, "event.name", "eventName", "event_name")
+    return as_text(name or attributes.get("event.name") or log.get("name"))
 
 
 def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -402,7 +437,7 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
     for frame in frames:
         value = frame.value
         is_log = isinstance(value, dict) and "body" in value
-        if is_log and (_event_name(value).startswith("gen_ai.") or _collected(value)):
+        if is_log and (_event_name(value).startswith("gen_ai.") or _collected_body(value)):
             value = {"resourceLogs": [{"scopeLogs": [{"logRecords": [value]}]}]}
         if isinstance(value, dict) and isinstance(value.get("resourceLogs"), list):
             logs.append(frame._replace(value=value))

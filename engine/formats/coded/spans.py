@@ -3,7 +3,7 @@
 A *trace* is the log of one run of an application, a *span* one step of it, and a *session* holds the traces of one
 conversation. A *sub-agent* is a model that the application calls several times for a task of its own.
 
-A trace has the calls of models, each with the messages it was given and its answer. Calls whose messages continue
+A trace has the calls of models, each with messages as input and an answer as output. Calls whose messages continue
 those of an earlier one are one *history*; the longest state of it is the conversation. A call in a later trace that
 continues none, as of an application that sends no history, is the next turn. In the same trace it is a history of its
 own: with several calls, as sub-agents have, it becomes a conversation; a single call (a router, a title) stays as
@@ -21,10 +21,10 @@ from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.messages.call_messages import (
-    messages_answered,
-    messages_given,
-    text_answered,
-    text_given,
+    input_messages,
+    input_text,
+    output_messages,
+    output_text,
 )
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalize import messages_of
@@ -33,17 +33,21 @@ from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord
 
-SPANS, ABOUT = "spans", "about"
-"""Keys of a grouped record: its spans, and what is said of their traces."""
+SPANS_KEY, STATEMENTS_KEY = "spans", "about"
+"""Keys of the record of a session: its spans, and the statements on their traces."""
 
-_TRUTH = ("scores", "feedback_stats", "assessments", "corrections")
+_TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
 """Keys of what people or other models said of a trace."""
 
-_INSTRUCTIONS = ("system", "developer")
+_INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
 
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 """Names under which tools keep the id of a session."""
+
+
+SpanKind = Literal["model", "tool", "other"]
+"""What a step does: it calls a model, it runs a tool, or it does something else, such as an agent that calls both."""
 
 
 @dataclass(slots=True)
@@ -55,11 +59,11 @@ class Span:
         key: Its own id.
         parent: Id of the span within which it ran; "" for none.
         session: The session, thread or conversation that it names, if any.
-        kind: Whether it called a model, a tool, or did something else.
+        kind: What it does.
         name: Name of the function or tool.
         start: ISO 8601, or a text that sorts like it.
-        given: What a model or tool was given.
-        answered: What it answered.
+        input: What a model or a tool got, as the log has it.
+        output: What it answered, as the log has it.
         facts: Model, usage and time, for the message that it answered.
         call_id: Id of the call that a tool was run for; "" if the span does not say.
     """
@@ -68,11 +72,11 @@ class Span:
     key: str
     parent: str
     session: str
-    kind: Literal["model", "tool", "other"]
+    kind: SpanKind
     name: str
     start: str
-    given: Any
-    answered: Any
+    input: Any
+    output: Any
     facts: dict[str, Any]
     call_id: str = ""
 
@@ -80,8 +84,52 @@ class Span:
 SpanReader = Callable[[Any], Span | None]
 """Reads a record as a span; None if it is none."""
 
-Exploder = Callable[[Any], tuple[list[Any], list[Any]]]
+SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
 """Returns the spans within a record, and its statements: objects with what it says of their traces."""
+
+
+_MessageKey = tuple[str, str]
+"""The key by which messages are compared: the role, and the text with the names of the calls."""
+
+
+class _MessageList:
+    """Messages with the keys by which they are compared."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
+        """Computes the keys unless they are known already."""
+        self.messages = messages
+        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def head(self, end: int) -> _MessageList:
+        """Returns the messages before a position."""
+        return _MessageList(self.messages[:end], self.keys[:end])
+
+    def tail(self, start: int) -> _MessageList:
+        """Returns the messages from a position on."""
+        return _MessageList(self.messages[start:], self.keys[start:])
+
+    def extended_by(self, others: _MessageList) -> _MessageList:
+        """Returns these messages and others after them."""
+        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
+
+    def without_instructions(self) -> _MessageList:
+        """Returns the messages that are no instructions."""
+        positions = [
+            position
+            for position, (role, _) in enumerate(self.keys)
+            if role not in _INSTRUCTION_ROLES
+        ]
+        return _MessageList(
+            [self.messages[position] for position in positions],
+            [self.keys[position] for position in positions],
+        )
+
+    def instructions(self) -> str:
+        """Returns the text of the first instructions; "" without any."""
+        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
 
 
 @dataclass(slots=True)
@@ -92,7 +140,7 @@ class _History:
         depth: Number of spans within which the first call lies.
         transcript: All messages so far, those of the last answer included.
         answer_size: Number of messages of the last answer.
-        request_keys: Keys of the messages that the last call was given, without instructions.
+        request_keys: Keys of the messages in the input of the last call, without instructions.
         facts: Facts of answers, by the position of the answer among the messages.
         spans: Positions of the calls among the spans.
         traces: Ids of the traces of the calls.
@@ -115,7 +163,9 @@ class _SpanRecord(NamedTuple):
     frame: Frame
 
 
-def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
+def arrange_spans(
+    read_span: SpanReader, find_spans: SpanFinder, frames: Iterable[Frame]
+) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
 
     All spans are in memory at once, since those of a session may lie anywhere.
@@ -126,11 +176,11 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
         if frame.reason is not None:
             yield frame
             continue
-        spans, statements = explode(frame.value)
+        spans, statements = find_spans(frame.value)
         span_records = [
             _SpanRecord(record, span, frame)
             for record in spans
-            if (span := read(record)) is not None
+            if (span := read_span(record)) is not None
         ]
         if not span_records:
             yield frame._replace(reason="it holds no span of a trace")
@@ -141,20 +191,24 @@ def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) 
             trace = _trace_of(statement, first_trace)
             statements_by_trace.setdefault(trace, []).append(statement)
     for key, members in _group_by_session(records).items():
-        spans = [member.span for member in members]
-        traces = dict.fromkeys(span.trace for span in spans)
+        traces = dict.fromkeys(member.span.trace for member in members)
         statements = [
             statement for trace in traces for statement in statements_by_trace.get(trace, ())
         ]
-        sub_agents = _sub_agents(spans)
-        sub_agent_positions = {position for history in sub_agents for position in history.spans}
-        own_members = [
-            member for position, member in enumerate(members) if position not in sub_agent_positions
-        ]
-        yield _group_frame(key, own_members, statements)
-        for number, history in enumerate(sub_agents, 1):
-            sub_agent_members = [members[position] for position in history.spans]
-            yield _group_frame(f"{key}/{number}", sub_agent_members, [])
+        yield from _session_frames(key, members, statements)
+
+
+def _session_frames(key: str, members: list[_SpanRecord], statements: list[Any]) -> Iterator[Frame]:
+    """Yields the frame of a session with what is said of its traces, and one for each sub-agent in it."""
+    sub_agents = _sub_agents([member.span for member in members])
+    sub_agent_positions = {position for history in sub_agents for position in history.spans}
+    own_members = [
+        member for position, member in enumerate(members) if position not in sub_agent_positions
+    ]
+    yield _group_frame(key, own_members, statements)
+    for number, history in enumerate(sub_agents, 1):
+        sub_agent_members = [members[position] for position in history.spans]
+        yield _group_frame(f"{key}/{number}", sub_agent_members, [])
 
 
 def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
@@ -171,7 +225,7 @@ def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]
 
 
 def _trace_of(statement: Any, default: str) -> str:
-    """Returns the id of the trace of which a statement speaks; the default if it names none."""
+    """Returns the id of the trace that a statement is about; the default if it names none."""
     trace = statement.get("id") if isinstance(statement, dict) else None
     return trace if isinstance(trace, str) else default
 
@@ -179,26 +233,26 @@ def _trace_of(statement: Any, default: str) -> str:
 def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) -> Frame:
     """Returns the frame of a group of spans with what is said of their traces; its bytes are those of its lines, if
     these are the spans themselves."""
-    value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
+    value: dict[str, Any] = {"id": key, SPANS_KEY: [record for record, _, _ in members]}
     if statements:
-        value[ABOUT] = statements
+        value[STATEMENTS_KEY] = statements
     frames = list({id(frame): frame for _, _, frame in members}.values())
     has_own_bytes = all(frame.value is record for record, _, frame in members)
     raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
     return Frame(frames[0].number, raw, value, name=key)
 
 
-def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
+def draft_of_spans(read_span: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
     """Returns the conversation of a group of spans.
 
     Raises:
         BadRecord: No span has messages or a text.
     """
-    records = record.get(SPANS) if isinstance(record, dict) else None
+    records = record.get(SPANS_KEY) if isinstance(record, dict) else None
     if not isinstance(records, list):
         raise BadRecord("there are no spans")
-    spans = [span for record_of_span in records if (span := read(record_of_span)) is not None]
-    statements = record.get(ABOUT) or []
+    spans = [span for record_of_span in records if (span := read_span(record_of_span)) is not None]
+    statements = record.get(STATEMENTS_KEY) or []
     histories = _call_histories(spans)
     chat_messages: list[ChatMessage] = []
     facts: dict[int, dict[str, Any]] = {}
@@ -216,8 +270,8 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
         messages += messages_of(chat_message, len(messages) + 1, facts=facts.get(position))
     start_time = min((span.start for span in spans if span.start), default=None)
     truth = _statements_of_truth([*statements, *records])
-    texts = MessageTexts(messages, frozenset(_TRUTH))
-    fields = {SPANS: texts.without(records), ABOUT: texts.without(statements)}
+    texts = MessageTexts(messages, frozenset(_TRUTH_KEYS))
+    fields = {SPANS_KEY: texts.without(records), STATEMENTS_KEY: texts.without(statements)}
     fields = {key: value for key, value in fields.items() if value}
     name = record.get("id") or fallback_id
     return ParsedRecord(
@@ -228,8 +282,11 @@ def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRec
 
 
 def _fuller_step(main: _History, spans: list[Span]) -> _History:
-    """Returns a history, or that of a step around its calls that has all of it and more, as an agent's span has the
-    instructions and the answers of tools that its model calls leave out."""
+    """Returns the history of a step around the calls of a history if it has all messages of that and more, else the
+    history itself.
+
+    The span of an agent may have instructions and answers of tools that its calls of models leave out.
+    """
     keys = main.transcript.keys
     steps = [
         step
@@ -248,11 +305,13 @@ def _fuller_step(main: _History, spans: list[Span]) -> _History:
 
 
 def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMessage]:
-    """Returns the answer that only a step around the calls of a history has, as of models whose answers are streamed;
-    [] if there is none."""
+    """Returns the answer of a step around the calls of a history as a message; [] if no step has one.
+
+    It is for calls without an answer, as those whose answers are streamed.
+    """
     for span in sorted(spans, key=lambda span: span.start):
         is_around = span.kind == "other" and span.trace in history.traces
-        if is_around and (text := text_answered(span.answered)):
+        if is_around and (text := output_text(span.output)):
             return [{"role": "assistant", "content": text}]
     return []
 
@@ -260,8 +319,11 @@ def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMess
 def _with_tool_answers(
     history: _History, spans: list[Span]
 ) -> tuple[list[ChatMessage], dict[int, dict[str, Any]]]:
-    """Returns the messages of a history, and the facts by position, with the answers of tools that only the spans of
-    tools have. If the history is of an agent and names no calls, these come before its last message."""
+    """Returns the messages of a history, and the facts of each by its position.
+
+    Answers of tools that only the spans of tools have are added. If the history is of an agent and names no calls, the
+    calls come before its last message, with their answers.
+    """
     tools = [
         span
         for span in sorted(spans, key=lambda span: span.start)
@@ -303,7 +365,7 @@ def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
     """Returns what people or other models said of the traces."""
     truth: dict[str, Any] = {}
     for record in records:
-        for key in _TRUTH:
+        for key in _TRUTH_KEYS:
             if isinstance(record, dict) and record.get(key):
                 value = record[key]
                 truth[key] = truth.get(key, []) + value if isinstance(value, list) else value
@@ -323,19 +385,19 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
     histories: list[_History] = []
     for position in sorted(positions, key=lambda index: spans[index].start):
         span = spans[position]
-        request = messages_given(span.given)
-        answered = messages_answered(span.answered)
-        text = text_given(span.given) if not request else None
-        if text is not None and (answered if span.kind == "other" else not span.parent):
+        request = input_messages(span.input)
+        output = output_messages(span.output)
+        text = input_text(span.input) if not request else None
+        if text is not None and (output if span.kind == "other" else not span.parent):
             request = [{"role": "user", "content": text}]
         if not request:
             continue
-        if not answered and (text := text_answered(span.answered)):
-            answered = [{"role": "assistant", "content": text}]
+        if not output and (text := output_text(span.output)):
+            output = [{"role": "assistant", "content": text}]
         question = _MessageList(request)
-        answer = _MessageList(answered)
-        if len(answered) > len(request) and _begins_with(question.keys, answer.keys):
-            answer = answer.tail(len(request))  # an agent's state has what it was given too
+        answer = _MessageList(output)
+        if len(output) > len(request) and _begins_with(question.keys, answer.keys):
+            answer = answer.tail(len(request))  # an agent's state has its input too
         history = _history_for(histories, span, question, answer)
         if history is None:
             history = _History(len(_ancestors(span.key, parents)), question)
@@ -352,7 +414,7 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
 def _history_for(
     histories: list[_History], span: Span, request: _MessageList, answer: _MessageList
 ) -> _History | None:
-    """Returns the history that a call continues, brought to what the call was given; None if it begins one.
+    """Returns the history that a call continues, brought to the input of the call; None if the call begins one.
 
     The newest history that the call repeats comes first. A call that repeats none continues the newest history of its
     trace if it has answers of tools only, because the server has the rest, or that of another trace with the same
@@ -381,7 +443,7 @@ def _history_for(
 def _is_next_step(
     history: _History, span: Span, spoken: _MessageList, answer: _MessageList
 ) -> bool:
-    """Returns whether a call that is given the same again is the next step of an agent.
+    """Returns whether a call with the same input as the one before it is the next step of an agent.
 
     It is after an answer that calls tools, if the trace leaves out what the tools answered; after an answer in words it
     is a second try.
@@ -425,48 +487,6 @@ def _continue_window(
     return False
 
 
-_MessageKey = tuple[str, str]
-"""The key by which messages are compared: the role, and the text with the names of the calls."""
-
-
-class _MessageList:
-    """Messages with the keys by which they are compared."""
-
-    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
-        """Computes the keys unless they are known already."""
-        self.messages = messages
-        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def head(self, end: int) -> _MessageList:
-        """Returns the messages before a position."""
-        return _MessageList(self.messages[:end], self.keys[:end])
-
-    def tail(self, start: int) -> _MessageList:
-        """Returns the messages from a position on."""
-        return _MessageList(self.messages[start:], self.keys[start:])
-
-    def extended_by(self, others: _MessageList) -> _MessageList:
-        """Returns these messages and others after them."""
-        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
-
-    def without_instructions(self) -> _MessageList:
-        """Returns the messages that are no instructions."""
-        positions = [
-            position for position, (role, _) in enumerate(self.keys) if role not in _INSTRUCTIONS
-        ]
-        return _MessageList(
-            [self.messages[position] for position in positions],
-            [self.keys[position] for position in positions],
-        )
-
-    def instructions(self) -> str:
-        """Returns the text of the first instructions; "" without any."""
-        return next((text for role, text in self.keys if role in _INSTRUCTIONS), "")
-
-
 def _calls_tools(answer: list[_MessageKey]) -> bool:
     """Returns whether an answer ends with calls of tools."""
     return bool(answer) and not answer[-1][1].endswith("\n")
@@ -480,11 +500,11 @@ def _begins_with(keys: list[_MessageKey], longer: list[_MessageKey]) -> bool:
 def _comparison_key(message: ChatMessage) -> _MessageKey:
     """Returns a message as it is compared: role, and text and calls in one form."""
     try:
-        (read, *_) = messages_of({**message}, 1)
+        (first, *_) = messages_of({**message}, 1)
     except BadRecord:
         return str(message.get("role")), json_text(message)
-    calls = ",".join(call.name for call in read.tool_calls)
-    return read.role, f"{read.content.strip()}\n{calls}"
+    calls = ",".join(call.name for call in first.tool_calls)
+    return first.role, f"{first.content.strip()}\n{calls}"
 
 
 def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
@@ -498,7 +518,8 @@ def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
 
 
 def _main_history(histories: list[_History]) -> _History:
-    """Returns the history of the conversation itself: that which lies least deep, then the longest, then the last."""
+    """Returns the history of the conversation itself: of those with several calls, or of all if none has, the one that
+    lies least deep; of equals the longest, and then the last."""
     several = [history for history in histories if len(history.spans) > 1]
     return min(
         reversed(several or histories),
@@ -507,8 +528,8 @@ def _main_history(histories: list[_History]) -> _History:
 
 
 def _sub_agents(spans: list[Span]) -> list[_History]:
-    """Returns the histories of sub-agents: those of several calls but the main one, and but those that tell each call
-    of another history again, as a library's spans within an agent's do."""
+    """Returns the histories of sub-agents: those of several calls that are not the main one, and do not repeat another,
+    as the spans of a library within those of an agent do."""
     histories = _call_histories(spans)
     if len(histories) < 2:
         return []
@@ -524,15 +545,15 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
 
 
 def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
-    """Returns whether each call of a history ran within a call of its own, one of those with these keys."""
+    """Returns whether each call of a history ran within another call, of which each is one with a key among these."""
     parents = {spans[position].parent for position in history.spans}
     return parents <= keys and len(parents) == len(history.spans)
 
 
 def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
-    """Returns messages of the texts that the outermost steps were given and answered, with the calls of tools between.
+    """Returns the texts of the outermost steps as messages, input and output, with the calls of tools between.
 
-    For traces without messages.
+    It is for traces without messages.
     """
     messages: list[ChatMessage] = []
     in_order = sorted(spans, key=lambda step: step.start)
@@ -541,19 +562,19 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
         with_text = [
             step
             for step in steps
-            if step.kind != "tool" and (text_given(step.given) or text_answered(step.answered))
+            if step.kind != "tool" and (input_text(step.input) or output_text(step.output))
         ]
         parents = {step.key: step.parent for step in steps}
         keys_with_text = {step.key for step in with_text}
         roots = [step for step in with_text if not keys_with_text & _ancestors(step.key, parents)]
         other_roots = [step for step in roots if step.kind != "model"]
         for span in other_roots[:1] or roots:
-            if question := text_given(span.given):
+            if question := input_text(span.input):
                 messages.append({"role": "user", "content": question})
             for tool in steps:
                 if tool.kind == "tool" and span.kind != "model":
                     messages += _tool_call(tool)
-            if answer := text_answered(span.answered):
+            if answer := output_text(span.output):
                 messages.append({"role": "assistant", "content": answer, **span.facts})
     return messages
 
@@ -561,9 +582,9 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
 def _tool_call(span: Span) -> list[ChatMessage]:
     """Returns the call of a tool and its answer as messages."""
     call_id = span.call_id or span.key
-    call = {"name": span.name, "arguments": span.given, "id": call_id}
-    answer = json_within(span.answered)
-    messages = messages_answered(answer)
+    call = {"name": span.name, "arguments": span.input, "id": call_id}
+    answer = json_within(span.output)
+    messages = output_messages(answer)
     if messages and messages[0].get("role") == "tool":
         answer = messages[0]["content"]
     text = answer if isinstance(answer, str) else json_text(answer)
@@ -578,13 +599,6 @@ def time_text(value: Any) -> str:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
-
-
-def first_filled(record: Any, *keys: str) -> Any:
-    """Returns the first value under one of the keys that is neither null nor empty."""
-    if not isinstance(record, dict):
-        return None
-    return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
 
 
 def as_text(value: Any) -> str:

@@ -1,8 +1,9 @@
 """Trajectories of SWE-agent, mini-SWE-agent, SWE-smith, SWE-Gym and others of software engineering, and of OpenHands.
 
-What the environment answered stands in messages of the user there; it becomes the answer of a tool. OpenHands has
-events with actions and observations (version 0), or with kinds (version 1). A record of it is the list of events of a
-file, or an object with them as `history`, as its evaluations write it.
+A *trajectory* is the log of an agent that solves a task in an *environment*, such as a shell. What the environment
+answers stands in messages of the user there; it becomes the answer of a tool. OpenHands has events with actions and
+observations (version 0), or with kinds (version 1). A record of it is the list of events of a file, or an object with
+them as `history`, as its evaluations write it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from engine.formats.json_values import (
     list_or_empty,
     object_or_empty,
     objects_in,
+    without_keys,
 )
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalize import looks_like_message, read_in_turn
@@ -28,20 +30,26 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
-_JUDGED = (
-    *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
-    *("eval_logs", "test_result", "submission", "reward", "score", "report"),
-)
+_OUTCOME_FIELDS = (
+    "info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch", "eval_logs",
+    "test_result", "submission", "reward", "score", "report",
+)  # fmt: skip
 """Fields that say how well the task was solved; they become truth."""
-_IDS = ("traj_id", "trajectory_id", "instance_id", "id")
+_ID_FIELDS = ("traj_id", "trajectory_id", "instance_id", "id")
 """Fields that may name a trajectory, the first that there is."""
-_OBSERVATIONS = ("<returncode>", "OBSERVATION:", "Observation:", "<output>", "EXECUTION RESULT")
+_OBSERVATION_STARTS = (
+    "<returncode>",
+    "OBSERVATION:",
+    "Observation:",
+    "<output>",
+    "EXECUTION RESULT",
+)
 """Beginnings of messages in which the environment answers."""
-_EXECUTED = ("EXECUTION RESULT of [", "OBSERVATION:\n")
+_RESULT_STARTS = ("EXECUTION RESULT of [", "OBSERVATION:\n")
 """Beginnings of messages of SWE-Gym with the result of a command."""
-_LOOKED_AT = 8
+_MESSAGES_FOR_DETECTION = 8
 """Number of messages in which such results are looked for."""
-_REPEATS = frozenset(("trajectory", "replay_config"))
+_REPEATED_FIELDS = frozenset(("trajectory", "replay_config"))
 """Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
@@ -67,17 +75,19 @@ def recognize_instance(record: Any) -> str | None:
     listed = json_within(record.get("messages"))
     if not isinstance(listed, list) or not listed or not looks_like_message(listed[0]):
         return None
-    if "instance_id" in record and record.keys() & {*_JUDGED, "traj_id", "run_id"}:
+    if "instance_id" in record and record.keys() & {*_OUTCOME_FIELDS, "traj_id", "run_id"}:
         return "the records have `messages`, `instance_id` and an outcome"
-    if any(_is_executed(item) for item in listed[:_LOOKED_AT]):
+    if any(_is_command_result(item) for item in listed[:_MESSAGES_FOR_DETECTION]):
         return "the records have `messages` with the results of commands, as of SWE-Gym"
     return None
 
 
-def _is_executed(item: Any) -> bool:
+def _is_command_result(item: Any) -> bool:
     """Returns whether an item is the result of a command, which SWE-Gym gives the role of the user."""
     return (
-        isinstance(item, dict) and item.get("role") == "user" and _text(item).startswith(_EXECUTED)
+        isinstance(item, dict)
+        and item.get("role") == "user"
+        and _text(item).startswith(_RESULT_STARTS)
     )
 
 
@@ -94,8 +104,8 @@ def recognize_mini(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
-    """Returns the conversation as a draft; truth is what is told of the end: exit status, patch, tests.
+def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+    """Returns the conversation as a draft; truth is what the record says of the end: exit status, patch, tests.
 
     Raises:
         BadRecord: It has no messages.
@@ -104,42 +114,38 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     if not isinstance(record, dict):
         raise BadRecord("it is no object")
     steps = list_or_empty(record.get("trajectory"))
-    key = next(
-        (key_of for key_of in ("history", "messages") if json_within(record.get(key_of))),
-        "trajectory",
-    )
-    listed = json_within(record.get(key)) if key != "trajectory" else _messages_of_steps(steps)
-    listed = list_or_empty(listed)
-    mini = recognize_mini(listed) or recognize_mini(record)
-    items = _with_tool_answers(listed, every=bool(mini) or key == "trajectory")
-    if key == "history":
-        items += _last_answer(steps, items, record.get("info"))
-    left_out = {(id(record), key_of) for key_of in _REPEATS if key_of != key and key_of in record}
-    truth = _truth(record)
-    if mini:
-        truth |= _take_submission(items)
-        extras = [item.get("extra") for item in listed]  # the response has the message once more
-        left_out |= {(id(extra), "response") for extra in extras if isinstance(extra, dict)}
-    messages = read_in_turn(items)
-    other_fields = {
-        key_of: value
-        for key_of, value in record.items()
-        if key_of not in (key, *_REPEATS, *_JUDGED)
+    list_key = next((key for key in ("history", "messages") if json_within(record.get(key))), "")
+    entries = json_within(record[list_key]) if list_key else _messages_of_steps(steps)
+    entries = list_or_empty(entries)
+    is_mini = bool(recognize_mini(entries) or recognize_mini(record))
+    items = _with_tool_answers(entries, only_environment=is_mini or not list_key)
+    if list_key == "history":
+        items += _last_observation(steps, items, record.get("info"))
+    left_out = {
+        (id(record), key)
+        for key in _REPEATED_FIELDS
+        if key in record and (list_key or key != "trajectory")
     }
+    truth = _outcomes(record)
+    if is_mini:
+        truth |= _pop_submission(items)
+        extras = objects_in([item.get("extra") for item in entries])
+        left_out |= {(id(extra), "response") for extra in extras}  # it has the message once more
+    messages = read_in_turn(items)
+    other_fields = without_keys(record, list_key, *_REPEATED_FIELDS, *_OUTCOME_FIELDS)
     fields = MessageTexts(messages).without(other_fields) or {}
-    name = next(
-        (str(record[key_of]) for key_of in _IDS if record.get(key_of) not in (None, "")),
-        fallback_id,
-    )
-    conversation = Conversation(name, tuple(messages))
+    ids = (str(record[key]) for key in _ID_FIELDS if record.get(key) not in (None, ""))
     return ParsedRecord(
-        conversation, {**fields, **truth}, frozenset(truth), left_out=frozenset(left_out)
+        Conversation(next(ids, fallback_id), tuple(messages)),
+        {**fields, **truth},
+        frozenset(truth),
+        left_out=frozenset(left_out),
     )
 
 
-def _truth(record: dict[str, Any]) -> dict[str, Any]:
+def _outcomes(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the judgments of a record, and `success` where it says whether the issue was resolved."""
-    truth = {key: record[key] for key in _JUDGED if record.get(key) is not None}
+    truth = {key: record[key] for key in _OUTCOME_FIELDS if record.get(key) is not None}
     solved = record.get("resolved", record.get("target"))
     if isinstance(solved, int) and solved in (0, 1):
         truth["success"] = bool(solved)
@@ -147,7 +153,11 @@ def _truth(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _messages_of_steps(steps: list[Any]) -> list[Any]:
-    """Returns the messages of a trajectory that has no history."""
+    """Returns the messages of a trajectory that has no history.
+
+    Raises:
+        BadRecord: A step is no object.
+    """
     messages: list[Any] = []
     for step in steps:
         if not isinstance(step, dict):
@@ -156,70 +166,79 @@ def _messages_of_steps(steps: list[Any]) -> list[Any]:
             messages.append(step)
             continue
         if "role" in step:
-            text = next(
-                (step[key] for key in ("text", "system_prompt", "content") if step.get(key)), ""
-            )
+            text = step.get("text") or step.get("system_prompt") or step.get("content") or ""
             messages.append({"role": step["role"], "content": text})
             continue
         if not messages:
             messages += step.get("query") or []
-        messages.append(
-            {"role": "assistant", "content": step.get("response") or step.get("action") or ""}
-        )
+        text = step.get("response") or step.get("action") or ""
+        messages.append({"role": "assistant", "content": text})
         if step.get("observation"):
             messages.append({"role": "tool", "content": step["observation"]})
     return messages
 
 
-def _take_submission(items: list[ChatMessage]) -> dict[str, Any]:
-    """Takes the last message out in which mini-SWE-agent writes what was submitted."""
-    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATIONS):
+def _pop_submission(items: list[ChatMessage]) -> dict[str, Any]:
+    """Removes the last message if mini-SWE-agent writes in it what was submitted, and returns it as fields; {} if it is
+    another one."""
+    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATION_STARTS):
         return {}
-    ends = items[-1].get("role") == "exit" or (
-        items[-1].get("role") == "tool" and "tool_call_id" not in items[-1]
-    )
-    if not ends or items[-2].get("role") != "assistant":
+    *_, before, last = items
+    is_unasked = last.get("role") == "tool" and "tool_call_id" not in last
+    if before.get("role") != "assistant" or not (is_unasked or last.get("role") == "exit"):
         return {}
-    last = items.pop()
+    items.pop()
     return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
 
 
-def _with_tool_answers(listed: list[Any], every: bool = False) -> list[ChatMessage]:
+def _with_tool_answers(entries: list[Any], *, only_environment: bool) -> list[ChatMessage]:
     """Returns the messages, with those of the environment as answers of tools.
 
     Args:
-        every: Whether all that stands after the first answer of the model is of the environment.
+        only_environment: Whether all that the user says after the first answer of the model is of the environment.
+
+    Raises:
+        BadRecord: A message is no object.
     """
-    agent = any(isinstance(item, dict) and "agent" in item for item in listed)
+    names_agents = any("agent" in entry for entry in objects_in(entries))
     messages: list[ChatMessage] = []
-    written = False
-    for item in listed:
-        if not isinstance(item, dict):
+    model_has_spoken = False
+    for entry in entries:
+        if not isinstance(entry, dict):
             raise BadRecord(f"message {len(messages) + 1} is no object")
-        message = {key: value for key, value in item.items() if value is not None}
+        message = {key: value for key, value in entry.items() if value is not None}
         kind = message.get("message_type")
-        of_agent = kind == "observation" or ((agent or every) and kind is None)
-        answered = written and (of_agent or _text(message).startswith(_OBSERVATIONS))
-        if answered and message.get("role") == "user" and not message.get("is_demo"):
+        is_of_environment = (
+            kind == "observation"
+            or ((names_agents or only_environment) and kind is None)
+            or _text(message).startswith(_OBSERVATION_STARTS)
+        )
+        is_prompt = message.get("role") == "user" and not message.get("is_demo")
+        if model_has_spoken and is_of_environment and is_prompt:
             message["role"] = "tool"
-        written = written or role_named(str(message.get("role"))) == "assistant"
-        if every and isinstance(message.get("extra"), dict):
-            message["extra"] = {
-                key: value for key, value in message["extra"].items() if key != "response"
-            }
-        calls, ids = message.get("tool_calls"), message.pop("tool_call_ids", None)
-        if calls is not None and not isinstance(calls, list):
-            message.pop("tool_calls")
-        if isinstance(ids, list) and ids and message.get("role") == "tool":
-            message["tool_call_id"] = ids[0]
-        content = message.get("content")
-        for key in ("thought", "action"):  # what the content repeats
-            if isinstance(message.get(key), str) and message[key].strip() in str(content):
-                message.pop(key)
-        if isinstance(content, dict):
-            message["content"] = json_text(content)
-        messages.append({"content": "", **message})
+        model_has_spoken |= role_named(str(message.get("role"))) == "assistant"
+        if only_environment and isinstance(message.get("extra"), dict):
+            message["extra"] = without_keys(message["extra"], "response")
+        messages.append({"content": "", **_with_usual_fields(message)})
     return messages
+
+
+def _with_usual_fields(message: ChatMessage) -> ChatMessage:
+    """Returns a message with its calls and its content as chat APIs have them, without the thought and the action that
+    its content repeats."""
+    message = dict(message)
+    calls, ids = message.get("tool_calls"), message.pop("tool_call_ids", None)
+    if calls is not None and not isinstance(calls, list):
+        message.pop("tool_calls")
+    if isinstance(ids, list) and ids and message.get("role") == "tool":
+        message["tool_call_id"] = ids[0]
+    content = message.get("content")
+    for key in ("thought", "action"):
+        if isinstance(message.get(key), str) and message[key].strip() in str(content):
+            message.pop(key)
+    if isinstance(content, dict):
+        message["content"] = json_text(content)
+    return message
 
 
 def _text(message: ChatMessage) -> str:
@@ -230,18 +249,13 @@ def _text(message: ChatMessage) -> str:
     return content.lstrip() if isinstance(content, str) else ""
 
 
-def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
-    """Returns what the environment answered at last, which the history does not have; not what was submitted."""
-    last = steps[-1] if steps and isinstance(steps[-1], dict) else {}
-    observation = last.get("observation")
-    submitted = info.get("submission") if isinstance(info, dict) else None
-    if (
-        isinstance(observation, str)
-        and observation
-        and observation != submitted
-        and items
-        and items[-1].get("role") == "assistant"
-    ):
+def _last_observation(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
+    """Returns the last answer of the environment as a message, if the history does not have it; else [], also
+    for what was submitted."""
+    observation = object_or_empty(steps[-1] if steps else None).get("observation")
+    is_missing = bool(items) and items[-1].get("role") == "assistant"
+    is_submission = observation == object_or_empty(info).get("submission")
+    if isinstance(observation, str) and observation and is_missing and not is_submission:
         return [{"role": "tool", "content": observation}]
     return []
 
@@ -249,7 +263,7 @@ def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[
 SWE_AGENT = Reader(
     "swe_agent",
     recognize_trajectory,
-    read,
+    _read_trajectory,
     conditions=4,
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
@@ -258,7 +272,7 @@ SWE_AGENT = Reader(
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
     recognize_mini,
-    read,
+    _read_trajectory,
     conditions=4,
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
@@ -267,7 +281,7 @@ MINI_SWE_AGENT = Reader(
 SWE_INSTANCES = Reader(
     "swe_instances",
     recognize_instance,
-    read,
+    _read_trajectory,
     conditions=4,
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
     sample="doc/swesmith_traj.jsonl",
@@ -275,33 +289,25 @@ SWE_INSTANCES = Reader(
 """Reads trajectories on instances of SWE-bench."""
 
 
-_LISTS = ("history", "trajectory", "events")
+_EVENT_LIST_KEYS = ("history", "trajectory", "events")
 """Keys of the list of events in a record."""
-_OPENHANDS_IDS = ("instance_id", "conversation_id", "session_id", "id")
+_OPENHANDS_ID_FIELDS = ("instance_id", "conversation_id", "session_id", "id")
 """Fields that may name a conversation, the first that there is."""
-_OPENHANDS_JUDGED = (
-    "test_result",
-    "report",
-    "resolved",
-    "error",
-    "fine_grained_report",
-    "eval_output",
-    "instance",
-)
+_OPENHANDS_OUTCOME_FIELDS = (
+    "test_result", "report", "resolved", "error", "fine_grained_report", "eval_output", "instance",
+)  # fmt: skip
 """Fields that say how well the task was solved; they become truth."""
-_PROGRAM = frozenset(
+_PROGRAM_EVENTS = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
 )
 """Actions and observations of the program itself, which are no messages."""
-_SPOKEN = frozenset(("message", "system"))
+_MESSAGE_ACTIONS = frozenset(("message", "system"))
 """Actions that are a message."""
 
-_NOT_ARGUMENTS = frozenset(
-    (
-        *("thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking"),
-        *("impl_source", "translated_ipython_code", "agent_state"),
-    )
-)
+_ADDED_ARGUMENTS = (
+    "thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking", "impl_source",
+    "translated_ipython_code", "agent_state",
+)  # fmt: skip
 """What OpenHands adds to the arguments of a call."""
 
 
@@ -310,8 +316,8 @@ def _recognize_openhands(record: Any) -> str | None:
     if _is_event(record):
         return "the records are events with `action` or `observation`, as of OpenHands"
     if isinstance(record, dict):
-        for key in _LISTS:
-            events = _events(record.get(key))
+        for key in _EVENT_LIST_KEYS:
+            events = _flat_events(record.get(key))
             if events and _is_event(events[0]):
                 return f"the records have `{key}` with events of OpenHands"
     return None
@@ -319,21 +325,21 @@ def _recognize_openhands(record: Any) -> str | None:
 
 def _is_event(event: Any) -> bool:
     """Returns whether a value is an event of either version."""
-    if not isinstance(event, dict):
+    if not isinstance(event, dict) or "source" not in event:
         return False
     kind = event.get("kind")
-    if isinstance(kind, str) and "source" in event:
+    if isinstance(kind, str):
         return kind.endswith(("Event", "Condensation"))
-    acts = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
-    sees = isinstance(event.get("observation"), str) and isinstance(event.get("extras"), dict)
-    return "source" in event and (acts or sees)
+    is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
+    observation, extras = event.get("observation"), event.get("extras")
+    return is_action or (isinstance(observation, str) and isinstance(extras, dict))
 
 
-def _events(listed: Any) -> list[Any]:
-    """Events in a list; older evaluations have pairs of an action and its observation."""
-    if not isinstance(listed, list):
-        return []
-    return [event for entry in listed for event in (entry if isinstance(entry, list) else [entry])]
+def _flat_events(entries: Any) -> list[Any]:
+    """Returns the events in a list, in which older evaluations have pairs of an action and its observation; [] for
+    another value."""
+    pairs = (entry if isinstance(entry, list) else [entry] for entry in list_or_empty(entries))
+    return [event for pair in pairs for event in pair]
 
 
 def _arrange_openhands(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -348,97 +354,91 @@ def _arrange_openhands(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
-def _read_openhands(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_openhands(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
 
     Raises:
         BadRecord: It has no events, or none of them is a message.
     """
-    key = next((key for key in _LISTS if isinstance(record, dict) and record.get(key)), None)
-    events = _events(record[key]) if key is not None else []
+    list_key = next((key for key in _EVENT_LIST_KEYS if object_or_empty(record).get(key)), None)
+    if list_key is None:
+        raise BadRecord("no messages")
+    events = _flat_events(record[list_key])
     items: list[ChatMessage] = []
-    others: list[Any] = []
-    unknown: list[Any] = []
-    for event in events:
-        if not isinstance(event, dict):
-            unknown.append(event)
-            continue
-        read_event = _version_1 if "kind" in event else _version_0
+    for event in objects_in(events):
+        read_event = _message_of_version_1 if "kind" in event else _message_of_version_0
         message = read_event(event)
-        if message is None:
-            others.append(event)
-        elif not _join_to_last(items, message):
+        if message is not None and not _merged_into_last(items, message):
             items.append(message)
     messages = read_in_turn(items)
     texts = MessageTexts(messages)
-    rest = {name: value for name, value in record.items() if name not in (key, *_OPENHANDS_JUDGED)}
-    fields = texts.without(rest) or {}
+    other_fields = without_keys(record, list_key, *_OPENHANDS_OUTCOME_FIELDS)
+    fields = texts.without(other_fields) or {}
     if rest_of_events := texts.without(events):
         fields["events"] = rest_of_events
-    truth = {name: record[name] for name in _OPENHANDS_JUDGED if record.get(name) is not None}
-    name = next(
-        (record[id_key] for id_key in _OPENHANDS_IDS if isinstance(record.get(id_key), str)),
-        fallback_id,
+    truth = {key: record[key] for key in _OPENHANDS_OUTCOME_FIELDS if record.get(key) is not None}
+    ids = (record[key] for key in _OPENHANDS_ID_FIELDS if isinstance(record.get(key), str))
+    times = (as_time(event.get("timestamp")) for event in objects_in(events))
+    conversation = Conversation(
+        next(ids, fallback_id), tuple(messages), created_at=next(times, None)
     )
-    began = next(
-        (as_time(event.get("timestamp")) for event in events if isinstance(event, dict)), None
-    )
-    conversation = Conversation(name, tuple(messages), created_at=began)
-    return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=tuple(unknown))
+    unknown = tuple(event for event in events if not isinstance(event, dict))
+    return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=unknown)
 
 
-def _join_to_last(items: list[ChatMessage], message: ChatMessage) -> bool:
-    """Adds a call to the message before if the model wrote both in one answer."""
-    before = items[-1] if items else {}
-    same = message.get("response") is not None and before.get("response") == message["response"]
-    if not same or "tool_calls" not in message or "tool_calls" not in before:
+def _merged_into_last(items: list[ChatMessage], message: ChatMessage) -> bool:
+    """Adds the calls of a message to the last one if the model wrote both in one answer; returns whether it did."""
+    last = items[-1] if items else {}
+    is_same = message.get("response") is not None and last.get("response") == message["response"]
+    if not is_same or "tool_calls" not in message or "tool_calls" not in last:
         return False
-    before["tool_calls"] = [*before["tool_calls"], *message["tool_calls"]]
-    if message["content"] and message["content"] != before["content"]:
-        before["content"] = "\n".join(filter(None, (before["content"], message["content"])))
+    last["tool_calls"] = [*last["tool_calls"], *message["tool_calls"]]
+    if message["content"] and message["content"] != last["content"]:
+        last["content"] = "\n".join(filter(None, (last["content"], message["content"])))
     return True
 
 
-def _version_0(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message of an event with `action` or `observation`; None if it is none."""
+def _message_of_version_0(event: dict[str, Any]) -> ChatMessage | None:
+    """Returns the message of an event with `action` or `observation`; None if the event is no message."""
+    action = _text_or_empty(event.get("action"))
+    observation = _text_or_empty(event.get("observation"))
+    if action in _PROGRAM_EVENTS or observation in _PROGRAM_EVENTS:
+        return None
     facts = {"timestamp": event.get("timestamp")}
     call_metadata = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
-    action = _text_or_empty(event.get("action"))
-    observation = _text_or_empty(event.get("observation"))
-    if action in _PROGRAM or observation in _PROGRAM:
-        return None
-    if action in _SPOKEN:
+    if action in _MESSAGE_ACTIONS:
         role = "user" if event.get("source") == "user" else "assistant"
         if action == "system":
             role = "system"
         content = args.get("content") or event.get("message") or ""
-        pictures = [
-            {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
-        ]
+        urls = list_or_empty(args.get("image_urls"))
+        pictures = [{"type": "image_url", "image_url": url} for url in urls]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
     if observation:
-        message = {
-            **facts,
-            "role": "tool",
-            "content": event.get("content") or event.get("message") or "",
-        }
+        content = event.get("content") or event.get("message") or ""
+        message = {**facts, "role": "tool", "content": content}
         message["name"] = call_metadata.get("function_name") or observation
         if call_metadata.get("tool_call_id"):
             message["tool_call_id"] = call_metadata["tool_call_id"]
         return message
-    if not action:
-        return None
+    return {**facts, **_call_of_action(action, args, call_metadata)} if action else None
+
+
+def _call_of_action(
+    action: str, args: dict[str, Any], call_metadata: dict[str, Any]
+) -> ChatMessage:
+    """Returns an action as a message of the assistant with a call, as the model wrote it if the event has its
+    response."""
     response = object_or_empty(call_metadata.get("model_response"))
     call = _find_written_call(response, call_metadata) or {
         "name": call_metadata.get("function_name") or action,
-        "arguments": {key: args[key] for key in args if key not in _NOT_ARGUMENTS},
+        "arguments": without_keys(args, *_ADDED_ARGUMENTS),
         "id": call_metadata.get("tool_call_id"),
     }
-    content = _find_written_text(response)
-    thought = args.get("thought") if action != "think" else None
-    message = {**facts, "role": "assistant", "tool_calls": [call]}
-    message["content"] = content or (thought if isinstance(thought, str) else "")
+    thought = "" if action == "think" else _text_or_empty(args.get("thought"))
+    message: ChatMessage = {"role": "assistant", "tool_calls": [call]}
+    message["content"] = _find_written_text(response) or thought
     if response.get("id"):
         message |= {"response": response["id"], "model": response.get("model")}
         message["usage"] = response.get("usage")
@@ -458,7 +458,7 @@ def _answer_messages(response: dict[str, Any]) -> list[dict[str, Any]]:
 def _find_written_call(
     response: dict[str, Any], call_metadata: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Returns the call as the model wrote it."""
+    """Returns the call of an event as the model wrote it; None if the response of the model does not have it."""
     for message in _answer_messages(response):
         for call in objects_in(message.get("tool_calls")):
             if call.get("id") == call_metadata.get("tool_call_id"):
@@ -472,8 +472,8 @@ def _find_written_text(response: dict[str, Any]) -> str:
     return next((text for text in texts if isinstance(text, str)), "")
 
 
-def _version_1(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message of an event with a kind; None if it is none."""
+def _message_of_version_1(event: dict[str, Any]) -> ChatMessage | None:
+    """Returns the message of an event with a kind; None if the event is no message."""
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
@@ -490,7 +490,7 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
         arguments = call.get("arguments") or (call.get("function") or {}).get("arguments")
         written = {
             "name": event.get("tool_name") or call.get("name") or action.get("kind") or "action",
-            "arguments": arguments or {key: action[key] for key in action if key != "kind"},
+            "arguments": arguments or without_keys(action, "kind"),
             "id": event.get("tool_call_id"),
         }
         draft = {**facts, "role": "assistant", "content": _as_parts(event.get("thought"))}
@@ -499,16 +499,13 @@ def _version_1(event: dict[str, Any]) -> ChatMessage | None:
     if kind in ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation"):
         observation = event.get("observation", event.get("error", event.get("rejection_reason")))
         draft = {**facts, "role": "tool", "content": _observed_text(observation)}
-        return {
-            **draft,
-            "name": event.get("tool_name"),
-            "tool_call_id": event.get("tool_call_id"),
-        }
+        draft["name"] = event.get("tool_name")
+        return {**draft, "tool_call_id": event.get("tool_call_id")}
     return None
 
 
 def _with_reasoning(message: ChatMessage, source: dict[str, Any]) -> ChatMessage:
-    """Adds the reasoning in `source` to a message, if there is any; returns that message."""
+    """Adds the reasoning in an event or a message to a message, if there is any, and returns it."""
     if isinstance(source.get("reasoning_content"), str):
         message["reasoning_content"] = source["reasoning_content"]
     return message
@@ -518,9 +515,7 @@ def _as_parts(value: Any) -> list[Any]:
     """Returns a content, which may be a text, a part or a list of parts, as a list of parts."""
     if isinstance(value, str):
         return [value] if value else []
-    if isinstance(value, dict):
-        return [value]
-    return list_or_empty(value)
+    return [value] if isinstance(value, dict) else list_or_empty(value)
 
 
 def _observed_text(observation: Any) -> str:
@@ -530,9 +525,8 @@ def _observed_text(observation: Any) -> str:
     for key in ("content", "output", "text", "error"):
         if observation.get(key):
             return answer_text(observation[key])
-    return json_text(
-        {key: value for key, value in observation.items() if key != "kind" and value is not None}
-    )
+    fields = {key: value for key, value in observation.items() if value is not None}
+    return json_text(without_keys(fields, "kind"))
 
 
 OPENHANDS = Reader(

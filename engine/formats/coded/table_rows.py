@@ -1,6 +1,8 @@
-"""Tables of conversations: a row is a message, a question with its answer, or a whole conversation.
+"""Reads tables of conversations: a row is a message, a question with its answer, or a whole conversation.
 
-Columns are found by their usual names, whatever their case and the signs between their words.
+A *row* is an object, a *column* one of its keys. Columns are recognized by their usual names, whatever the case and the
+signs between their words. An *exchange* is a question with its answer, a *transcript* a conversation as text or as a
+list of turns.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
@@ -24,8 +33,8 @@ from engine.formats.messages.normalize import (
     record_id,
 )
 from engine.formats.messages.roles import role_named, role_of_speaker, speaker_word
-from engine.formats.messages.times import as_time, created_at, in_order, order_keys
-from engine.formats.opening.framing import Frame, joined_frame
+from engine.formats.messages.times import as_time, created_at, order_keys, sort_by
+from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
 
@@ -35,23 +44,23 @@ IDS = (
     "channel_id", "topic_id", "contact_id", "conversation", "session", "thread", "chat", "ticket",
 )  # fmt: skip
 """Names of columns with the id of a conversation, the surest first."""
-_ROLES = (
+_ROLE_COLUMNS = (
     "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
     "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
 """Names of columns that say who speaks."""
-_TEXTS = (
+_TEXT_COLUMNS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value", "sentence",
 )  # fmt: skip
 """Names of columns with the text of a message."""
-_QUESTIONS = (
+_QUESTION_COLUMNS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
 """Names of columns with a question."""
-_ANSWERS = (
+_ANSWER_COLUMNS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
@@ -62,7 +71,7 @@ TIMES = (
 )  # fmt: skip
 """Names of columns with the time of a message."""
 
-_POSITIONS = (
+_ORDER_COLUMNS = (
     "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
     *TIMES,
 )  # fmt: skip
@@ -74,25 +83,25 @@ _JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
 """Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
 
-UNREAD = "rows not read"
+UNREAD = "rows not _read_rows"
 """Name under which the metadata of a conversation has those of its rows that are no messages."""
 
-_SYSTEM_PROMPTS = ("system", "system_prompt", "system_message")
+_SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
 """Names of columns with the system prompt."""
 
-_TRANSCRIPTS = (
+_TRANSCRIPT_COLUMNS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
     "content",
 )  # fmt: skip
 """Names of columns with a whole conversation as text."""
 
-_EXCHANGES = (
+_EXCHANGE_COLUMNS = (
     "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
     "turns", "exchanges",
 )  # fmt: skip
 """Names of columns with a list of questions and answers."""
 
-_MESSAGE_LISTS = (
+_MESSAGE_LIST_COLUMNS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
@@ -144,11 +153,14 @@ def columns_of(row: Any) -> RowColumns | None:
     if looks_like_message(row) and row.keys() & {"content", "value"}:
         role_key = "role" if "role" in row else "from"
         return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
-    role = named_column({key: speaker_word(row[key]) for key in row}, _ROLES, str)
-    text = named_column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
+    role = named_column({key: speaker_word(row[key]) for key in row}, _ROLE_COLUMNS, str)
+    text = named_column(without_keys(row, id_key, role), _TEXT_COLUMNS, str)
     if role and text:
         return RowColumns(id_key, role, text, None)
-    question, answer = named_column(row, _QUESTIONS, str), named_column(row, _ANSWERS, str)
+    question, answer = (
+        named_column(row, _QUESTION_COLUMNS, str),
+        named_column(row, _ANSWER_COLUMNS, str),
+    )
     return RowColumns(id_key, None, question, answer) if question and answer else None
 
 
@@ -174,7 +186,7 @@ def messages_of_row(
         answer = {"role": "assistant", "content": row[columns.answer]}
         return [*messages_of(question, number, facts=facts), *messages_of(answer, number + 1)]
     word = speaker_word(row[columns.role]) if columns.role else None
-    role, name = _role(word, columns.role, speakers, number)
+    role, name = _role_and_name(word, columns.role, speakers, number)
     text = row[columns.text]
     if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
         role = "tool"  # help desks log what a tool returned under the name of the system
@@ -182,11 +194,20 @@ def messages_of_row(
     return messages_of(message, number, facts=facts)
 
 
-def _role(
+def _role_and_name(
     word: Any, column: str | None, speakers: dict[str, Role], number: int
 ) -> tuple[Role, str | None]:
-    """Returns the role of a speaker, and the name if it is one: the first speaker is the user, all others are the
-    assistant."""
+    """Returns the role of a speaker, and the name of a speaker whose word is no known role: of these the first is the
+    user, and all others are the assistant.
+
+    Args:
+        word: The word for the speaker.
+        column: The column that has it.
+        speakers: The role of each speaker so far; a new speaker is added.
+
+    Raises:
+        BadRecord: There is no word, or the column is one of roles and the word is none.
+    """
     if not word:
         raise BadRecord(f"message {number} has no role")
     known_role = role_of_speaker(word)
@@ -198,7 +219,7 @@ def _role(
     return role, word
 
 
-def recognize(record: Any) -> str | None:
+def _recognize_rows(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""
     columns = columns_of(record)
     if columns is None or columns.id is None:
@@ -207,7 +228,7 @@ def recognize(record: Any) -> str | None:
     return f"each record is one {what}, and `{columns.id}` names its conversation"
 
 
-def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each conversation, in the order of their first rows; frames that are no rows come first.
 
     All rows are in memory at once, since those of one conversation may lie anywhere.
@@ -221,12 +242,10 @@ def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame._replace(reason="the row is no message of a named conversation")
         else:
             rows.setdefault(str(frame.value[columns.id]), []).append(frame)
-    for name, group in rows.items():
-        value = {"id": name, "messages": [frame.value for frame in group]}
-        yield joined_frame(group, value, number=group[0].number)
+    yield from group_frames(rows, "messages")
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -236,14 +255,22 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     rows = record.get("messages", [])
     if isinstance(rows, list):
         rows = _rows_in_order(rows)
-    first = rows[0] if rows and isinstance(rows[0], dict) else {}
     external_id = record_id(record, ("id",), fallback_id)
-    if all(map(_has_usual_role, rows)) and not any(map(_has_outcome, rows)):
-        message_list = read_messages(rows)
-        conversation = Conversation(
-            external_id, message_list.messages, created_at=created_at(first)
-        )
-        return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+    if not all(map(_has_usual_role, rows)) or any(map(_has_outcome, rows)):
+        return _read_unusual_rows(rows, external_id)
+    message_list = read_messages(rows)
+    start_time = created_at(object_or_empty(rows[0] if rows else None))
+    conversation = Conversation(external_id, message_list.messages, created_at=start_time)
+    return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+
+
+def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
+    """Returns the conversation of rows of which some are no messages with a usual role, or state an outcome.
+
+    Raises:
+        BadRecord: No row is a message.
+    """
+    first = object_or_empty(rows[0] if rows else None)
     branch_positions = other_branches(rows)
     branch_rows = [rows[position] for position in sorted(branch_positions)]
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
@@ -279,8 +306,8 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 
 def _outcome_keys(rows: list[Any]) -> set[str]:
-    """Returns the columns that state how the conversation ended: those with one value in all rows that have any. What
-    differs from row to row is said of a message."""
+    """Returns the columns that state how the conversation ended: of those named like an outcome the ones with the same
+    value in all rows that have any. What differs from row to row is about a message."""
     values: dict[str, set[str]] = {}
     for row in objects_in(rows):
         for key, value in row.items():
@@ -302,7 +329,7 @@ def _has_outcome(row: dict[str, Any]) -> bool:
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row that was not read, as the account names it."""
+    """Returns a row that was not _read_rows, as the account names it."""
     word = row.get("role", row.get("from"))
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
 
@@ -311,21 +338,21 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
     if not all(isinstance(row, dict) for row in rows):
         return rows
-    for name in _POSITIONS:
+    for name in _ORDER_COLUMNS:
         column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
         if column is None:
             continue
         values = [row.get(column) for row in rows]
         if order_keys(values) is not None:
-            return in_order(rows, values)
+            return sort_by(rows, values)
     return rows
 
 
 ROWS = Reader(
     "rows",
-    recognize,
-    read,
-    arrange=arrange,
+    _recognize_rows,
+    _read_rows,
+    arrange=_arrange_rows,
     conditions=2,
     title="rows that are a message, or a question with its answer, of a named conversation",
     sample="doc/messages.csv",
@@ -362,7 +389,9 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
             return _ConversationPlace(messages=fullest)
         return _ConversationPlace(transcript=fullest)
     columns = columns_of(record)
-    exchanges = next((key for name in _EXCHANGES if (key := _exchanges_column(record, name))), "")
+    exchanges = next(
+        (key for name in _EXCHANGE_COLUMNS if (key := _exchanges_column(record, name))), ""
+    )
     if columns is not None and columns.answer is not None:
         return _ConversationPlace(exchanges=exchanges, pair=columns)
     if exchanges:
@@ -373,11 +402,13 @@ def _find_conversation(record: Any) -> _ConversationPlace | None:
 def _turn_count(key: str, value: Any) -> int:
     """Returns the number of messages or turns in a field, a list of them or a transcript as text; 0 for any other."""
     name = plain_name(key)
-    if isinstance(value, str) and (name in _TRANSCRIPTS or "transcript" in name):
+    if isinstance(value, str) and (name in _TRANSCRIPT_COLUMNS or "transcript" in name):
         divided = turns_of(value)
         return len(divided["messages"]) if divided is not None else 0
     # a name may go on after one of these, as `transcript_with_tool_calls`
-    if not isinstance(value, list) or not (name.startswith(_MESSAGE_LISTS) or name in _TRANSCRIPTS):
+    if not isinstance(value, list) or not (
+        name.startswith(_MESSAGE_LIST_COLUMNS) or name in _TRANSCRIPT_COLUMNS
+    ):
         return 0
     return len(value) if looks_like_messages(value) or _are_turns(value) else 0
 
@@ -423,7 +454,7 @@ def _messages_of_exchange(exchange: Any, number: int) -> list[Message]:
         return [Message("user", question), Message("assistant", answer)]
     columns = columns_of(exchange)
     assert columns is not None
-    facts = {key: exchange[key] for key in exchange if key not in (columns.text, columns.answer)}
+    facts = without_keys(exchange, columns.text, columns.answer)
     return messages_of_row(exchange, columns, facts, number, {})
 
 
@@ -468,7 +499,7 @@ def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
 
 
-def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation that is in a column of a record as a draft.
 
     Raises:
@@ -482,9 +513,9 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
     unread: list[Any] = []
     other_copies: set[str] = set()
     if place.pair is not None or place.exchanges:
-        messages, used = _read_exchanges(record, place)
+        messages, keys = _read_exchanges(record, place)
     else:
-        used = {place.messages or place.transcript}
+        keys = {place.messages or place.transcript}
         if place.messages:
             message_list = read_messages(record[place.messages], record=record)
             messages, fields = list(message_list.messages), message_list.fields
@@ -492,11 +523,10 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
         else:
             messages, unread = _read_turns(record[place.transcript])
             fields = {UNREAD: unread} if unread else {}
-        other_copies = {key for key in record if key not in used and _turn_count(key, record[key])}
+        other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
     id_key = named_column(record, ("id", *IDS), (str, int))
     external_id = str(record[id_key]) if id_key else fallback_id
-    used |= {id_key} | other_copies
-    rest = {key: value for key, value in record.items() if key not in used}
+    rest = without_keys(record, id_key, *keys, *other_copies)
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
     left_out = frozenset((id(record), key) for key in other_copies)
     return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
@@ -505,20 +535,20 @@ def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRe
 def _read_exchanges(
     record: dict[str, Any], place: _ConversationPlace
 ) -> tuple[list[Message], set[str]]:
-    """Returns the messages of questions with their answers, after the system prompt, and the columns that have them."""
+    """Returns the messages of the exchanges of a record, after its system prompt, and the columns that have them."""
     messages: list[Message] = []
-    used: set[str] = set()
-    if system := named_column(record, _SYSTEM_PROMPTS, str):
-        used.add(system)
+    keys: set[str] = set()
+    if system := named_column(record, _SYSTEM_PROMPT_COLUMNS, str):
+        keys.add(system)
         messages.append(Message("system", record[system]))
     if place.exchanges:
-        used.add(place.exchanges)
+        keys.add(place.exchanges)
         for exchange in record[place.exchanges]:
             messages += _messages_of_exchange(exchange, len(messages) + 1)
     if place.pair is not None:
-        used |= {place.pair.text, place.pair.answer or ""}
+        keys |= {place.pair.text, place.pair.answer or ""}
         messages += messages_of_row(record, place.pair, {}, len(messages) + 1, {})
-    return messages, used
+    return messages, keys
 
 
 def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
@@ -531,7 +561,7 @@ def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
         if columns is None or columns.role is None:
             unread.append(turn)
             continue
-        facts = {key: turn[key] for key in turn if key not in (columns.text, *_ROLE_ONLY_COLUMNS)}
+        facts = without_keys(turn, columns.text, *_ROLE_ONLY_COLUMNS)
         messages += messages_of_row(turn, columns, facts, len(messages) + 1, speakers)
     if not any(message.role == "assistant" for message in messages):
         messages = _with_answering_system(messages)

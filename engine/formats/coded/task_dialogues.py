@@ -23,7 +23,15 @@ from dataclasses import replace
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall
-from engine.formats.json_values import BadRecord, as_object, kind_of
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    kind_of,
+    list_or_empty,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.normalize import (
     looks_like_messages,
     messages_of,
@@ -33,21 +41,21 @@ from engine.formats.messages.normalize import (
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
-_ROLES = {"USER": "user", "SYSTEM": "assistant"}
-"""Speakers and the roles that they stand for."""
-_ANNOTATIONS = ("actions", "slots", "state")
-"""Keys of a frame that stay in the original record only."""
-_VERSION = re.compile(r"_\d+$")
+_SGD_ROLES = {"USER": "user", "SYSTEM": "assistant"}
+"""Speakers of schema-guided dialogues, and the roles that they stand for."""
+_SGD_ANNOTATIONS = ("actions", "slots", "state")
+"""Keys of a frame (what a turn says about one service) that stay in the original record only."""
+_SERVICE_NUMBER = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
 
-_CALL_ANNOTATIONS = ("api_call", "request", "api_response", "response")
-"""Names of the annotations that are part of a call or of its answer."""
+_CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
+"""Names of the annotations of Taskmaster that are parts of a call or of its answer."""
 
 _TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record that are truth, and the names that they get."""
+"""Fields of a record of Taskmaster that are truth, and the names that they get."""
 
 
-def recognize(record: Any) -> str | None:
+def _recognize_sgd(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or "dialogue_id" not in record:
         return None
@@ -58,7 +66,7 @@ def recognize(record: Any) -> str | None:
     return None
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_sgd(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
@@ -71,29 +79,24 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     if not turns:
         raise BadRecord("no turns")
     messages: list[Message] = []
-    intents: dict[str, None] = {}
+    intents: dict[str, None] = {}  # in the order in which they come
     left_out: set[tuple[int, str | int]] = set()
     for number, turn in enumerate(turns, 1):
         if not isinstance(turn, dict):
             raise BadRecord(f"turn {number} is {kind_of(turn)}, not an object")
-        frames = turn.get("frames")
-        for frame in frames if isinstance(frames, list) else ():
-            if isinstance(frame, dict):
-                messages.extend(_service_call(frame))
-                intents.update(_intent(frame))
-                left_out.update((id(frame), key) for key in _ANNOTATIONS)
+        for frame in objects_in(turn.get("frames")):
+            messages.extend(_service_call(frame))
+            if (intent := _active_intent(frame)) is not None:
+                intents[intent] = None
+            left_out.update((id(frame), key) for key in _SGD_ANNOTATIONS)
         speaker = turn.get("speaker")
-        role = _ROLES.get(speaker) if isinstance(speaker, str) else None
-        spoken = {"role": role or speaker, "content": turn.get("utterance")}
-        messages.extend(messages_of(spoken, number))
+        role = _SGD_ROLES.get(speaker, speaker) if isinstance(speaker, str) else speaker
+        messages.extend(messages_of({"role": role, "content": turn.get("utterance")}, number))
     services = record.get("services", [])
     truth: dict[str, Any] = {"services": services, "intents": list(intents)}
-    if (
-        isinstance(services, list)
-        and services
-        and all(isinstance(service, str) for service in services)
-    ):
-        truth["goal"] = "+".join(sorted({_VERSION.sub("", service) for service in services}))
+    names = list_or_empty(services)
+    if names and all(isinstance(name, str) for name in names):
+        truth["goal"] = "+".join(sorted({_SERVICE_NUMBER.sub("", name) for name in names}))
     external_id = record_id(record, ("dialogue_id",), fallback_id)
     conversation = Conversation(external_id, tuple(messages), {}, truth)
     return ParsedRecord(conversation, left_out=frozenset(left_out))
@@ -101,9 +104,9 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
 
 def _service_call(frame: Mapping[str, Any]) -> list[Message]:
     """Returns the tool call of a frame and its result as messages; [] if it has no call."""
-    call = frame.get("service_call")
-    method = call.get("method") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(method, str):
+    call = object_or_empty(frame.get("service_call"))
+    method = call.get("method")
+    if not isinstance(method, str):
         return []
     arguments = json.dumps(call.get("parameters"), ensure_ascii=False)
     results = json.dumps(frame.get("service_results", []), ensure_ascii=False)
@@ -113,17 +116,16 @@ def _service_call(frame: Mapping[str, Any]) -> list[Message]:
     ]
 
 
-def _intent(frame: Mapping[str, Any]) -> dict[str, None]:
-    """Returns the active intent of a frame as the only key of a dictionary; {} if it has none."""
-    state = frame.get("state")
-    intent = state.get("active_intent") if isinstance(state, dict) else None
-    return {intent: None} if isinstance(intent, str) and intent != "NONE" else {}
+def _active_intent(frame: Mapping[str, Any]) -> str | None:
+    """Returns the active intent of a frame; None if it has none."""
+    intent = object_or_empty(frame.get("state")).get("active_intent")
+    return intent if isinstance(intent, str) and intent != "NONE" else None
 
 
 SGD = Reader(
     "sgd",
-    recognize,
-    read,
+    _recognize_sgd,
+    _read_sgd,
     conditions=2,
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
     sample="sgd.json",
@@ -142,16 +144,13 @@ def _recognize_taskmaster(record: Any) -> str | None:
     utterances = record.get("utterances")
     if not isinstance(utterances, list) or not all(map(_is_utterance, utterances)):
         return None
-    if not any(
-        note["name"] == "api_call"
-        for utterance in utterances
-        for note in _call_annotations(utterance)
-    ):
+    notes = (note for utterance in utterances for note in _call_annotations(utterance))
+    if not any(note["name"] == "api_call" for note in notes):
         return None
     return "the records have `utterances[].annotations[]` with api_call, as of Taskmaster 4"
 
 
-def _read_taskmaster(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation of a record as a draft.
 
     Raises:
@@ -164,30 +163,24 @@ def _read_taskmaster(record: Any, fallback_id: str, _: Any = None) -> ParsedReco
     if not isinstance(utterances, list):
         raise BadRecord("the utterances are no list")
     for utterance in map(as_object, utterances):
-        left_out.add((id(utterance), "segments"))
-        for note in _call_annotations(utterance):
-            left_out.add((id(note), "context"))
-            left_out.add((id(note), "name"))
-        rest = {
-            key: utterance[key] for key in utterance if key not in ("speaker", "text", "segments")
-        }
         calls = _call_annotations(utterance)
-        if calls or not rest.get("annotations"):
-            annotations = rest.pop("annotations", None) or ()
-            others = [note for note in annotations if note not in calls]
-            rest |= {"annotations": others} if others else {}
+        left_out.add((id(utterance), "segments"))
+        left_out.update((id(note), key) for note in calls for key in ("context", "name"))
+        facts = without_keys(utterance, "speaker", "text", "segments")
+        if calls or not facts.get("annotations"):
+            notes = facts.pop("annotations", None) or ()
+            other_notes = [note for note in notes if note not in calls]
+            facts |= {"annotations": other_notes} if other_notes else {}
         number = len(messages) + 1
-        spoken = messages_of(
-            {"role": utterance.get("speaker"), "content": utterance.get("text")}, number, facts=rest
-        )
-        called = list(_annotated_calls(utterance, number))
-        is_user = spoken[0].role == "user"
-        messages += [*spoken, *called] if is_user else [*called, *spoken]
+        message = {"role": utterance.get("speaker"), "content": utterance.get("text")}
+        spoken = messages_of(message, number, facts=facts)
+        called = list(_annotated_calls(calls, number))
+        messages += [*spoken, *called] if spoken[0].role == "user" else [*called, *spoken]
     if not messages:
         raise BadRecord("no messages")
     truth = {name: record[key] for key, name in _TRUTH_FIELDS.items() if record.get(key)}
     read_fields = ("conversation_id", "utterances", *_TRUTH_FIELDS)
-    fields = {key: record[key] for key in record if key not in read_fields}
+    fields = without_keys(record, *read_fields)
     external_id = record_id(record, ("conversation_id",), fallback_id)
     return ParsedRecord(
         Conversation(external_id, tuple(messages)),
@@ -203,33 +196,35 @@ def _is_utterance(value: Any) -> bool:
 
 
 def _call_annotations(utterance: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the annotations of an utterance that are of calls and answers, in order."""
-    listed = utterance.get("annotations")
+    """Returns the annotations of an utterance that are parts of calls and answers, in order."""
     return [
         note
-        for note in (listed if isinstance(listed, list) else ())
-        if isinstance(note, dict)
-        and note.get("name") in _CALL_ANNOTATIONS
-        and isinstance(note.get("value"), str)
+        for note in objects_in(utterance.get("annotations"))
+        if note.get("name") in _CALL_ANNOTATION_NAMES and isinstance(note.get("value"), str)
     ]
 
 
-def _annotated_calls(utterance: dict[str, Any], number: int) -> Iterator[Message]:
-    """Yields the calls and answers that stand in the annotations of an utterance, as messages."""
-    name, call, answering = "", "", ""
-    for note in _call_annotations(utterance):
+def _annotated_calls(notes: list[dict[str, Any]], number: int) -> Iterator[Message]:
+    """Yields the calls and answers in the annotations of an utterance, as messages.
+
+    Args:
+        notes: The annotations that are parts of calls and answers.
+        number: Number of the first message, from 1, for the reason of a BadRecord.
+    """
+    name = call_id = answering_name = ""
+    for note in notes:
         kind, value, context = note["name"], note["value"], str(note.get("context", ""))
         if kind == "api_call":
-            name, call = value, context
+            name, call_id = value, context
         elif kind == "api_response":
-            answering = value
+            answering_name = value
         elif kind == "request":
-            made = {"name": name or "api", "arguments": value, "id": call or None}
-            item: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [made]}
-            yield from messages_of(item, number)
+            call = {"name": name or "api", "arguments": value, "id": call_id or None}
+            message: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}
+            yield from messages_of(message, number)
         else:
-            answer = {"role": "tool", "content": value, "name": answering or name or None}
-            yield from messages_of({**answer, "tool_call_id": call or None}, number)
+            answer = {"role": "tool", "content": value, "name": answering_name or name or None}
+            yield from messages_of({**answer, "tool_call_id": call_id or None}, number)
 
 
 TASKMASTER_CALLS = Reader(
@@ -243,7 +238,7 @@ TASKMASTER_CALLS = Reader(
 """Reads dialogues of Taskmaster 4."""
 
 
-TASKS = {
+_ENGLISH_TASKS = {
     "旅行规划": "travel planning",
     "技能学习规划": "skills learning planning",
     "礼物准备": "preparing gifts",
@@ -252,9 +247,9 @@ TASKS = {
 }
 """Chinese name -> English name of the four tasks; other names are English already."""
 
-HALLUCINATED = {"是": True, "否": False, "无法判断": None}
-"""What people chose for whether an answer is invented; None where they could not say."""
-RATED = {
+_HALLUCINATION_ANSWERS = {"是": True, "否": False, "无法判断": None}
+"""What people chose for whether an answer is invented -> whether it is; None where they could not say."""
+_RATING_NUMBERS = {
     "Memorization": {"是": 1, "否": 0},
     "Detail": {"详细": 2, "一般": 1, "简略": 0},
     "Availability": {"很有用": 2, "有一定参考": 1, "不可用": 0},
@@ -262,9 +257,10 @@ RATED = {
 }
 """Option of the questionnaire -> number; in `Memorization`, 1 means that something was forgotten."""
 
-_SIMULATED, _ASKED = "preference_id", "questionnaire"
-_OF_A_MESSAGE = ("role", "content")
-"""Keys of a message that are no annotations."""
+_PREFERENCE_KEY = "preference_id"
+"""Key that only records with a simulated user have."""
+_QUESTIONNAIRE_KEY = "questionnaire"
+"""Key of the questions that a person answered after the conversation."""
 _RECLLMSIM_META = ("chat_model",)
 """Fields of a record of RecLLMSim that are metadata."""
 _LANGUAGES = ("en", "zh")
@@ -273,7 +269,7 @@ _LANGUAGES = ("en", "zh")
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
 """Fields of a record of Laban et al. that are metadata."""
 
-NOTE = "log"
+_NOTE_ROLE = "log"
 """Role of an entry that is a note and no message."""
 
 
@@ -283,13 +279,13 @@ def _recognize_recllmsim(record: Any) -> str | None:
         return None
     if not isinstance(record.get("task_context"), str):
         return None
-    kind_key = next((name for name in (_SIMULATED, _ASKED, "profile") if name in record), None)
-    return (
-        None if kind_key is None else f"the records have `history`, `task_context` and `{kind_key}`"
-    )
+    for key in (_PREFERENCE_KEY, _QUESTIONNAIRE_KEY, "profile"):
+        if key in record:
+            return f"the records have `history`, `task_context` and `{key}`"
+    return None
 
 
-def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -302,91 +298,82 @@ def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecor
         raise BadRecord(f"the messages are {kind_of(history)}, not a list")
     messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
     meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
-    rest = {
-        name: value
-        for name, value in record.items()
-        if name not in ("history", "id", *_RECLLMSIM_META)
-    }
+    rest = without_keys(record, "history", "id", *_RECLLMSIM_META)
     external_id = record_id(record, ("id",), fallback_id)
-    truth = {**rest, **_of_record(record), **_of_turns(history)}
+    truth = {**rest, **_record_truth(record), **_turn_truth(history)}
     return ParsedRecord(Conversation(external_id, messages, meta, truth, created_at(record)))
 
 
-def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def _record_truth(record: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a record says of the task, of its language and of the people, as truth."""
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
-    assumed_language = "en" if _SIMULATED in record else "zh"
+    assumed_language = "en" if _PREFERENCE_KEY in record else "zh"
     language = stated if stated in _LANGUAGES else assumed_language
     truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
-        truth |= {"task": task, "goal": TASKS.get(task, task)}
+        truth |= {"task": task, "goal": _ENGLISH_TASKS.get(task, task)}
     context = record.get("task_context_zh") if stated == "zh" else record.get("task_context")
     if isinstance(context, str):
         truth["goal_text"] = context
-    strategy = record.get("strategy_V3")
-    if isinstance(strategy, dict) and "final" in strategy:
+    strategy = object_or_empty(record.get("strategy_V3"))
+    if "final" in strategy:
         truth["user_strategy"] = strategy["final"]
-    return truth | _questionnaire(record.get(_ASKED))
+    return truth | _questionnaire_truth(record.get(_QUESTIONNAIRE_KEY))
 
 
-def _questionnaire(questions: Any) -> dict[str, Any]:
+def _questionnaire_truth(questions: Any) -> dict[str, Any]:
     """Returns the answers of the questionnaire as numbers and as words; an unknown option only as its words."""
-    if not isinstance(questions, list):
-        return {}
     options = {
         str(question["summary"]): question["option"]
-        for question in questions
-        if isinstance(question, dict)
-        and "summary" in question
-        and isinstance(question.get("option"), str)
+        for question in objects_in(questions)
+        if "summary" in question and isinstance(question.get("option"), str)
     }
     numbers = {
-        name: RATED[name][option]
+        name: _RATING_NUMBERS[name][option]
         for name, option in options.items()
-        if option in RATED.get(name, {})
+        if option in _RATING_NUMBERS.get(name, {})
     }
     return {"rating": numbers, "rating_options": options} if options else {}
 
 
-def _of_turns(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _turn_truth(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the annotations of turns: name -> one value for each assistant or user message, None if it has none."""
     answers = [message for message in history if message.get("role") == "assistant"]
     user_turns = [message for message in history if message.get("role") == "user"]
     annotations = {
-        "hallucination": [_hallucinated(message.get("hallucination")) for message in answers],
-        "hallucination_memo": [_memo(message.get("hallucination")) for message in answers],
-        "satisfaction": [_number(message.get("satisfaction")) for message in answers],
+        "hallucination": [_is_hallucinated(message.get("hallucination")) for message in answers],
+        "hallucination_memo": [
+            _hallucination_memo(message.get("hallucination")) for message in answers
+        ],
+        "satisfaction": [_rating_number(message.get("satisfaction")) for message in answers],
         "unsatisfied_reason": [message.get("reason") for message in answers],
         "user_intents": [message.get("intent") for message in user_turns],
     }
-    given_annotations = {
+    stated_annotations = {
         name: values
         for name, values in annotations.items()
         if any(value is not None for value in values)
     }
-    others = [
-        {key: value for key, value in message.items() if key not in _OF_A_MESSAGE}
-        for message in history
-    ]
-    return given_annotations | ({"messages": others} if any(others) else {})
+    others = [without_keys(message, "role", "content") for message in history]
+    return stated_annotations | ({"messages": others} if any(others) else {})
 
 
-def _hallucinated(value: Any) -> bool | None:
+def _is_hallucinated(value: Any) -> bool | None:
     """Returns whether an annotation says that an answer is hallucinated; None if it says neither."""
     if isinstance(value, dict):
         value = value.get("hallucination")
     if isinstance(value, bool):
         return value
-    return HALLUCINATED.get(value) if isinstance(value, str) else None
+    return _HALLUCINATION_ANSWERS.get(value) if isinstance(value, str) else None
 
 
-def _memo(value: Any) -> Any:
+def _hallucination_memo(value: Any) -> Any:
     """Returns the memo in the annotation of a hallucination; None if it has none."""
     return value.get("memo") if isinstance(value, dict) else None
 
 
-def _number(value: Any) -> int | None:
+def _rating_number(value: Any) -> int | None:
     """Returns a number from 1 to 5 that is given as a number or as text; None for anything else."""
     if isinstance(value, str) and value.isdecimal():
         return int(value)
@@ -412,7 +399,7 @@ def _recognize_sharded(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:
@@ -425,20 +412,20 @@ def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     spoken: list[Any] = []
     notes: list[dict[str, Any]] = []
     for item in trace:
-        if isinstance(item, dict) and item.get("role") == NOTE:
-            about = {key: value for key, value in item.items() if key not in ("role", "content")}
-            notes.append({"after": len(spoken), "note": item.get("content"), **about})
+        if isinstance(item, dict) and item.get("role") == _NOTE_ROLE:
+            note_fields = without_keys(item, "role", "content")
+            notes.append({"after": len(spoken), "note": item.get("content"), **note_fields})
         else:
             spoken.append(item)
     meta = {name: record[name] for name in _SHARDED_META if name in record}
-    rest = {name: value for name, value in record.items() if name not in ("trace", *_SHARDED_META)}
+    rest = without_keys(record, "trace", *_SHARDED_META)
     truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
     if isinstance(record.get("task"), str):
         truth["goal"] = record["task"]
     if isinstance(record.get("score"), int | float):
         truth["reward"] = record["score"]
         truth["complete"] = record["score"] == 1
-    first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
+    first = object_or_empty(spoken[0] if spoken else None)
     external_id = record_id(record, ("conv_id",), fallback_id)
     return ParsedRecord(
         Conversation(external_id, tuple(read_in_turn(spoken)), meta, truth, created_at(first))

@@ -12,17 +12,17 @@ from typing import Any
 from engine.formats.coded import opentelemetry
 from engine.formats.coded.spans import (
     SESSION_KEYS,
-    Exploder,
     Span,
+    SpanFinder,
+    SpanKind,
     SpanReader,
     arrange_spans,
     as_text,
     draft_of_spans,
     facts_of,
-    first_filled,
     time_text,
 )
-from engine.formats.json_values import list_or_empty, objects_in
+from engine.formats.json_values import first_filled, list_or_empty, objects_in, without_keys
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
@@ -34,6 +34,11 @@ _OBSERVATION_TYPES = frozenset(
 )
 """Types of observations of Langfuse."""
 
+_LANGSMITH_KINDS: dict[str, SpanKind] = {"llm": "model", "chat_model": "model", "tool": "tool"}
+_LANGFUSE_KINDS: dict[str, SpanKind] = {"GENERATION": "model", "TOOL": "tool"}
+_MLFLOW_KINDS: dict[str, SpanKind] = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool"}
+"""What a span does, by its type on the platform; any other type is `other`."""
+
 _MODEL_CALLS = (
     *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
     *("generate_content", "responses.create", "litellm.completion", "converse"),
@@ -41,14 +46,13 @@ _MODEL_CALLS = (
 """Ends of the names of functions that call a model."""
 
 _SPANS_LOOKED_AT = 5
-"""Most spans of an object that are looked at to recognize it."""
+"""Number of spans of a record by which it is recognized."""
 
 
 def _langsmith_span(run: Any) -> Span | None:
     """Returns a run as a span; None if the record is none."""
     if not isinstance(run, dict) or not isinstance(run.get("run_type"), str) or "id" not in run:
         return None
-    kind = run["run_type"]
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
     start = time_text(run.get("start_time"))
     usage = first_filled(object_in(run.get("outputs")), "usage_metadata")
@@ -57,11 +61,11 @@ def _langsmith_span(run: Any) -> Span | None:
         key=as_text(run["id"]),
         parent=as_text(run.get("parent_run_id")),
         session=as_text(first_filled(run, "thread_id") or first_filled(metadata, *SESSION_KEYS)),
-        kind="model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
+        kind=_LANGSMITH_KINDS.get(run["run_type"], "other"),
         name=as_text(run.get("name")),
         start=start,
-        given=run.get("inputs"),
-        answered=run.get("outputs"),
+        input=run.get("inputs"),
+        output=run.get("outputs"),
         facts=facts_of(start, first_filled(metadata, "ls_model_name"), usage),
     )
 
@@ -86,7 +90,7 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         yield run
         return
     trace = run.get("trace_id") or trace or run.get("id")
-    yield {**{key: run[key] for key in run if key != "child_runs"}, "trace_id": trace}
+    yield {**without_keys(run, "child_runs"), "trace_id": trace}
     for child in objects_in(children):
         yield from _with_children(
             {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
@@ -118,11 +122,11 @@ def _langfuse_span(record: Any) -> Span | None:
         key=record["id"] if trace else f"trace {record['id']}",
         parent=as_text(first_filled(record, "parentObservationId", "parent_observation_id")),
         session=as_text(session),
-        kind="model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
+        kind=_LANGFUSE_KINDS.get(kind, "other"),
         name=as_text(opentelemetry.tool_name(attributes) or record.get("name")),
         start=start,
-        given=record.get("input"),
-        answered=record.get("output"),
+        input=record.get("input"),
+        output=record.get("output"),
         facts=facts_of(start, model, usage) if kind == "GENERATION" else {},
         call_id=as_text(first_filled(attributes, *opentelemetry.CALL_IDS)),
     )
@@ -142,7 +146,7 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(record.get("traces"), list):
         all_spans: list[Any] = []
         all_statements: list[Any] = []
-        rest = {key: value for key, value in record.items() if key != "traces"}
+        rest = without_keys(record, "traces")
         for trace in record["traces"]:
             session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
             spans, statements = _langfuse_spans({**session, **trace} if session else trace)
@@ -153,22 +157,21 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
         return [record], []
     trace = record.get("trace")
     if not isinstance(trace, dict):
-        trace = {key: value for key, value in record.items() if key != "observations"}
-    spans = [observation for observation in record["observations"] if isinstance(observation, dict)]
+        trace = without_keys(record, "observations")
     trace_id = trace.get("id")
     spans = [
         observation
         if first_filled(observation, "traceId", "trace_id")
         else {**observation, "traceId": trace_id}
-        for observation in spans
+        for observation in objects_in(record["observations"])
     ]
     keys = ("scores", "corrections")
-    judged = {key: trace[key] for key in keys if trace.get(key)}
-    root = {key: value for key, value in trace.items() if key not in (*keys, "observations")}
+    judgments = {key: trace[key] for key in keys if trace.get(key)}
+    root = without_keys(trace, *keys, "observations")
     if "timestamp" in root:  # the trace itself is its outermost step
         root = {"input": None, "output": None, "tags": [], **root}
-        return [root, *spans], [{"id": trace_id, **judged}] if judged else []
-    return spans, [{**root, **judged}]
+        return [root, *spans], [{"id": trace_id, **judgments}] if judgments else []
+    return spans, [{**root, **judgments}]
 
 
 def _mlflow_span(record: Any) -> Span | None:
@@ -189,28 +192,24 @@ def _mlflow_span(record: Any) -> Span | None:
         key=as_text(first_filled(record, "span_id") or context.get("span_id")),
         parent=as_text(first_filled(record, "parent_span_id", "parent_id")),
         session=as_text(info.get("session")),
-        kind="model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
+        kind=_MLFLOW_KINDS.get(kind, "other"),
         name=as_text(record.get("name")),
         start=start,
-        given=inputs,
-        answered=record.get("outputs") or attributes.get("mlflow.spanOutputs"),
+        input=inputs,
+        output=record.get("outputs") or attributes.get("mlflow.spanOutputs"),
         facts=facts_of(start, attributes.get("mlflow.llm.model"), usage),
     )
 
 
 def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
     """Returns the spans of a trace; each is told the trace and the session, which it does not name itself."""
-    data = object_in(object_in(record).get("data"))
-    info = object_in(object_in(record).get("info"))
-    flat = object_in(record)
-    if isinstance(flat.get("spans"), list) and first_filled(
-        flat, "trace_id", "request_id"
-    ):  # a table
-        data, info = flat, {key: flat[key] for key in flat if key != "spans"}
-        if not any(
-            "mlflow.spanType" in object_in(span_in.get("attributes"))
-            for span_in in objects_in(flat["spans"])
-        ):
+    row = object_in(record)
+    data, info = object_in(row.get("data")), object_in(row.get("info"))
+    is_of_table = isinstance(row.get("spans"), list)
+    if is_of_table and first_filled(row, "trace_id", "request_id"):
+        data, info = row, without_keys(row, "spans")
+        attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
+        if not any("mlflow.spanType" in names for names in attributes):
             return [record], []
     if not info or not isinstance(data.get("spans"), list):
         return [record], []
@@ -219,9 +218,7 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
         "trace_id": first_filled(info, "trace_id", "request_id"),
         "session": first_filled(metadata, "mlflow.trace.session"),
     }
-    spans = [
-        {**span, "mlflow.trace": trace_names} for span in data["spans"] if isinstance(span, dict)
-    ]
+    spans = [{**span, "mlflow.trace": trace_names} for span in objects_in(data["spans"])]
     return spans, [{**info, "id": trace_names["trace_id"]}]
 
 
@@ -235,37 +232,37 @@ def _weave_span(call: Any) -> Span | None:
     attributes = object_in(call.get("attributes"))
     start = time_text(call.get("started_at"))
     inputs = object_in(call["inputs"])
-    tool = "tool" in name.lower() or attributes.get("kind") == "tool"
-    model = name.endswith(_MODEL_CALLS) or "messages" in inputs
+    is_tool = "tool" in name.lower() or attributes.get("kind") == "tool"
+    is_model = name.endswith(_MODEL_CALLS) or "messages" in inputs
     return Span(
         trace=as_text(call["trace_id"]),
         key=as_text(call.get("id")),
         parent=as_text(call.get("parent_id")),
         session=as_text(first_filled(call, "thread_id") or first_filled(attributes, *SESSION_KEYS)),
-        kind="model" if model else "tool" if tool else "other",
+        kind="model" if is_model else "tool" if is_tool else "other",
         name=name,
         start=start,
-        given=inputs,
-        answered=call.get("output"),
+        input=inputs,
+        output=call.get("output"),
         facts=facts_of(start, inputs.get("model"), object_in(call.get("summary")).get("usage")),
     )
 
 
 def _helicone_span(record: Any) -> Span | None:
     """Returns a request of Helicone as a span; None if the record is none."""
-    flat = isinstance(record, dict) and "request_body" in record and "response_body" in record
-    if not flat and not (
-        isinstance(record, dict) and {"request", "response", "provider"} <= record.keys()
-    ):
+    if not isinstance(record, dict):
+        return None
+    is_flat = record.keys() >= {"request_body", "response_body"}
+    if not is_flat and not record.keys() >= {"request", "response", "provider"}:
         return None
     key = as_text(first_filled(record, "request_id", "id", "helicone_request_id"))
     request = json_within(
         first_filled(record, "request_body") or object_in(record.get("request")).get("body")
     )
-    answered = json_within(
+    response = json_within(
         first_filled(record, "response_body") or object_in(record.get("response")).get("body")
     )
-    if not isinstance(request, dict) or not (flat or key):
+    if not isinstance(request, dict) or not (is_flat or key):
         return None
     properties = object_in(first_filled(record, "request_properties", "properties"))
     start = time_text(first_filled(record, "request_created_at", "created_at"))
@@ -279,13 +276,13 @@ def _helicone_span(record: Any) -> Span | None:
         kind="model",
         name="",
         start=start,
-        given=request,
-        answered=answered,
+        input=request,
+        output=response,
         facts=facts_of(start, model, None),
     )
 
 
-def _alone(record: Any) -> tuple[list[Any], list[Any]]:
+def _only_span(record: Any) -> tuple[list[Any], list[Any]]:
     """Returns a record as its only span."""
     return [record], []
 
@@ -294,27 +291,27 @@ def _reader(
     name: str,
     title: str,
     sample: str,
-    read: SpanReader,
-    explode: Exploder = _alone,
+    read_span: SpanReader,
+    find_spans: SpanFinder = _only_span,
     conditions: int = 4,
 ) -> Reader:
-    """Returns the reader of a platform: `read` reads one span, `explode` takes the spans out of a record."""
+    """Returns the reader of a platform: `read` reads one span, `find_spans` returns the spans within a record."""
 
     def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""
         if not isinstance(record, dict):
             return None
-        spans, _ = explode(record)
-        if any(read(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
+        spans, _ = find_spans(record)
+        if any(read_span(span) is not None for span in spans[:_SPANS_LOOKED_AT]):
             return f"the records are {title}"
         return None
 
     return Reader(
         name,
         recognize,
-        lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
+        lambda record, fallback_id, _outer: draft_of_spans(read_span, record, fallback_id),
         arrange=lambda frames: arrange_spans(
-            read, explode, opentelemetry.with_logs_together(frames)
+            read_span, find_spans, opentelemetry.with_logs_together(frames)
         ),
         conditions=conditions,
         title=title,

@@ -1,5 +1,5 @@
-"""Arranges records by a mapping: one that is several conversations is split, several that are one are grouped, and of a
-tree of messages one branch is taken."""
+"""Arranges records by a mapping: one that is several conversations is split, several that are one are grouped, and of
+a tree of messages one branch is taken."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.normalize import OTHER_BRANCHES
-from engine.formats.messages.times import in_order
+from engine.formats.messages.times import sort_by
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 
@@ -27,18 +27,18 @@ _ATTACHMENT = re.compile(r"attachment://(\w+)")
 def arrange_records(mapping: Mapping, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each conversation; of a tree that is the current branch."""
     if mapping.split:
-        frames = split(mapping.split, frames)
+        frames = split_records(mapping.split, frames)
     if mapping.attachments is not None:
         frames = _with_attachments(mapping.attachments, frames)
     if mapping.transcript is not None:
-        frames = divide_texts(mapping.transcript, frames)
+        frames = _divide_texts(mapping.transcript, frames)
     if mapping.group is not None:
-        frames = group_records(mapping.group, frames)
+        frames = _group_records(mapping.group, frames)
     for frame in frames:
         yield frame if mapping.tree is None else _branch_frame(mapping.tree, frame)
 
 
-def split(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
+def split_records(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each value that the paths find in a record; a record without any is yielded with a reason."""
     for frame in frames:
         matches = (
@@ -88,14 +88,12 @@ def _resolve_attachments(value: Any, texts: Any) -> Any:
             key: entry if entry is texts else _resolve_attachments(entry, texts)
             for key, entry in value.items()
         }
-    return (
-        [_resolve_attachments(entry, texts) for entry in value]
-        if isinstance(value, list)
-        else value
-    )
+    if isinstance(value, list):
+        return [_resolve_attachments(entry, texts) for entry in value]
+    return value
 
 
-def divide_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
+def _divide_texts(transcript: Transcript, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields the records with lists of messages in place of the texts that hold turns."""
     marks = "|".join(map(re.escape, transcript.marks))
     for frame in frames:
@@ -126,7 +124,7 @@ def _with_entry(value: Any, trail: Trail, entry: Any) -> Any:
     return copy
 
 
-def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
+def _group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each group of records, in the order of their first records; those that cannot be read come
     first.
 
@@ -146,7 +144,7 @@ def group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
             groups.setdefault(key, []).append(frame)
     for number_of_group, (key, members) in enumerate(groups.items()):
         if group.order is not None:
-            members = in_order(members, [group.order.first(member.value) for member in members])
+            members = sort_by(members, [group.order.first(member.value) for member in members])
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         number = members[0].number if key else None
@@ -163,7 +161,10 @@ def _branch_frame(tree: Tree, frame: Frame) -> Frame:
     rest = without(frame.value, [match.trail or () for match in matches]) or {}
     if not nodes or not isinstance(rest, dict):
         return frame
-    branch, others = _way_down(tree, nodes) if tree.children else _way_up(tree, frame.value, nodes)
+    if tree.children:
+        branch, others = _branch_down(tree, nodes)
+    else:
+        branch, others = _branch_up(tree, frame.value, nodes)
     outer = frame.outer
     if others:
         around = object_or_empty(outer.value) if outer else {}
@@ -179,23 +180,23 @@ def _without_children(tree: Tree, node: Any) -> Any:
     return without(node, [match.trail or () for match in tree.children.find(node)])
 
 
-def _way_down(tree: Tree, roots: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Returns the preferred way from a root to a leaf, in nodes that hold their children, and the nodes beside it."""
+def _branch_down(tree: Tree, roots: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the preferred branch from a root to a leaf in nodes that hold their children, and the nodes beside it."""
     assert tree.children is not None
-    way: list[Any] = []
+    branch: list[Any] = []
     others: list[Any] = []
     nodes = roots
     while nodes:
         node, *siblings = _by_preference(tree, nodes)
-        way.append(node)
+        branch.append(node)
         others += siblings
         below = tree.children.find(node)
         nodes = [match.value for match in below if isinstance(match.value, dict)]
-    return way, others
+    return branch, others
 
 
-def _way_up(tree: Tree, record: Any, nodes: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Returns the way from a root to the current leaf, in nodes that name their parents, and the nodes beside it."""
+def _branch_up(tree: Tree, record: Any, nodes: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the branch from a root to the current leaf, in nodes that name their parents, and the nodes beside it."""
     assert tree.id is not None
     assert tree.parent is not None
     by_id: dict[str, Any] = {}
@@ -210,12 +211,12 @@ def _way_up(tree: Tree, record: Any, nodes: list[Any]) -> tuple[list[Any], list[
     node_id = as_word(tree.leaf.first(record)) if tree.leaf else ""
     if node_id not in by_id:
         node_id = _preferred_leaf(tree, by_id, parents)
-    way: dict[str, None] = {}
-    while node_id in by_id and node_id not in way:
-        way[node_id] = None
+    branch: dict[str, None] = {}
+    while node_id in by_id and node_id not in branch:
+        branch[node_id] = None
         node_id = parents[node_id]
-    others = [node for name, node in by_id.items() if name not in way]
-    return [by_id[name] for name in reversed(way)], others
+    others = [node for name, node in by_id.items() if name not in branch]
+    return [by_id[name] for name in reversed(branch)], others
 
 
 def _preferred_leaf(tree: Tree, by_id: dict[str, Any], parents: dict[str, str]) -> str:

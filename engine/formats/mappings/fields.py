@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.formats.mappings.mapping import OTHER_SPEAKERS
+from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
 from engine.formats.messages.times import as_time, date_of, is_ambiguous, is_usual_name
@@ -20,24 +20,26 @@ DEEPEST = 6
 MOST_VALUES = 2_000
 """Values of a field that are looked at."""
 
-_MOST_ROLES = 12
+_VALUES_FOR_JSON = 50
+"""Number of values by which a field is told to hold JSON."""
+_MAX_ROLES = 12
 """Most different values of a field that says who speaks."""
-_LONGEST_ROLE = 40
+_MAX_ROLE_CHARACTERS = 40
 """Most characters of a role."""
-_LEAST_ROLE = 0.5
+_LIKELY_ROLE_WEIGHT = 0.5
 """Weight from which a field is likely the role of messages."""
-_LEAST_PRESENT = 0.7
+_MIN_SHARE_PRESENT = 0.7
 """Share of the messages that have a role; events without one stand between them in some logs."""
 
-_MOST_TIMES_LONG = 40
+_MAX_TIME_CHARACTERS = 40
 """Most characters of a time."""
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
 """Matches a key that needs no quotation marks in a path."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
 """Matches a number."""
-_WORDS = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
+_BLANK = re.compile(r"\s|[\u2e80-\u9fff\uac00-\ud7af\u0e00-\u0eff]")
 """Finds a blank, or a character of a script that has no blanks."""
-_DATED = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
+_DATE_AND_TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
 """Matches a date with a time of day."""
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 """Matches a text with a time of day in it."""
@@ -55,7 +57,7 @@ _ROLE_NAMES = re.compile(
 """Finds names of fields that say who speaks."""
 _RECEIVER_NAMES = re.compile(r"(?:^|[._])(?:to|recipient|receiver)(?:[._A-Z]|$)|To(?:[._A-Z]|$)")
 """Finds names of fields that say to whom somebody speaks."""
-_TO_WHOM = 0.75
+_RECEIVER_FACTOR = 0.75
 """How likely such a field is the one that says who speaks, compared with another."""
 _GROUP_NAMES = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
@@ -66,7 +68,7 @@ ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
 """Finds names of ids."""
-_OTHER_IDS = re.compile(
+_OTHER_ID_NAMES = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|(?<![a-z])org|project",
     re.I,
@@ -74,9 +76,11 @@ _OTHER_IDS = re.compile(
 """Finds names of ids of something other than the conversation."""
 _ID_SHAPE = re.compile(r"(?=.*\d)(?!-?[\d.]+\Z)[\w./:#-]{3,64}\Z")
 """Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number."""
-_MOST_DIGITS, _LEAST_NUMBER = 20, 10_000
-"""Digits that a number has fewer of that may be an id, and the least number that may be one by its length."""
-_FEWEST_IDS = 3
+_MAX_DIGITS = 20
+"""Number of digits from which a number is no id."""
+_MIN_ID_NUMBER = 10_000
+"""Least number that may be an id because all values have its length."""
+_MIN_IDS = 3
 """Fewest different values from which a field without the name of an id may be one."""
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
@@ -96,17 +100,23 @@ _REASONING_NAMES = re.compile(
     r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
 )
 """Finds names of what an assistant thought."""
-_ANSWERED_CALL = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
+_ANSWERED_CALL_NAMES = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
 """Finds names of the id of the call that a tool answers."""
 _CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
 """Keys of the name of a tool call, the surest first."""
-_ARGUMENTS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
+_ARGUMENT_NAMES = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
 """Keys of the arguments of a tool call, the surest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the items of a list: where it is in them, its values as texts, and the share of items that have it."""
+    """A field of the items of a list.
+
+    Attributes:
+        path: Where it is in an item.
+        values: Its values as texts, in the order of the items.
+        present: Share of the items that have it, from 0 to 1.
+    """
 
     path: str
     values: tuple[str, ...]
@@ -125,12 +135,17 @@ class Field:
     @property
     def words(self) -> float:
         """Share of the values that are several words, or in a script that has no blanks."""
-        return sum(_WORDS.search(value) is not None for value in self.values) / len(self.values)
+        return sum(_BLANK.search(value) is not None for value in self.values) / len(self.values)
 
 
 def quote_key(key: str) -> str:
     """Returns a key as a path has it."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
+
+
+def join_key(path: str, key: str) -> str:
+    """Returns the path of what is under a key in what is at a path; "" is the path of the value itself."""
+    return f"{path}.{quote_key(key)}" if path else quote_key(key)
 
 
 def are_parts(value: Any) -> bool:
@@ -150,7 +165,7 @@ def are_parts(value: Any) -> bool:
         part_kind(part) not in ("unknown", "mark", "fact") and ("type" in part or len(part) <= 2)
         for part in value
     )
-    return known_parts >= _LEAST_PRESENT * len(value)
+    return known_parts >= _MIN_SHARE_PRESENT * len(value)
 
 
 def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
@@ -175,9 +190,7 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yields the fields within a value that hold no others, each with its path and its value as text."""
     if isinstance(value, dict) and depth < DEEPEST:
         for key, entry in value.items():
-            yield from _leaves(
-                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
-            )
+            yield from _leaves(entry, join_key(path, key), depth + 1)
     elif are_parts(value):
         texts = [as_word(part["text"]) for part in value if "text" in part]
         yield path or ".", "\n".join(texts) or as_word(value)
@@ -197,8 +210,8 @@ def text_field(fields: Sequence[Field]) -> Field | None:
 
 
 def text_weight(field: Field) -> float:
-    """Returns how much a field looks like the texts of messages: about the number of characters that were written for
-    it."""
+    """Returns how much a field looks like the texts of messages, 0 or more: about the number of characters that were
+    written for it."""
     values = field.values
     if not field.characters or all(map(_NUMBER.match, values)):
         return 0.0
@@ -209,44 +222,44 @@ def text_weight(field: Field) -> float:
         different *= 0.05
     elif "[]" in field.path:
         different *= 0.3
-    if sum(
-        value[:1] in ("{", "[") and decoded(value) is not value for value in values[:50]
-    ) > 0.5 * min(len(values), 50):
+    first_values = values[:_VALUES_FOR_JSON]
+    json_count = sum(decoded(value) is not value for value in first_values)
+    if json_count > 0.5 * len(first_values):
         different *= 0.2
     pairs = list(pairwise(values))
     if sum(len(b) > len(a) > 40 and b.startswith(a[:200]) for a, b in pairs) > 0.5 * len(pairs) > 0:
         different *= 0.1  # what was said so far, again and again
-    named = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
-    return field.characters * different * (0.01 + field.words) * named * field.present
+    name_factor = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
+    return field.characters * different * (0.01 + field.words) * name_factor * field.present
 
 
 def role_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field that most likely says who speaks; None if none has few short values."""
     best = max(fields, key=role_weight, default=None)
-    return best if best is not None and role_weight(best) > _LEAST_ROLE else None
+    return best if best is not None and role_weight(best) > _LIKELY_ROLE_WEIGHT else None
 
 
 def role_weight(field: Field) -> float:
     """Returns how much a field looks like the role of messages; more than 0.5 is likely."""
     different = set(field.values)
-    named = _ROLE_NAMES.search(field.path) is not None
+    is_named = _ROLE_NAMES.search(field.path) is not None
     known_share = sum(role_meant(word) is not None for word in different) / len(different)
-    if len(different) > _MOST_ROLES or field.present < _LEAST_PRESENT or "[]" in field.path:
+    if len(different) > _MAX_ROLES or field.present < _MIN_SHARE_PRESENT or "[]" in field.path:
         return 0.0
     if all(map(_NUMBER.match, different)) and not (
-        named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
+        is_named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
     ):
         return 0.0
-    if len(different) == 1 and not (named and known_share):
+    if len(different) == 1 and not (is_named and known_share):
         return 0.0
     if len(different) == len(field.values) > 2 and known_share < 1:  # an id
         return 0.0
-    if max(map(len, different)) > _LONGEST_ROLE:
+    if max(map(len, different)) > _MAX_ROLE_CHARACTERS:
         return 0.0
     changes = sum(a != b for a, b in pairwise(field.values))
-    short = 1 - sum(map(len, different)) / len(different) / _LONGEST_ROLE
-    certain = _TO_WHOM if _RECEIVER_NAMES.search(field.path) else 1.0
-    weight = 0.05 + known_share + named + changes / len(field.values)
+    short = 1 - sum(map(len, different)) / len(different) / _MAX_ROLE_CHARACTERS
+    certain = _RECEIVER_FACTOR if _RECEIVER_NAMES.search(field.path) else 1.0
+    weight = 0.05 + known_share + is_named + changes / len(field.values)
     return weight * field.present * short * certain
 
 
@@ -254,10 +267,10 @@ def speaker_field(fields: Sequence[Field]) -> Field | None:
     """Returns a field with the names of many speakers, each of whom speaks again; None if there is none."""
     for field in fields:
         different = len(set(field.values))
-        speaks_again = _MOST_ROLES < different < 0.6 * len(field.values)
-        named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
-        short = max(map(len, field.values)) <= 2 * _LONGEST_ROLE
-        if speaks_again and named and short and field.present >= _LEAST_PRESENT:
+        speaks_again = _MAX_ROLES < different < 0.6 * len(field.values)
+        is_named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
+        short = max(map(len, field.values)) <= 2 * _MAX_ROLE_CHARACTERS
+        if speaks_again and is_named and short and field.present >= _MIN_SHARE_PRESENT:
             return field
     return None
 
@@ -275,14 +288,16 @@ def is_time(field: Field) -> bool:
         if _NUMBER.match(value):
             if as_time(float(value)) is None:
                 return False
-        elif len(value) > _MOST_TIMES_LONG or not _CLOCK.search(value):
+        elif len(value) > _MAX_TIME_CHARACTERS or not _CLOCK.search(value):
             return False
     return True
 
 
 def _is_dated(field: Field) -> bool:
     """Returns whether all values are a date with a time of day and no more."""
-    return all(len(value) <= _MOST_TIMES_LONG and _DATED.match(value) for value in field.values)
+    return all(
+        len(value) <= _MAX_TIME_CHARACTERS and _DATE_AND_TIME.match(value) for value in field.values
+    )
 
 
 def _is_named_as_time(path: str) -> bool:
@@ -297,7 +312,7 @@ def time_field(fields: Sequence[Field]) -> Field | None:
         field
         for field in fields
         if "[]" not in field.path
-        and field.present >= _LEAST_PRESENT
+        and field.present >= _MIN_SHARE_PRESENT
         and (_is_dated(field) or (_is_named_as_time(field.path) and is_time(field)))
     ]
 
@@ -313,9 +328,9 @@ def time_field(fields: Sequence[Field]) -> Field | None:
 def order_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field that most likely is the number of a message within its conversation; None if there is none."""
     for field in sorted(fields, key=lambda field: (field.path.count("."), len(field.path))):
-        named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
+        is_named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
         counts = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
-        if named and counts and field.present == 1:
+        if is_named and counts and field.present == 1:
             return field
     return None
 
@@ -330,9 +345,9 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
         different = len(set(values))
         if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
             return 0.0
-        named = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
+        name_weight = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
         is_id = 1.0 if ID_NAMES.search(field.path) else 0.0
-        if _OTHER_IDS.search(field.path) and not named:
+        if _OTHER_ID_NAMES.search(field.path) and not name_weight:
             return 0.0
         several = 0.0
         if len(role.values) == len(values):
@@ -340,9 +355,9 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
             for value, word in zip(values, role.values, strict=True):
                 speakers.setdefault(value, set()).add(word)
             several = sum(len(words) > 1 for words in speakers.values()) / different
-        if not several and role_weight(field) > _LEAST_ROLE:
+        if not several and role_weight(field) > _LIKELY_ROLE_WEIGHT:
             return 0.0  # it says to whom the speaker speaks
-        return named + is_id + several * (1.0 if different > 1 else 0.0)
+        return name_weight + is_id + several * (1.0 if different > 1 else 0.0)
 
     best = max(fields, key=weight, default=None)
     return best if best is not None and weight(best) > 0.9 else None
@@ -364,7 +379,7 @@ def id_field(fields: Sequence[Field]) -> Field | None:
         if field.present == 1
         and len(set(field.values)) == len(field.values)
         and "[" not in field.path
-        and not _OTHER_IDS.search(field.path)
+        and not _OTHER_ID_NAMES.search(field.path)
         and (ID_NAMES.search(field.path) or _looks_like_ids(field.values))
     )
     return min(likely, key=order, default=None)
@@ -373,16 +388,16 @@ def id_field(fields: Sequence[Field]) -> Field | None:
 def _looks_like_ids(values: Sequence[str]) -> bool:
     """Returns whether all of several different values have the shape of an id, or are whole numbers in a row or of one
     length, and are no dates."""
-    if len(values) < _FEWEST_IDS or any(date_of(value, day_first=True) for value in values):
+    if len(values) < _MIN_IDS or any(date_of(value, day_first=True) for value in values):
         return False
-    if all(value.isdecimal() and len(value) < _MOST_DIGITS for value in values):
+    if all(value.isdecimal() and len(value) < _MAX_DIGITS for value in values):
         numbers = list(map(int, values))
         is_row = max(numbers) - min(numbers) == len(numbers) - 1
-        return is_row or (len(set(map(len, values))) == 1 and min(numbers) >= _LEAST_NUMBER)
+        return is_row or (len(set(map(len, values))) == 1 and min(numbers) >= _MIN_ID_NUMBER)
     return all(map(_ID_SHAPE.match, values))
 
 
-def began_field(fields: Sequence[Field]) -> Field | None:
+def start_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field of records that most likely is the time at which a conversation began: all values are dates as
     `date_of` reads them, perhaps with the day and the month in either order; of several the earliest, but for those
     named as a later time. None if there is none."""
@@ -390,7 +405,7 @@ def began_field(fields: Sequence[Field]) -> Field | None:
         field
         for field in fields
         if "[" not in field.path
-        and field.present >= _LEAST_PRESENT
+        and field.present >= _MIN_SHARE_PRESENT
         and _LATER_WORDS.isdisjoint(_words_of(field.path))
         and all(date_of(value) or is_ambiguous(value) for value in field.values)
         and (_is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)))
@@ -430,9 +445,7 @@ def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str,
         if path:
             yield path, value
         for key, entry in value.items():
-            yield from _objects(
-                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1
-            )
+            yield from _objects(entry, join_key(path, key), depth + 1)
     elif isinstance(value, list) and path and depth <= 2:
         for entry in value:
             if isinstance(entry, dict):
@@ -447,13 +460,13 @@ def call_keys(call: Any) -> dict[str, str] | None:
     inner = call.get("function")
     if "description" in (inner if isinstance(inner, dict) else call):  # the declaration of a tool
         return None
-    if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENTS):
+    if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENT_NAMES):
         return {}
     name = next((key for key in _CALL_NAMES if isinstance(call.get(key), str)), None)
-    arguments_key = next((key for key in _ARGUMENTS if key in call), None)
-    if name is None or arguments_key is None or len(call[name]) > 2 * _LONGEST_ROLE:
+    arguments_key = next((key for key in _ARGUMENT_NAMES if key in call), None)
+    if name is None or arguments_key is None or len(call[name]) > 2 * _MAX_ROLE_CHARACTERS:
         return None
-    if name in ("name", "tool_name", "toolName") and arguments_key in _ARGUMENTS[:4]:
+    if name in ("name", "tool_name", "toolName") and arguments_key in _ARGUMENT_NAMES[:4]:
         return {}
     keys = {"name": quote_key(name), "arguments": quote_key(arguments_key)}
     return keys | ({"id": "id"} if isinstance(call.get("id"), str) else {})
@@ -469,7 +482,9 @@ def reasoning_field(fields: Sequence[Field]) -> Field | None:
 def answered_call_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with the id of the tool call that a message answers; None if there is none."""
     likely = (
-        field for field in fields if _ANSWERED_CALL.search(field.path) and "[]" not in field.path
+        field
+        for field in fields
+        if _ANSWERED_CALL_NAMES.search(field.path) and "[]" not in field.path
     )
     return next((field for field in likely if field.present < 1), None)
 
@@ -493,8 +508,8 @@ def roles_of(
         ]
         if len(common_words) == 1 and not any(role_by_value(word, role.path) for word in counts):
             return {common_words[0]: "assistant", OTHER_SPEAKERS: "user"}
-    if len(counts) > _MOST_ROLES:
-        return {"first": "user", "*": "assistant"}
+    if len(counts) > _MAX_ROLES:
+        return {FIRST_SPEAKER: "user", OTHER_SPEAKERS: "assistant"}
     roles = {
         word: known_role
         for word in counts

@@ -1,7 +1,8 @@
 """Guesses where records of an unknown format have their messages, roles, texts, ids, times and tool calls.
 
 A list of objects holds messages if one field of them has few different short values and another has long texts; rows
-are messages if, besides, a field of theirs repeats. What is found is the content of a mapping file.
+are messages if, besides, a field of theirs repeats. A *guess* is the content of a mapping file, with *questions* about
+what is not sure. `fields` says of each field what it most likely is; it is called `likely` here.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.formats.mappings import fields as of
-from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, quote_key
+from engine.formats.mappings import fields as likely
+from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, join_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
-_MOST_ASKED = 12
+_MAX_WORDS_ASKED = 12
 """Most words for speakers that are asked about."""
 
 _LIST_NAMES = re.compile(
@@ -30,10 +31,10 @@ _LIST_NAMES = re.compile(
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
 
-_RIVAL = 0.7
+_RIVAL_SHARE = 0.7
 """Share of the weight of the field that is taken from which another might be meant as well."""
 
-_MOST_EXAMPLE = 40
+_MAX_EXAMPLE_CHARACTERS = 40
 """Most characters of an example in a question."""
 
 
@@ -80,13 +81,13 @@ class _MessageDraft(NamedTuple):
     questions: tuple[str, ...]
 
 
-def guesses(values: Sequence[Any]) -> list[Guess]:
+def guess_mappings(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
 
     Args:
         values: Some records, in the order of the file.
     """
-    scored_guesses = [*_in_lists(values), *_in_rows(values)]
+    scored_guesses = [*_guesses_in_lists(values), *_guesses_in_rows(values)]
     scored_guesses.sort(key=lambda scored: -scored.score * _path_likelihood(scored.guess.where))
     return [scored.guess for scored in scored_guesses if scored.score > 0]
 
@@ -98,8 +99,8 @@ def _path_likelihood(where: str) -> float:
     return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
 
 
-def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
-    """Guesses for lists of messages within the records."""
+def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
+    """Yields guesses for records with lists of messages."""
     for path, items in _lists_in(values).items():
         split, each = split_path(path)
         table: dict[str, Any] = {}
@@ -110,21 +111,23 @@ def _in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         if len(texts) > len(objects):
             if len(texts) >= 2 * max(1, len(values)):
                 table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
-                field = of.fields_of(texts)[0]
-                yield _ScoredGuess(0.2 * of.text_weight(field), Guess(table, path, field))
+                field = likely.fields_of(texts)[0]
+                yield _ScoredGuess(0.2 * likely.text_weight(field), Guess(table, path, field))
             continue
         if not objects:
             continue
-        places, unsure, metadata = _beside_messages(_records_at(values, split), each)
+        places, place_questions, metadata = _guess_record_places(_records_at(values, split), each)
         table |= places
-        fields = of.fields_of(objects)
+        fields = likely.fields_of(objects)
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
         score, message, text, roles, questions = draft
         table |= roles
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(score, Guess(table, path, text, (*questions, *unsure), metadata))
+        yield _ScoredGuess(
+            score, Guess(table, path, text, (*questions, *place_questions), metadata)
+        )
 
 
 def _guess_message(
@@ -135,25 +138,25 @@ def _guess_message(
     Args:
         of_several: Whether the items may belong to several conversations.
     """
-    text = of.text_field(fields)
+    text = likely.text_field(fields)
     if text is None:
         return None
     others = [field for field in fields if field is not text]
-    role = of.role_field(others) or of.speaker_field(others)
+    role = likely.role_field(others) or likely.speaker_field(others)
     message: dict[str, Any] = {"role": role.path if role else IN_TURN, "text": text.path}
-    if reasoning := of.reasoning_field(others):
+    if reasoning := likely.reasoning_field(others):
         message["reasoning"] = reasoning.path
-    if calls := of.call_paths(items, text.path):
+    if calls := likely.call_paths(items, text.path):
         message["calls"] = calls[0]
-    if answers := of.answered_call_field(others):
+    if answers := likely.answered_call_field(others):
         message["answers"] = answers.path
-    if time := of.time_field(fields):
+    if time := likely.time_field(fields):
         message["time"] = time.path
-    certain = max(0.3, min(1.0, of.role_weight(role) / 1.5)) if role else 0.1
-    score = of.text_weight(text) * certain
-    group = of.group_field(fields, role) if role and of_several else None
+    certainty = max(0.3, min(1.0, likely.role_weight(role) / 1.5)) if role else 0.1
+    score = likely.text_weight(text) * certainty
+    group = likely.group_field(fields, role) if role and of_several else None
     tools = _tool_words(items, role, text) if role else {}
-    roles = of.roles_of(role, group, tools) if role else {}
+    roles = likely.roles_of(role, group, tools) if role else {}
     questions = tuple(_questions(role, roles, text, others, tools))
     return _MessageDraft(score, message, text, {"roles": roles} if roles else {}, questions)
 
@@ -169,7 +172,7 @@ def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str
         word: "Most of its texts are JSON."
         for word in counts
         if json_counts[word] > 0.5 * counts[word]
-        and of.role_by_value(word, role.path) in (None, "system")
+        and likely.role_by_value(word, role.path) in (None, "system")
     }
 
 
@@ -188,30 +191,30 @@ def _questions(
     if role is None:
         yield "No field says who speaks, so the two take turns: is that right?"
         return
-    least = _RIVAL * of.role_weight(role)
+    least = _RIVAL_SHARE * likely.role_weight(role)
     for rival in others:
-        if rival is not role and least and of.role_weight(rival) >= least:
-            yield f"Who speaks: `{role.path}` ({_words(role)}), or `{rival.path}` ({_words(rival)})?"
+        if rival is not role and least and likely.role_weight(rival) >= least:
+            yield f"Who speaks: `{role.path}` ({_first_words(role)}), or `{rival.path}` ({_first_words(rival)})?"
     unknown = [
         word
         for word in dict.fromkeys(role.values)
-        if of.role_by_value(word, role.path) is None or word in tools
+        if likely.role_by_value(word, role.path) is None or word in tools
     ]
     if FIRST_SPEAKER in roles:
-        yield f"Is the first of {_words(role)} and others the user, and are the others the assistant?"
-    for word in unknown[:_MOST_ASKED]:
+        yield f"Is the first of {_first_words(role)} and others the user, and are the others the assistant?"
+    for word in unknown[:_MAX_WORDS_ASKED]:
         if OTHER_SPEAKERS not in roles:
             evidence = tools.get(word, "It is no known word for a speaker.")
             yield f"Is `{word}` the {roles[word]}? {evidence}"
         elif word in roles:
             yield f"Is `{word}` the {roles[word]}, and are all others the user? It alone is in all conversations."
-    least = _RIVAL * of.text_weight(text)
+    least = _RIVAL_SHARE * likely.text_weight(text)
     for rival in others:
-        if of.text_weight(rival) >= least:
-            yield f"What is said: `{text.path}`, or `{rival.path}` ({rival.example[:_MOST_EXAMPLE]})?"
+        if likely.text_weight(rival) >= least:
+            yield f"What is said: `{text.path}`, or `{rival.path}` ({rival.example[:_MAX_EXAMPLE_CHARACTERS]})?"
 
 
-def _words(field: Field) -> str:
+def _first_words(field: Field) -> str:
     """Returns the first different values of a field."""
     return ", ".join(list(dict.fromkeys(field.values))[:3])
 
@@ -252,21 +255,19 @@ def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]
         entries = list(value.values())
         alike = len(entries) > 1 and all(isinstance(entry, dict) and entry for entry in entries)
         if alike and set(entries[0]) & set(entries[1]):
-            _add(lists, f"{path}{{}}", entries)
+            _add_entries(lists, f"{path}{{}}", entries)
             for entry in entries[:MOST_VALUES]:
                 _collect_lists(entry, f"{path}{{}}", depth + 1, lists)
             return
         for key, entry in value.items():
-            _collect_lists(
-                entry, f"{path}.{quote_key(key)}" if path else quote_key(key), depth + 1, lists
-            )
+            _collect_lists(entry, join_key(path, key), depth + 1, lists)
     elif isinstance(value, list) and not are_parts(value):
-        _add(lists, f"{path}[]", value)
+        _add_entries(lists, f"{path}[]", value)
         for entry in value[:MOST_VALUES]:
             _collect_lists(entry, f"{path}[]", depth + 1, lists)
 
 
-def _add(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
+def _add_entries(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
     """Puts further elements under a path, up to `MOST_VALUES`."""
     collected = lists.setdefault(path, [])
     collected += entries[: MOST_VALUES - len(collected)]
@@ -280,7 +281,7 @@ def _records_at(values: Sequence[Any], split: str) -> list[Any]:
     return [match.value for value in values for match in path.find(value)]
 
 
-def _beside_messages(
+def _guess_record_places(
     records: Sequence[Any], each: str
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[Field, ...]]:
     """Returns where records have their id and time, as keys of a mapping file, what is not sure of that, as questions,
@@ -294,23 +295,23 @@ def _beside_messages(
         without(record, [match.trail for match in path.find(record) if match.trail is not None])
         for record in records
     ]
-    fields = of.fields_of(outside)
+    fields = likely.fields_of(outside)
     places: dict[str, Any] = {}
     questions: list[str] = []
-    if record_id := of.id_field(fields):
+    if record_id := likely.id_field(fields):
         places["id"] = record_id.path
-        if not of.ID_NAMES.search(record_id.path):
+        if not likely.ID_NAMES.search(record_id.path):
             questions.append(
-                f"Is `{record_id.path}` the id ({_words(record_id)})? It differs in all records."
+                f"Is `{record_id.path}` the id ({_first_words(record_id)})? It differs in all records."
             )
-    if began := of.began_field(fields):
-        places["created_at"] = began.path
-        if not is_usual_name(began.path):
+    if start := likely.start_field(fields):
+        places["created_at"] = start.path
+        if not is_usual_name(start.path):
             questions.append(
-                f"Did a conversation begin at `{began.path}` ({_words(began)})? All its values are dates."
+                f"Did a conversation begin at `{start.path}` ({_first_words(start)})? All its values are dates."
             )
-        if ambiguous := next(filter(is_ambiguous, began.values), None):
-            orders = set(map(day_comes_first, began.values))
+        if ambiguous := next(filter(is_ambiguous, start.values), None):
+            orders = set(map(day_comes_first, start.values))
             places["day_first"] = False not in orders
             if orders == {None}:
                 questions.append(
@@ -320,23 +321,23 @@ def _beside_messages(
     return places, tuple(questions), rest
 
 
-def _in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
-    """Guesses for records that are a message each."""
+def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
+    """Yields a guess for records that are a message each, if they look like that."""
     rows = [value for value in values if isinstance(value, dict)]
     if not rows:
         return
-    fields = of.fields_of(rows)
+    fields = likely.fields_of(rows)
     draft = _guess_message(rows, fields, of_several=True)
     if draft is not None and draft.roles:
         score, message, text, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])
-        group = of.group_field(fields, role)
+        group = likely.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
-        if order := of.time_field(fields) or of.order_field(fields):
+        if order := likely.time_field(fields) or likely.order_field(fields):
             table["group"]["order"] = order.path
         table |= roles | {"messages": [{"each": "records[]", **message}]}
-        if len(rows) > 1 or of.role_weight(role) > 1.5:
+        if len(rows) > 1 or likely.role_weight(role) > 1.5:
             if group is None:
                 questions += ("No id repeats, so the file is one conversation: is that right?",)
-            certain = 1.0 if group else 0.3
-            yield _ScoredGuess(score * certain, Guess(table, ".", text, questions))
+            certainty = 1.0 if group else 0.3
+            yield _ScoredGuess(score * certainty, Guess(table, ".", text, questions))

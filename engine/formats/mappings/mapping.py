@@ -1,7 +1,8 @@
 """Mapping files: a format as data, which says where a record has its conversation, messages, roles, truth and metadata.
 
-`docs/formats.md` describes the keys of such a file, `engine.formats.paths` the paths in it. The classes here have the
-keys as fields, so msgspec checks a file and names the key that is wrong.
+`docs/mapping-files.md` describes the keys of such a file, `engine.formats.paths` the paths in it. The classes here have
+the keys as fields, so msgspec checks a file and names the key that is wrong. A path is from the record, or from the
+item of a list of messages where that is said.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ OTHER_SPEAKERS = "*"
 FIRST_SPEAKER = "first"
 """Word for the first speaker whose role is not said."""
 
-_ITSELF = read_path(".")
+ITSELF = read_path(".")
 """Path of the value itself."""
 
-_KEYS_OF_A_TURN = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+_MESSAGE_KEYS = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
 """Keys that say what a message has."""
 
-_WORDS = {
+_WORDS_FOR_MSGSPEC = {
     "Object contains unknown field": "no mapping file has the key",
     "Expected `str`, got": "it is not text but",
     "Expected `bool`, got": "it is neither true nor false but",
@@ -67,7 +68,12 @@ class Roles(dict[str, Destination]):
 
 
 class SpeakerRole:
-    """Who speaks: the path of the role, or roles that the items have one after the other in turn."""
+    """Who speaks in an item.
+
+    Attributes:
+        path: Where the item has the word for its speaker; None where the items say nothing.
+        in_turn: The roles that the items have one after the other then, from the first again after the last.
+    """
 
     def __init__(self, path: Path | None, in_turn: tuple[Destination, ...]) -> None:
         self.path = path
@@ -75,11 +81,18 @@ class SpeakerRole:
 
 
 class CallMapping:
-    """Where the tool calls of a message are; without a name they are read as those of any chat API."""
+    """Where the tool calls of a message are.
+
+    Attributes:
+        each: Path of the calls in an item.
+        name: Path of the name in a call; None: a call is read as those of any chat API.
+        arguments: Path of the arguments in a call.
+        id: Path of the id in a call.
+    """
 
     def __init__(
         self,
-        each: Path = _ITSELF,
+        each: Path = ITSELF,
         name: Path | None = None,
         arguments: Path | None = None,
         id: Path | None = None,
@@ -100,7 +113,12 @@ class MessageRule(_Section, frozen=True):
     Attributes:
         each: Where the message, or each of several, is within the item.
         when: Conditions on the item.
+        role: Who speaks; None: the item has `role` or `from`.
         text: Paths of the text; what they find is joined.
+        name: Path of the name of the speaker or the tool.
+        time: Path of the time of the message.
+        reasoning: Path of what the model thought.
+        calls: Where the tool calls are; None for no calls.
         answers: Path of the id of the call that a tool answers.
         join: What stands between several texts; None: they are parts of a message, a line each.
         turns: Rules for what is at `each`, in its order, in place of the other keys.
@@ -119,7 +137,7 @@ class MessageRule(_Section, frozen=True):
     turns: tuple[MessageRule, ...] = ()
 
     def __post_init__(self) -> None:
-        others = [key for key in _KEYS_OF_A_TURN if getattr(self, key)]
+        others = [key for key in _MESSAGE_KEYS if getattr(self, key)]
         if self.turns and others:
             raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
 
@@ -150,6 +168,7 @@ class Group(_Section, frozen=True):
 
     Attributes:
         by: Paths of the id, whose values are joined, or `file`.
+        order: Path of the value by which the records of a group are sorted; None: as they are.
         others: What records without an id are: `file`, a conversation of the file; `shared`, known of all conversations
             of the file; broken if it is empty.
     """
@@ -178,12 +197,14 @@ class Tree(_Section, frozen=True):
 
     Attributes:
         nodes: All nodes that name their parent, or the roots of nodes that hold their children.
+        id: Path of the id in a node.
+        parent: Path of the id of the parent in a node.
         children: Where a node holds its children; None if nodes name their parents.
         leaf: Path of the id of the last node of the current branch; without one the last child is followed.
         rank: Path of a number in a node; the lowest child is followed.
     """
 
-    nodes: Path = _ITSELF
+    nodes: Path = ITSELF
     id: Path | None = None
     parent: Path | None = None
     children: Path | None = None
@@ -199,10 +220,11 @@ class Transcript(_Section, frozen=True):
     """Texts that hold turns; each becomes a list of messages with role and content.
 
     Attributes:
+        at: Path of the texts.
         marks: What a turn begins with, such as a line break and `Human:`; without blanks and colon it is the role.
     """
 
-    at: Path = _ITSELF
+    at: Path = ITSELF
     marks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -214,12 +236,27 @@ class Mapping(_Section, frozen=True):
     """One format. `when` holds for a record before it is split, and for the rows before they are grouped.
 
     Attributes:
+        name: Name of the format, as `--format` takes it.
+        title: What the records are, in words.
+        seen: Version of the program, or the month, of which the records have been seen; may be empty.
+        when: Conditions on a record; all must hold.
+        items: The lists of messages in a record.
+        sample: Name of a real file of the format, outside the project; may be empty.
         split: Paths of the records within an object; of several paths each is a side of the same conversation.
         attachments: Path of an object of texts, for which `attachment://` and their keys stand in the record.
+        transcript: Texts that hold turns.
+        group: Which records are one conversation; None: each is one.
+        tree: Messages of which one branch is the conversation; None: they are no tree.
+        id: Paths of the id of the conversation, whose values are joined.
+        created_at: Path of the time at which the conversation began.
+        user: Path of the name of the speaker who is the user; all others are the assistant.
+        roles: What the words for speakers stand for.
+        truth: Names of truth, and the paths of its values.
+        metadata: Names of metadata, and the paths of its values.
+        left_out: Paths of what stays in the original record only.
         by_name: Whether it is used only where the person names it, and recognizes no record.
         context_apart: Whether blocks that a program put into messages of the user become messages of the system.
         day_first: Whether the day comes before the month in `created_at`, as in 31/12/2026; None if it does not say.
-        seen: Version of the program, or the month, of which the records have been seen.
     """
 
     name: str = ""
@@ -340,7 +377,7 @@ def _call_path(key: str, text: Any) -> Path:
 def _error_in_words(error: str) -> str:
     """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
     what, _, place = error.partition(" - at `$")
-    for msgspec_words, words in _WORDS.items():
+    for msgspec_words, words in _WORDS_FOR_MSGSPEC.items():
         what = what.replace(msgspec_words, words)
     key = place.removesuffix("`").removeprefix(".")
     return f"`{key}`: {what}" if key else what

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, json_text, kind_of
+from engine.formats.json_values import BadRecord, json_text, kind_of, object_or_empty, without_keys
 from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
+    ITSELF,
     OTHER_SPEAKERS,
     CallMapping,
     Destination,
@@ -31,25 +32,22 @@ from engine.formats.messages.normalize import (
 )
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import TIMES, as_time, created_at, date_of, in_time_order
+from engine.formats.messages.times import TIMES, as_time, created_at, date_of, oldest_first
 from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
 """Where a message says who speaks if the mapping does not."""
-_ITSELF = read_path(".")
-"""Path of the value itself."""
-
 _OWN_KEY = "@key"
 """Path of the name of a tool call that is the key under which the call stands."""
 
-_RECORD = "record"
+_RECORD_FIELD = "record"
 """Field for what of the record has a name that the mapping gives to something else."""
 
-_SHARED = "shared"
+_SHARED_FIELD = "shared"
 """Field for the rest of the object from which records were split, if it is small."""
 
-_MOST_SHARED = 2_000
+_MAX_SHARED_CHARACTERS = 2_000
 """Characters of JSON up to which that rest is kept with every conversation."""
 
 
@@ -60,7 +58,7 @@ def reader_of(mapping: Mapping) -> Reader:
         mapping.name,
         partial(_recognize, mapping, tuple(filter(None, first_keys))),
         lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
-        arrange=partial(arrange_records, mapping) if _arranges(mapping) else None,
+        arrange=partial(arrange_records, mapping) if _has_arrangement(mapping) else None,
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
@@ -68,16 +66,11 @@ def reader_of(mapping: Mapping) -> Reader:
     )
 
 
-def _arranges(mapping: Mapping) -> bool:
+def _has_arrangement(mapping: Mapping) -> bool:
     """Returns whether a mapping splits, groups or changes records."""
-    ways = (
-        mapping.split,
-        mapping.attachments,
-        mapping.transcript,
-        mapping.group,
-        mapping.tree,
+    return any(
+        (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
     )
-    return any(ways)
 
 
 def _recognize(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record: Any) -> str | None:
@@ -97,10 +90,10 @@ def _recognize(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record:
 
 
 class _Reading:
-    """Reads one record; collects what of it was used.
+    """Reads one record, and collects what of it was used.
 
     A *trail* is the way from the record to a value: the keys and indexes on it. An *item* is an element of a list of
-    messages.
+    messages, and a *part* a value within an item that is a message. A *draft* is a message in the form of a chat API.
     """
 
     def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
@@ -117,8 +110,8 @@ class _Reading:
         self._events: list[Any] = []
         self._unknown: list[Any] = []
         self._pieces: set[str] = set()
-        self._others: list[Any] = []
-        self._bad: list[BadRecord] = []
+        self._other_branches: list[Any] = []
+        self._errors: list[BadRecord] = []
         self._left_out: dict[Trail, tuple[int, str | int]] = {}
         self._speakers: dict[str, Role] = {}
         self._user_is_named = False
@@ -130,8 +123,8 @@ class _Reading:
             BadRecord: An item is no message, or there is none.
         """
         mapping = self._mapping
-        truth = self._named(mapping.truth.items())
-        meta = self._named(mapping.metadata.items())
+        truth = self._values_by_name(mapping.truth.items())
+        meta = self._values_by_name(mapping.metadata.items())
         for path in mapping.left_out:
             for match in path.find(self._record, self._record):
                 self._leave_out(match.trail, match.value)
@@ -140,12 +133,9 @@ class _Reading:
                 self._used_inside.setdefault(trail[:end], []).append(trail[end:])
         for items in mapping.items:
             self._read_items(items)
-        if (
-            self._bad
-            and mapping.group is None
-            and not is_conversation(self._messages, len(self._bad))
-        ):
-            raise self._bad[0]
+        is_complete = is_conversation(self._messages, len(self._errors))
+        if self._errors and mapping.group is None and not is_complete:
+            raise self._errors[0]
         if not self._messages:
             raise BadRecord("no messages")
         messages = tuple(_join_thoughts(self._messages))
@@ -154,28 +144,32 @@ class _Reading:
             truth["side"] = side = fallback_id.rpartition("/")[2]
             words = [*words, side] if any(words) else [fallback_id]
         external_id = "/".join(filter(None, words)) or fallback_id
-        began = self._began()
-        rest = without(self._record, self._used)
-        fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
-        renamed_fields = {key: fields[key] for key in fields if key in meta or key in truth}
-        if renamed_fields:  # the mapping gives these names to something else
-            fields = {key: fields[key] for key in fields if key not in renamed_fields} | {
-                _RECORD: renamed_fields
-            }
-        if self._events:
-            fields = {**fields, "events": self._events}
-        if self._others:
-            fields = {**fields, OTHER_BRANCHES: self._others}
         return ParsedRecord(
-            Conversation(external_id, messages, meta, created_at=began),
-            {**fields, **self._shared(), **truth},
+            Conversation(external_id, messages, meta, created_at=self._start_time()),
+            {**self._other_fields(meta.keys() | truth.keys()), **self._shared_fields(), **truth},
             frozenset(truth),
             left_out=frozenset(self._left_out.values()),
             unknown=tuple(self._unknown),
             pieces=frozenset(self._pieces),
         )
 
-    def _began(self) -> str | None:
+    def _other_fields(self, mapped_names: Set[str]) -> dict[str, Any]:
+        """Returns what of the record nothing has used, with the events and the items of other branches.
+
+        Args:
+            mapped_names: The names of the metadata and the truth; fields with these names are put into one field.
+        """
+        rest = without(self._record, self._used)
+        fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
+        if doubles := {key: fields[key] for key in fields if key in mapped_names}:
+            fields = without_keys(fields, *doubles) | {_RECORD_FIELD: doubles}
+        if self._events:
+            fields = {**fields, "events": self._events}
+        if self._other_branches:
+            fields = {**fields, OTHER_BRANCHES: self._other_branches}
+        return fields
+
+    def _start_time(self) -> str | None:
         """Returns when the conversation began, in ISO 8601; None if that is not known."""
         path = self._mapping.created_at
         time = as_time(path.first(self._record, None, self._outer)) if path else None
@@ -184,30 +178,35 @@ class _Reading:
         record = self._record
         return time or (created_at(record) if isinstance(record, dict) else None)
 
-    def _shared(self) -> dict[str, Any]:
+    def _shared_fields(self) -> dict[str, Any]:
         """Returns the rest of the object from which records were split, without what the mapping names, if small."""
         outer = self._outer
         if not isinstance(outer, dict):
             return {}
-        named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
-        named_trails = [trail for path in named for trail in path.outside(outer, self._record)]
-        rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, named_trails)
-        return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
+        paths = (*self._mapping.truth.values(), *self._mapping.metadata.values())
+        trails = [trail for path in paths for trail in path.outside(outer, self._record)]
+        rest = without(without_keys(outer, OTHER_BRANCHES), trails)
+        is_small = rest is not None and len(json_text(rest)) <= _MAX_SHARED_CHARACTERS
+        return {_SHARED_FIELD: rest} if rest and is_small else {}
 
     def _find(self, path: Path) -> list[Target]:
         """Returns what a path finds in the record, and notes it as used."""
         matches = path.find(self._record, self._record, self._outer)
-        self._used += [match.trail for match in matches if match.trail]
+        self._mark_used(matches)
         return matches
 
-    def _named(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+    def _mark_used(self, matches: Iterable[Target]) -> None:
+        """Notes values as used, if they are within the record."""
+        self._used += [match.trail for match in matches if match.trail]
+
+    def _values_by_name(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
         """Returns the values that paths find, by their names; several of one path as a list."""
-        named: dict[str, Any] = {}
+        values_by_name: dict[str, Any] = {}
         for name, path in paths:
             values = [match.value for match in self._find(path)]
             if values:
-                named[name] = values[0] if len(values) == 1 else values
-        return named
+                values_by_name[name] = values[0] if len(values) == 1 else values
+        return values_by_name
 
     def _leave_out(self, trail: Trail | None, value: Any) -> None:
         """Leaves a value in the original record only; within JSON in a text it becomes metadata, since the text is no
@@ -227,80 +226,84 @@ class _Reading:
 
     def _read_items(self, items: MessageList) -> None:
         """Reads the messages of a list of items, in the order of their times."""
-        item_matches = (items.each or _ITSELF).find(self._record, self._record, self._outer)
-        rules = items.rules
-        values = [match.value for match in item_matches]
+        matches = (items.each or ITSELF).find(self._record, self._record, self._outer)
+        values = [match.value for match in matches]
         if not items.turns and (joined := messages_of_pieces(values)):
-            self._used += [match.trail for match in item_matches if match.trail]
+            self._mark_used(matches)
             for message in joined:
                 self._messages += messages_of(message, len(self._messages) + 1)
             return
-        time = rules[0].time
-        times = [
-            time.first(match.value) if time else _plain_time(match.value) for match in item_matches
-        ]
-        role = rules[0].role or _DEFAULT_ROLE
+        first_rule = items.rules[0]
+        role = first_rule.role or _DEFAULT_ROLE
         if FIRST_SPEAKER in self._mapping.roles and role.path:
-            words = (as_word(role.path.first(match.value)) for match in item_matches)
+            words = (as_word(role.path.first(value)) for value in values)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
-        first = len(self._messages)
-        # among the items that are messages: where two take turns, a note is nobody's turn
-        position = 0
-        others: set[int] = set()
         if self._mapping.tree is None:
             record = self._record if isinstance(self._record, dict) else None
             others = other_branches(values, record)
-        for match in (item_matches[other] for other in sorted(others)):
-            self._used += [match.trail] if match.trail else []
-            self._others.append(match.value)
-        item_matches = [match for index, match in enumerate(item_matches) if index not in others]
-        times = [time for index, time in enumerate(times) if index not in others]
-        for match in in_time_order(item_matches, times):
+            self._mark_used([matches[index] for index in sorted(others)])
+            self._other_branches += [values[index] for index in sorted(others)]
+            matches = [match for index, match in enumerate(matches) if index not in others]
+        time_of = first_rule.time.first if first_rule.time else _usual_time
+        times = [time_of(match.value) for match in matches]
+        message_count = len(self._messages)
+        # among the items that are messages: where two take turns, a note is nobody's turn
+        position = 0
+        for match in oldest_first(matches, times):
             try:
-                position += self._read_item(rules, match, position)
+                position += self._read_item(items.rules, match, position)
             except BadRecord as bad:
-                self._bad.append(bad)
-                self._used += [match.trail] if match.trail else []
+                self._errors.append(bad)
+                self._mark_used([match])
                 self._events.append(match.value)  # the other records are a conversation without it
                 self._unknown.append(match.value)
         if items.merge is not None:
-            self._pieces.update(message.content for message in self._messages[first:])
-            self._messages[first:] = _merged(self._messages[first:], items.merge)
+            new_messages = self._messages[message_count:]
+            self._pieces.update(message.content for message in new_messages)
+            self._messages[message_count:] = _merge_messages(new_messages, items.merge)
 
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
-        """Reads an item; returns whether it meets the conditions of a message."""
-        whole_record = item.trail == ()
+        """Reads an item; returns whether it meets the conditions of a message.
+
+        Args:
+            rules: Where an item has messages.
+            position: Number of the items before it that are messages.
+
+        Raises:
+            BadRecord: It has a message that cannot be read.
+        """
+        is_record = item.trail == ()
         used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
-        drafts = self._drafts(rules, Target(item.value, ()), item, position, used)
+        drafts = self._draft_messages(rules, Target(item.value, ()), item, position, used)
         trail = item.trail
-        if whole_record:
+        if is_record:
             self._used += used
         elif trail is not None:
             self._used.append(trail)
-        if drafts is None and whole_record:
+        if drafts is None and is_record:
             return False  # what no rule reads of it is metadata anyway
         if drafts is None:
             self._events.append(item.value)
             self._unknown.append(item.value)
             return False
-        rest = None if whole_record else without(_decode_item(item.value), used)
+        rest = None if is_record else without(_decode_item(item.value), used)
         if not drafts and rest is not None and trail:
             if trail not in self._left_out:
                 self._events.append(rest)
             return True
         facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
-        for message in drafts:
+        for draft in drafts:
             context: list[dict[str, Any]] = []
             if self._mapping.context_apart:
-                self._pieces.update(texts_of(message.get("content")))
-                *context, message = with_context_apart(with_details_as_parts(message))
+                self._pieces.update(texts_of(draft.get("content")))
+                *context, draft = with_context_apart(with_details_as_parts(draft))
             for block in context:
                 self._messages += messages_of(block, len(self._messages) + 1)
-            self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
+            self._messages += messages_of(draft, len(self._messages) + 1, facts=facts)
             facts = {}
         return True
 
-    def _drafts(
+    def _draft_messages(
         self,
         rules: Sequence[MessageRule],
         part: Target,
@@ -316,17 +319,17 @@ class _Reading:
             used: Gets the trails within the item that were read.
         """
         drafts: list[dict[str, Any]] | None = None
-        for turn in rules:
+        for rule in rules:
             if not all(
-                condition.holds(part.value, self._record, self._outer) for condition in turn.when
+                condition.holds(part.value, self._record, self._outer) for condition in rule.when
             ):
                 continue
             drafts = drafts or []
-            for inner in _parts_at(turn.each, part, self._record):
-                if not turn.turns:
-                    drafts += self._message(turn, inner, item, position, used)
+            for inner in _parts_at(rule.each, part, self._record):
+                if not rule.turns:
+                    drafts += self._draft_message(rule, inner, item, position, used)
                     continue
-                inner_drafts = self._drafts(turn.turns, inner, item, position, used)
+                inner_drafts = self._draft_messages(rule.turns, inner, item, position, used)
                 if inner_drafts is None:
                     self._events.append(inner.value)
                     self._unknown.append(inner.value)
@@ -334,19 +337,19 @@ class _Reading:
                 drafts += inner_drafts or []
         return drafts
 
-    def _message(
-        self, turn: MessageRule, part: Target, item: Target, position: int, used: list[Trail]
+    def _draft_message(
+        self, rule: MessageRule, part: Target, item: Target, position: int, used: list[Trail]
     ) -> list[dict[str, Any]]:
         """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
         value, within = part.value, part.trail or ()
 
-        def take(path: Path | None) -> list[Any]:
+        def read(path: Path | None) -> list[Any]:
             """Returns the values that a path finds in the part, and notes them as used."""
             matches = path.find(value, self._record, self._outer) if path else []
             used.extend((*within, *match.trail) for match in matches if match.trail is not None)
             return [match.value for match in matches]
 
-        role, speaker = self._role(turn, value, position)
+        role, speaker = self._role_and_speaker(rule, value, position)
         if role == "left out":
             if item.trail:
                 self._leave_out((*item.trail, *within), value)
@@ -355,17 +358,17 @@ class _Reading:
             self._events.append(value)
             used.append(within)
             return []
-        if not turn.text and turn.calls is None and turn.reasoning is None:
+        if not rule.text and rule.calls is None and rule.reasoning is None:
             if not isinstance(value, dict):
                 raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
             used.append(within)
             trail = None if item.trail is None else (*item.trail, *within)
-            return [self._whole_message(value, trail, role, speaker)]
-        texts = [text for path in turn.text for text in take(path) if text != ""]
-        if turn.join is not None and texts:
-            texts = [turn.join.join(_words_of(texts))]
-        calls = self._calls(turn.calls, Target(value, within), used) if turn.calls else []
-        reasoning = take(turn.reasoning)
+            return [self._as_whole_message(value, trail, role, speaker)]
+        texts = [text for path in rule.text for text in read(path) if text != ""]
+        if rule.join is not None and texts:
+            texts = [rule.join.join(_words_in(texts))]
+        calls = self._draft_calls(rule.calls, Target(value, within), used) if rule.calls else []
+        reasoning = read(rule.reasoning)
         if not texts and not calls and not reasoning:
             return []
         message: dict[str, Any] = {"role": role, "content": _as_content(texts)}
@@ -373,16 +376,16 @@ class _Reading:
             message["tool_calls"] = calls
         if reasoning:
             message["reasoning"] = "\n".join(map(as_word, reasoning))
-        if answers := take(turn.answers):
+        if answers := read(rule.answers):
             message["tool_call_id"] = as_word(answers[0])
-        names = take(turn.name)
+        names = read(rule.name)
         if names or speaker:
             message["name"] = as_word(names[0]) if names else speaker
-        if times := take(turn.time):
+        if times := read(rule.time):
             message["time"] = times[0]
         return [message]
 
-    def _whole_message(
+    def _as_whole_message(
         self, value: dict[str, Any], trail: Trail | None, role: Any, speaker: str | None
     ) -> dict[str, Any]:
         """Returns a part that is a message in the form of a chat API already, without what other rules have used of
@@ -392,14 +395,14 @@ class _Reading:
         name = {"name": speaker} if speaker and "name" not in value else {}
         return {**fields, "role": role, **name}
 
-    def _calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
+    def _draft_calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
         """Returns the tool calls of a part of an item in the form of a chat API."""
-        made: list[Any] = []
+        drafts: list[Any] = []
         for call_match in calls.each.find(part.value, self._record):
             inside = (*(part.trail or ()), *(call_match.trail or ()))
             if calls.name is None:  # in the form of a chat API
                 used.append(inside)
-                made.append(call_match.value)
+                drafts.append(call_match.value)
                 continue
             places = {"name": calls.name, "arguments": calls.arguments, "id": calls.id}
             call: dict[str, Any] = {}
@@ -411,8 +414,8 @@ class _Reading:
                     call[key] = match.value
                     used.append((*inside, *(match.trail or ())))
             if "name" in call:
-                made.append(call)
-        return made
+                drafts.append(call)
+        return drafts
 
     def _known_role(self, word: str) -> Destination | None:
         """Returns the role of a word that the word alone says; where speakers may be anybody, also `customer` or
@@ -427,9 +430,11 @@ class _Reading:
         roles = self._mapping.roles
         return roles.get(word) or roles.get(word.lower())
 
-    def _role(self, turn: MessageRule, value: Any, position: int) -> tuple[Destination, str | None]:
+    def _role_and_speaker(
+        self, rule: MessageRule, value: Any, position: int
+    ) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
-        speaker_role = turn.role or _DEFAULT_ROLE
+        speaker_role = rule.role or _DEFAULT_ROLE
         if speaker_role.path is None:
             return speaker_role.in_turn[position % len(speaker_role.in_turn)], None
         role_value = speaker_role.path.first(value, self._record, self._outer)
@@ -480,10 +485,10 @@ def _join_thoughts(messages: list[Message]) -> Iterator[Message]:
     yield from thoughts
 
 
-def _plain_time(item: Any) -> Any:
-    return (
-        next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
-    )
+def _usual_time(item: Any) -> Any:
+    """Returns what an item has under the first usual key of a time; None if it has none."""
+    fields = object_or_empty(item)
+    return next((fields[key] for key in TIMES if key in fields), None)
 
 
 def _parts_at(each: Path | None, part: Target, record: Any) -> list[Target]:
@@ -496,7 +501,7 @@ def _parts_at(each: Path | None, part: Target, record: Any) -> list[Target]:
     ]
 
 
-def _merged(messages: Iterable[Message], between: str) -> Iterator[Message]:
+def _merge_messages(messages: Iterable[Message], between: str) -> Iterator[Message]:
     """Yields messages, of which those of a speaker that follow each other are one; what is said after a call is not.
 
     Args:
@@ -504,7 +509,7 @@ def _merged(messages: Iterable[Message], between: str) -> Iterator[Message]:
     """
     last: Message | None = None
     for message in messages:
-        if last is None or not _goes_on(last, message):
+        if last is None or not _continues(last, message):
             if last is not None:
                 yield last
             last = message
@@ -523,21 +528,22 @@ def _merged(messages: Iterable[Message], between: str) -> Iterator[Message]:
         yield last
 
 
-def _goes_on(last: Message, message: Message) -> bool:
+def _continues(last: Message, message: Message) -> bool:
     """Returns whether a message goes on with the last one."""
     same = (last.role, last.name) == (message.role, message.name) and message.role != "tool"
     return same and not (last.tool_calls and (message.content or message.reasoning))
 
 
 def _decode_item(item: Any) -> Any:
+    """Returns an item, or the list or the object that it holds as JSON in a text."""
     return decoded(item) if isinstance(item, str) else item
 
 
-def _words_of(texts: Iterable[Any]) -> Iterator[str]:
+def _words_in(texts: Iterable[Any]) -> Iterator[str]:
     """Yields the words of texts, of lists of texts, and of objects with a text."""
     for text in texts:
         if isinstance(text, list):
-            yield from _words_of(text)
+            yield from _words_in(text)
         else:
             yield as_word(text["text"] if isinstance(text, dict) and "text" in text else text)
 

@@ -1,7 +1,9 @@
-"""Finds messages in what a call of a model was given or answered, in the form of a chat API.
+"""Finds the messages in the input and the output of a call of a model, in the form of a chat API.
 
 Traces have the same call in many forms: of OpenAI (chat completions and responses), Anthropic, Gemini, LangChain,
-OpenTelemetry and OpenInference. Their names do not contradict each other, so one function reads them all.
+OpenTelemetry and OpenInference. Their names do not contradict each other, so one function reads all inputs
+(`input_messages`) and one all outputs (`output_messages`). An *item* is an entry of the Responses API of OpenAI: a
+message, a call of a tool, its output, or reasoning. A *piece* is an event of a stream; several are a message.
 """
 
 from __future__ import annotations
@@ -10,7 +12,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty
+from engine.formats.json_values import (
+    first_value,
+    json_text,
+    list_or_empty,
+    object_or_empty,
+    without_keys,
+)
 from engine.formats.messages.chat_message import (
     ChatMessage,
     as_message,
@@ -18,57 +26,50 @@ from engine.formats.messages.chat_message import (
     message_of_pair,
     shown_fields,
 )
-from engine.formats.messages.parts import first_value, part_kind
+from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
 
-_ITEM_KEYS = frozenset(
-    (
-        *("type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary"),
-        *("encrypted_content", "action", "queries", "code", "outputs", "results", "result"),
-    )
-)
+_READ_ITEM_KEYS = frozenset((
+    "type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary", "encrypted_content",
+    "action", "queries", "code", "outputs", "results", "result",
+))  # fmt: skip
 """Keys of an item that are read; the others are facts."""
 
-_OTHER_ITEMS = frozenset(
+_OTHER_ITEM_TYPES = frozenset(
     ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
 )
 """Items that are neither messages nor calls."""
 
-_SPOKEN = re.compile(
+_SPEAKER_AT_LINE_START = re.compile(
     r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
 )
 """Beginnings of the messages in a text that LangChain or AutoGen made of them."""
 
-_ANSWERED = ("text", "call", "reasoning")
+_ANSWER_PART_KINDS = ("text", "call", "reasoning")
 """Kinds of parts of an answer."""
 
-_NO_TEXTS = frozenset(("model", "id", "name", "type"))
+_KEYS_OF_NAMES = frozenset(("model", "id", "name", "type"))
 """Keys whose only text is no question or answer."""
 
-_OUTPUTS = (
-    "final_output",
-    "output",
-    "result",
-    "response",
-    "message",
-    "completion",
-    "value",
-    "answer",
-    "replies",
-)
+_OUTPUT_KEYS = (
+    "final_output", "output", "result", "response", "message", "completion", "value", "answer", "replies",
+)  # fmt: skip
 """Keys of an answer, the surest first."""
 
-_INPUTS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+_INPUT_KEYS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
 """Keys of a question, the surest first."""
 
 _PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
 """Keys of which a piece of a message has one."""
 
-_DELTAS = frozenset(("text", "thinking", "partial_json", "toolUse", "reasoningContent"))
+_BEDROCK_DELTA_KEYS = ("toolUse", "reasoningContent")
+"""Keys of objects with a piece of an answer in a stream of Bedrock: of a call, and of a thought."""
+
+_DELTA_KEYS = frozenset(("text", "thinking", "partial_json", *_BEDROCK_DELTA_KEYS))
 """Keys of a piece of an answer in a stream."""
 
-_SHOWN = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
+_SHOWN_MESSAGE = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
 """Matches the beginning of a message as Python shows the object of an agent framework."""
 
 
@@ -80,22 +81,23 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
 
     for item in items:
         kind = str(item.get("type", "message"))
-        rest = {key: item[key] for key in item if key not in _ITEM_KEYS and item[key] is not None}
+        rest = {
+            key: item[key] for key in item if key not in _READ_ITEM_KEYS and item[key] is not None
+        }
         if kind == "reasoning":
             message = _assistant_message(messages, "reasoning_content")
             before = message.get("reasoning_content", "")
-            message["reasoning_content"] = "\n".join(
-                filter(None, [before, *_reasoning_texts(item)])
-            )
+            texts = [before, *_reasoning_texts(item)]
+            message["reasoning_content"] = "\n".join(filter(None, texts))
             _add_facts(message, rest)
         elif kind.endswith("_output"):
-            answer = {"role": "tool", "content": _answer_text(item.get("output"))}
+            answer = {"role": "tool", "content": _answer_content(item.get("output"))}
             messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
             message = _assistant_message(messages, "tool_calls")
             message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
             _add_facts(message, rest)
-            if (answered := _answer_of_call(item)) is not None:
+            if (answered := _answer_in_call_item(item)) is not None:
                 answer = {"role": "tool", "content": answered}
                 messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
         elif item.get("role") == "assistant":
@@ -105,7 +107,7 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             message |= rest
             _add_facts(message, before)
         elif message := as_message(item):  # type: ignore[assignment]
-            messages.append({key: value for key, value in message.items() if key != "type"})
+            messages.append(without_keys(message, "type"))
         else:  # such as the list of a server's tools
             others.append(dict(item))
     if others and messages:
@@ -155,7 +157,7 @@ def is_response_item(value: Any) -> bool:
     return (
         (kind.endswith(("_call", "_call_output")) and kind != "tool_call")
         or (kind == "reasoning" and "summary" in value)
-        or kind in _OTHER_ITEMS
+        or kind in _OTHER_ITEM_TYPES
     )
 
 
@@ -172,7 +174,7 @@ def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _answer_of_call(item: Mapping[str, Any]) -> Any:
+def _answer_in_call_item(item: Mapping[str, Any]) -> Any:
     """Returns what a tool of the server answered, which stands in the item of its call; None if it does not."""
     if isinstance(item.get("output"), str):
         return item["output"]
@@ -182,31 +184,25 @@ def _answer_of_call(item: Mapping[str, Any]) -> Any:
     return json_text(answered) if answered else None
 
 
-def _answer_text(output: Any) -> Any:
+def _answer_content(output: Any) -> Any:
     """Returns the output of a tool as the content of its message."""
     if isinstance(output, dict) and part_kind(output) in ("text", "media"):
         return [output]
     return output if isinstance(output, str | list) else json_text(output)
 
 
-def messages_given(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the input of a call; [] if it holds none but, at most, a text."""
+def input_messages(value: Any) -> list[ChatMessage]:
+    """Returns the messages of the input of a call; [] if it has no messages but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
         return _messages_of_list(value)
     if not isinstance(value, dict):
         return _messages_of_text(value) if isinstance(value, str) else []
-    inner = value.get("kwargs")
-    if (
-        isinstance(inner, dict)
-        and not langchain_message(value)
-        and (inner_messages := messages_given(inner))
-    ):
+    kwargs = object_or_empty(value.get("kwargs"))
+    if kwargs and not langchain_message(value) and (inner_messages := input_messages(kwargs)):
         return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
-        if isinstance(json_within(value.get(key)), list) and (
-            inner_messages := _messages_of_list(json_within(value[key]))
-        ):
+        if inner_messages := _messages_of_list(list_or_empty(json_within(value.get(key)))):
             return [*_system_message(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
@@ -220,18 +216,15 @@ def messages_given(value: Any) -> list[ChatMessage]:
     return []
 
 
-def messages_answered(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the answer of a call; [] if it holds none but, at most, a text."""
+def output_messages(value: Any) -> list[ChatMessage]:
+    """Returns the messages of the output of a call; [] if it has no messages but, at most, a text."""
     value = json_within(value)
     if isinstance(value, list):
         return messages_of_pieces(value) or _messages_of_list(value)
     if isinstance(value, str):
         inner_messages = _messages_of_text(value)
-        return (
-            inner_messages
-            if len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
-            else []
-        )
+        is_answer = len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
+        return inner_messages if is_answer else []
     if not isinstance(value, dict):
         return []
     if message := as_message(value):
@@ -245,20 +238,15 @@ def messages_answered(value: Any) -> list[ChatMessage]:
             first = first[0]
         if isinstance(first, dict):
             return _message_of_choice(first)
-    for key in ("messages", *_OUTPUTS):
+    for key in ("messages", *_OUTPUT_KEYS):
         inner = json_within(value.get(key))
-        if isinstance(inner, list | dict) and (inner_messages := messages_answered(inner)):
+        if isinstance(inner, list | dict) and (inner_messages := output_messages(inner)):
             return inner_messages
-    calls = json_within(first_value(value, ("tool_calls", "toolCalls")))
+    calls = json_within(first_value(value, "tool_calls", "toolCalls"))
     if isinstance(calls, list):
         text = value.get("text")
-        return [
-            {
-                "role": "assistant",
-                "content": text if isinstance(text, str) else "",
-                "tool_calls": list(map(_vercel_call, calls)),
-            }
-        ]
+        message = {"role": "assistant", "content": text if isinstance(text, str) else ""}
+        return [{**message, "tool_calls": list(map(_vercel_call, calls))}]
     return []
 
 
@@ -266,18 +254,18 @@ def _vercel_call(call: Any) -> Any:
     """Returns a tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
     if not isinstance(call, dict) or "toolName" not in call:
         return call
-    arguments = first_value(call, ("args", "input"))
+    arguments = first_value(call, "args", "input")
     return {"name": call["toolName"], "arguments": arguments, "id": call.get("toolCallId")}
 
 
-def text_given(value: Any) -> str | None:
-    """Returns the text of an input that has no messages; None if there is none, or several."""
-    return _only_text(json_within(value), _INPUTS)
+def input_text(value: Any) -> str | None:
+    """Returns the text of an input that has no messages; None if it has no text, or several."""
+    return _only_text(json_within(value), _INPUT_KEYS)
 
 
-def text_answered(value: Any) -> str | None:
-    """Returns the text of an answer that has no messages; None if there is none, or several."""
-    return _only_text(json_within(value), (*_OUTPUTS, "text", "content", "raw"))
+def output_text(value: Any) -> str | None:
+    """Returns the text of an output that has no messages; None if it has no text, or several."""
+    return _only_text(json_within(value), (*_OUTPUT_KEYS, "text", "content", "raw"))
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
@@ -295,7 +283,7 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
         if isinstance(text, str) and text:
             return text
     ((key, only),) = value.items() if len(value) == 1 else (("", None),)
-    return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
+    return only if isinstance(only, str) and only and key not in _KEYS_OF_NAMES else None
 
 
 def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
@@ -307,28 +295,23 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
     messages: list[ChatMessage] = []
-    called: set[Any] = set()
+    called_tools: set[Any] = set()
     for value in values:
-        if (
-            isinstance(value, dict)
-            and isinstance(value.get("role"), str)
-            and value["role"] in called
-        ):
-            value = {
-                **value,
-                "role": "tool",
-                "name": value["role"],
-            }  # as Langfuse has it of LangChain
+        role = value.get("role") if isinstance(value, dict) else None
+        if isinstance(role, str) and role in called_tools:  # as Langfuse has it of LangChain
+            value = {**value, "role": "tool", "name": role}
         message = as_message(value) or message_of_pair(value)
         if message is None and isinstance(value, str):
-            message = _message_as_shown(value)
-        if message is None and isinstance(value, dict) and part_kind(value) in _ANSWERED:
+            message = _shown_message(value)
+        if message is None and isinstance(value, dict) and part_kind(value) in _ANSWER_PART_KINDS:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
             return []
         messages.append(message)
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
-            called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
+            called_tools.add(
+                str(object_or_empty(call.get("function")).get("name") or call.get("name"))
+            )
     return messages
 
 
@@ -339,8 +322,8 @@ def _is_tool_definition(value: Any) -> bool:
 
 
 def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
-    """Returns the messages that values add up to of which several are one: events of a stream, or items of the
-    Responses API; [] if they are neither."""
+    """Returns the messages that pieces add up to: events of a stream, or items of the Responses API; [] if the values
+    are neither."""
     if all(value.__class__ is not dict or _PIECE_KEYS.isdisjoint(value) for value in values):
         return []  # the usual case, told quickly
     if streamed := (
@@ -365,8 +348,7 @@ def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
             return []
         delta = object_or_empty(choice.get("delta"))
         for key in ("content", "reasoning_content", "reasoning", "refusal"):
-            if isinstance(delta.get(key), str):
-                message[key] = message.get(key, "") + delta[key]
+            _append_text(message, key, delta.get(key))
         for piece in map(object_or_empty, list_or_empty(delta.get("tool_calls"))):
             function = object_or_empty(piece.get("function"))
             call = calls.setdefault(
@@ -374,7 +356,7 @@ def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
             )
             call["id"] = piece.get("id") or call["id"]
             for key in ("name", "arguments"):
-                call[key] += function[key] if isinstance(function.get(key), str) else ""
+                _append_text(call, key, function.get(key))
     if calls:
         message["tool_calls"] = list(calls.values())
     return [{"content": "", **message, "role": "assistant"}] if message else []
@@ -386,14 +368,13 @@ def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
     for event in map(object_or_empty, events):
         kind = str(event.get("type"))
         if kind == "response.completed" and isinstance(event.get("response"), dict):
-            return messages_answered(event["response"])
+            return output_messages(event["response"])
         position = str(event.get("output_index"))
         if kind in ("response.output_item.added", "response.output_item.done"):
             items[position] = object_or_empty(event.get("item"))
         elif kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
             item = items.setdefault(position, {"type": "message", "role": "assistant"})
-            before = item.get("content")
-            item["content"] = (before if isinstance(before, str) else "") + event["delta"]
+            _append_text(item, "content", event["delta"])
     return response_items(items.values())
 
 
@@ -408,28 +389,27 @@ def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
             event = {**event, **event[name]} if isinstance(event.get(name), dict) else event
         begun = object_or_empty(event.get("content_block") or event.get("start"))
         delta = object_or_empty(event.get("delta"))
-        if not begun and not delta.keys() & _DELTAS:
+        if not begun and not delta.keys() & _DELTA_KEYS:
             continue
         position = str(event.get("index", event.get("contentBlockIndex")))
         block = blocks.setdefault(position, {"type": "text"})
-        used = object_or_empty(begun.get("toolUse"))
-        block |= {**begun, "type": "tool_use", **used} if used else begun
-        delta = {
-            **delta,
-            **object_or_empty(delta.get("toolUse")),
-            **object_or_empty(delta.get("reasoningContent")),
-        }
+        tool_call = object_or_empty(begun.get("toolUse"))
+        block |= {**begun, "type": "tool_use", **tool_call} if tool_call else begun
+        tool_use, thought = (object_or_empty(delta.get(key)) for key in _BEDROCK_DELTA_KEYS)
+        delta = {**delta, **tool_use, **thought}
         for key in ("text", "thinking"):
-            if isinstance(delta.get(key), str):
-                before = block.get(key)
-                block[key] = (before if isinstance(before, str) else "") + delta[key]
-        written = delta.get("partial_json", delta.get("input"))
-        if isinstance(written, str):
-            before = block.get("input")
-            block["input"] = (before if isinstance(before, str) else "") + written
+            _append_text(block, key, delta.get(key))
+        _append_text(block, "input", delta.get("partial_json", delta.get("input")))
         if "reasoningContent" in delta:
             block["type"] = "reasoning"
     return [{"role": "assistant", "content": list(blocks.values())}] if blocks else []
+
+
+def _append_text(target: dict[str, Any], key: str, piece: Any) -> None:
+    """Appends a piece to the text under a key; a piece that is no text adds nothing."""
+    if isinstance(piece, str):
+        before = target.get(key)
+        target[key] = (before if isinstance(before, str) else "") + piece
 
 
 def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
@@ -447,9 +427,9 @@ def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
 
 def _messages_of_text(text: str) -> list[ChatMessage]:
     """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
-    if (shown := _message_as_shown(text)) is not None:
+    if (shown := _shown_message(text)) is not None:
         return [shown]
-    starts = list(_SPOKEN.finditer(text))
+    starts = list(_SPEAKER_AT_LINE_START.finditer(text))
     if not starts or starts[0].start():
         return []
     ends = [start.start() for start in starts[1:]] + [len(text)]
@@ -462,9 +442,9 @@ def _messages_of_text(text: str) -> list[ChatMessage]:
     return messages
 
 
-def _message_as_shown(text: str) -> ChatMessage | None:
+def _shown_message(text: str) -> ChatMessage | None:
     """Returns a message that a text has as Python shows an object, `role='user' content='Hi'`; None if it has none."""
-    beginning = _SHOWN.match(text)
+    beginning = _SHOWN_MESSAGE.match(text)
     if beginning is None or role_named(beginning[1]) is None:
         return None
     fields = shown_fields(text)
@@ -477,9 +457,8 @@ def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> 
     """Returns the system message that a request has beside its messages."""
     if messages and messages[0].get("role") in ("system", "developer"):
         return []
-    config = request.get("config")
-    places = (request, object_or_empty(config))
     keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
+    places = (request, object_or_empty(request.get("config")))
     text = next((place[key] for place in places for key in keys if place.get(key)), None)
     if isinstance(text, dict):
         text = text.get("parts", text.get("content"))

@@ -1,4 +1,8 @@
-"""Reads one message, in the form of any chat API or of LangChain, as a message of one common form."""
+"""Reads one message, in the form of any chat API or of an agent framework, as a message of one common form.
+
+The common form (`ChatMessage`) is that of OpenAI. The forms that differ from it are those of LangChain, AutoGen,
+LlamaIndex, Haystack, Strands, Koog and OpenInference.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
-from engine.formats.messages.parts import first_value, part_kind
-from engine.formats.messages.roles import CHAT_ROLES, role_named, role_of_speaker
+from engine.formats.json_values import (
+    first_value,
+    json_text,
+    list_or_empty,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
+from engine.formats.messages.parts import part_kind
+from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.paths import json_within
 
 ChatMessage = dict[str, Any]
@@ -20,10 +31,12 @@ UNKNOWN_ROLE = "unknown_role"
 """Key of a message for a role of the log that is no known word; the account counts it."""
 
 _LANGCHAIN_ROLES: dict[str, str] = {
-    **{
-        word: CHAT_ROLES[word]
-        for word in ("human", "ai", "system", "tool", "function", "developer")
-    },
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+    "developer": "developer",
     "chat": "assistant",
 }
 """Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
@@ -47,42 +60,53 @@ def as_message(value: Any) -> ChatMessage | None:
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)
-    role = value.get("role")
-    if not isinstance(role, str):
+    if not isinstance(value.get("role"), str):
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
-        rest = {key: entry for key, entry in value.items() if key != "blocks"}
-        value = {
-            **rest,
-            "content": [_part_of_block(block) for block in list_or_empty(value["blocks"])],
-        }
+        rest = without_keys(value, "blocks")
+        value = {**rest, "content": list(map(_part_of_block, list_or_empty(value["blocks"])))}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
-    content = value.get("content")
+    return _with_usual_calls(_with_usual_role(_with_usual_content(value)))
+
+
+def _with_usual_content(message: ChatMessage) -> ChatMessage:
+    """Returns a message whose content is a list of parts where it was written as the text of one, with calls among its
+    parts as such; an answer of a tool that is itself a list becomes its JSON text."""
+    content = message.get("content")
     if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
         content = json_within(content)  # Strands
-        value = {**value, "content": content}
-    if isinstance(content or value.get("parts"), list):
+        message = {**message, "content": content}
+    if isinstance(content or message.get("parts"), list):
         key = "content" if content else "parts"
-        value = {**value, key: [_call_as_shown(part) or part for part in value[key]]}
-    if role == "tool" and isinstance(content, list) and content:
-        if not _are_parts(content):  # the answer is itself a list
-            value = {**value, "content": json_text(content)}
-        elif all(part_kind(part) == "call" for part in content):  # Koog
-            value = {**value, "role": (role := "assistant")}
-    kwargs = object_or_empty(value.get("additional_kwargs"))
-    if "tool_calls" in kwargs and not value.get("tool_calls"):  # LangChain, as Langfuse has it
-        value = {**value, "tool_calls": kwargs["tool_calls"]}
-    if role_named(role) is None:  # the name of a tool or an agent stands in its place
-        assumed_role = "tool" if value.get("tool_call_id") else "assistant"
-        value = {**value, "role": assumed_role, "name": value.get("name") or role}
-        if assumed_role == "assistant":
-            value[UNKNOWN_ROLE] = role
-    if "contents" in value or any(
-        _is_wrapped_call(call) for call in list_or_empty(value.get("tool_calls"))
-    ):
-        value = _unwrap_openinference(value)
-    message: ChatMessage = value
+        message = {**message, key: [_call_as_shown(part) or part for part in message[key]]}
+    if message["role"] == "tool" and isinstance(content, list) and content:
+        if not _are_parts(content):
+            return {**message, "content": json_text(content)}
+        if all(part_kind(part) == "call" for part in content):  # Koog
+            return {**message, "role": "assistant"}
+    return message
+
+
+def _with_usual_role(message: ChatMessage) -> ChatMessage:
+    """Returns a message whose role is a known word; the name of a tool or an agent that stood in its place becomes the
+    name of the speaker."""
+    word = message["role"]
+    if role_named(word) is not None:
+        return message
+    role = "tool" if message.get("tool_call_id") else "assistant"
+    unknown = {UNKNOWN_ROLE: word} if role == "assistant" else {}
+    return {**message, "role": role, "name": message.get("name") or word, **unknown}
+
+
+def _with_usual_calls(message: ChatMessage) -> ChatMessage:
+    """Returns a message with its calls under `tool_calls`, each as an object of its own."""
+    kwargs = object_or_empty(message.get("additional_kwargs"))
+    if "tool_calls" in kwargs and not message.get("tool_calls"):  # LangChain, as Langfuse has it
+        message = {**message, "tool_calls": kwargs["tool_calls"]}
+    has_wrapped_calls = any(map(_is_wrapped_call, list_or_empty(message.get("tool_calls"))))
+    if "contents" in message or has_wrapped_calls:
+        return _unwrap_openinference(message)
     return message
 
 
@@ -95,7 +119,7 @@ def is_of_autogen(value: Mapping[str, Any]) -> bool:
 def _of_autogen(value: Mapping[str, Any]) -> ChatMessage:
     """Returns a message or an event of AutoGen, whose type says what it is or else whose source says who speaks."""
     kind, source = value["type"], value["source"]
-    rest = {key: value[key] for key in value if key != "type"}
+    rest = without_keys(value, "type")
     if kind == "ToolCallRequestEvent":
         calls = {"tool_calls": value["content"]}
         return {**rest, **calls, "role": "assistant", "name": source, "content": ""}
@@ -126,9 +150,8 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     role = _LANGCHAIN_ROLES.get(word)
     if role is None:
         return None
-    extra = body.get("additional_kwargs")
-    extra = object_or_empty(extra)
-    calls = body.get("tool_calls") or extra.get("tool_calls")
+    kwargs = object_or_empty(body.get("additional_kwargs"))
+    calls = body.get("tool_calls") or kwargs.get("tool_calls")
     content = body["content"]
     if calls and isinstance(content, list):  # some models' parts repeat the calls
         content = [
@@ -139,13 +162,13 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
         for key, entry in body.items()
         if entry not in (None, "", [], {}) and key not in ("type", "content", "tool_calls", "role")
     }
-    if isinstance(extra, dict) and "tool_calls" in extra and body.get("tool_calls"):
-        rest["additional_kwargs"] = {key: extra[key] for key in extra if key != "tool_calls"}
+    if "tool_calls" in kwargs and body.get("tool_calls"):
+        rest["additional_kwargs"] = without_keys(kwargs, "tool_calls")
     message = {**rest, "role": role, "content": content}
     if calls:
         message["tool_calls"] = calls
-    if isinstance(extra.get("reasoning_content"), str):
-        message["reasoning_content"] = extra["reasoning_content"]
+    if isinstance(kwargs.get("reasoning_content"), str):
+        message["reasoning_content"] = kwargs["reasoning_content"]
     if role == "tool" and not isinstance(content, str | list):
         message["content"] = json_text(content)
     return message
@@ -177,7 +200,7 @@ def shown_fields(text: str) -> dict[str, Any]:
 
 def _call_as_shown(part: Any) -> dict[str, Any] | None:
     """Returns the call that a part has as Python shows the object of OpenAI's library; None for any other part."""
-    text = first_value(part, ("text", "content")) if isinstance(part, dict) else None
+    text = first_value(part, "text", "content")
     if not isinstance(text, str) or not text.startswith("ResponseFunctionToolCall("):
         return None
     fields = shown_fields(text)
@@ -187,35 +210,26 @@ def _call_as_shown(part: Any) -> dict[str, Any] | None:
 
 
 def _are_parts(value: Any) -> bool:
+    """Returns whether a value is a list of parts of a message, each of a known kind or with a text."""
     return isinstance(value, list) and all(
-        (isinstance(part, dict) and part_kind(part) not in ("unknown", "mark")) or _is_text(part)
+        isinstance(part, dict)
+        and (part_kind(part) not in ("unknown", "mark") or isinstance(part.get("text"), str))
         for part in value
     )
 
 
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and isinstance(part.get("text"), str)
-
-
 def _is_wrapped_call(call: Any) -> bool:
+    """Returns whether an entry of `tool_calls` has the call in an object of its own, as OpenInference has it."""
     return isinstance(call, dict) and isinstance(call.get("tool_call"), dict)
 
 
 def _unwrap_openinference(value: dict[str, Any]) -> ChatMessage:
     """Returns a message of OpenInference, whose parts and calls are wrapped, in the form of a chat API."""
-    message = {key: entry for key, entry in value.items() if key != "contents"}
-    parts = [
-        part.get("message_content", part)
-        for part in list_or_empty(value.get("contents"))
-        if isinstance(part, dict)
-    ]
+    message = without_keys(value, "contents")
+    parts = [part.get("message_content", part) for part in objects_in(value.get("contents"))]
     if parts and not message.get("content"):
         message["content"] = parts
-    calls = [
-        call.get("tool_call", call)
-        for call in list_or_empty(value.get("tool_calls"))
-        if isinstance(call, dict)
-    ]
+    calls = [call.get("tool_call", call) for call in objects_in(value.get("tool_calls"))]
     if calls:
         message["tool_calls"] = calls
     message.setdefault("content", "")

@@ -1,5 +1,8 @@
-"""What a program writes into texts: context in the messages of a user (opened files, reminders, the environment), and
-thoughts and calls of tools in those of the assistant."""
+"""Takes apart what a program wrote into texts: context in the messages of a user (opened files, reminders, the
+environment), and thoughts and calls of tools in those of the assistant.
+
+A *block* is a part of a text in a tag of its own, such as `<system-reminder>...</system-reminder>`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from engine.formats.messages.chat_message import ChatMessage
 
-_BLOCK = re.compile(
+_PROGRAM_BLOCK = re.compile(
     r"\s*<(?P<tag>system[-_]reminder|environment_context|environment_details|user_info|user_instructions"
     r"|ide_\w+|[\w-]+-hook|task-notification|local-command-\w+|bash-std\w+|editor_context|attached_files"
     r"|open_and_recently\w*|current_\w+|workspace_\w+|project_layout|additional_data|USER_SETTINGS_CHANGE"
@@ -18,14 +21,14 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 """Matches a block that a program wrote, in a tag with one of the usual names."""
-_REQUEST = re.compile(
+_TAGGED_REQUEST = re.compile(
     r"\s*(?P<before><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?<(?P<tag>user_query|USER_REQUEST)>\s*(?P<text>.*?)\s*</(?P=tag)>\s*"
     r"(?P<after><(?!user_query|USER_REQUEST)\w[^>]*>.*>\s*)?",
     re.DOTALL,
 )
 """Matches what a user wrote, in the tag that Cursor or Antigravity puts around it, perhaps between other tags."""
 
-_DETAILS = re.compile(
+_DETAILS_BLOCK = re.compile(
     r"\s*<details type=\"(?P<type>reasoning|tool_calls)\"(?P<about>[^>]*)>(?P<inner>.*?)</details>\s*",
     re.DOTALL,
 )
@@ -34,14 +37,16 @@ _DETAILS = re.compile(
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 """Matches an attribute of such a block, with its name and its value."""
 
-_SUMMARY = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
+_THOUGHT_DECORATION = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
 """Finds what Open WebUI adds to what the model thought: a line about it, and the marks of a quotation."""
 
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
-    """Returns a message, before it what a program put into it if it is the user's: a message of the system.
+    """Returns a message, and before it a message of the system with the context that a program put into it, if it is of
+    the user and has any.
 
-    The tag that a program put around all that the user wrote is taken off.
+    The tag that a program put around all that the user wrote is taken off. A message that is only context becomes one
+    of the system.
     """
     if message.get("role") != "user":
         return [message]
@@ -56,37 +61,44 @@ def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
 
 def _without_blocks(content: Any) -> tuple[Any, list[str]]:
     """Returns the content of a user's message without the blocks at its beginning and end that a program wrote, and
-    these blocks; nothing is left of the content, None, if it is such blocks only."""
+    these blocks; None in place of a content that is such blocks only."""
     if isinstance(content, str):
-        if request := _REQUEST.fullmatch(content):
-            around = (request["before"], request["after"])
-            return request["text"], [block.strip() for block in around if block]
-        blocks: list[str] = []
-        text = content
-        while match := _BLOCK.match(text):
-            blocks.append(match[0].strip())
-            text = text[match.end() :]
-        after = list(_BLOCK.finditer(text)) if text.rstrip().endswith(">") else []
-        while after and after[-1].end() == len(text):
-            last = after.pop()
-            blocks.append(last[0].strip())
-            text = text[: last.start()]
-        return (text or None if blocks else content), blocks
+        return _text_without_blocks(content)
     if not isinstance(content, list):
         return content, []
-    blocks = []
+    blocks: list[str] = []
     parts: list[Any] = []
     for part in content:
-        part_text = part.get("text") if isinstance(part, dict) else None
-        rest, inserted = (
-            _without_blocks(part_text) if isinstance(part_text, str) else (part_text, [])
-        )
-        blocks += inserted
-        if rest == part_text:
+        text = part.get("text") if isinstance(part, dict) else None
+        if not isinstance(text, str):
+            parts.append(part)
+            continue
+        rest, blocks_of_part = _text_without_blocks(text)
+        blocks += blocks_of_part
+        if rest == text:
             parts.append(part)
         elif rest is not None:
             parts.append({**part, "text": rest})
     return (parts or None) if blocks else parts, blocks
+
+
+def _text_without_blocks(content: str) -> tuple[str | None, list[str]]:
+    """Returns a text without the blocks at its beginning and end that a program wrote, and these blocks; None in place
+    of a text that is such blocks only."""
+    if request := _TAGGED_REQUEST.fullmatch(content):
+        around = (request["before"], request["after"])
+        return request["text"], [block.strip() for block in around if block]
+    blocks: list[str] = []
+    text = content
+    while match := _PROGRAM_BLOCK.match(text):
+        blocks.append(match[0].strip())
+        text = text[match.end() :]
+    after = list(_PROGRAM_BLOCK.finditer(text)) if text.rstrip().endswith(">") else []
+    while after and after[-1].end() == len(text):
+        last = after.pop()
+        blocks.append(last[0].strip())
+        text = text[: last.start()]
+    return (text or None) if blocks else content, blocks
 
 
 def with_details_as_parts(message: ChatMessage) -> ChatMessage:
@@ -96,16 +108,16 @@ def with_details_as_parts(message: ChatMessage) -> ChatMessage:
         return message
     parts: list[Any] = []
     end = 0
-    for block in _DETAILS.finditer(text):
+    for block in _DETAILS_BLOCK.finditer(text):
         parts += [text[end : block.start()]] if text[end : block.start()].strip() else []
         end = block.end()
         if block["type"] == "reasoning":
-            thought = _SUMMARY.sub("", html.unescape(block["inner"])).strip()
+            thought = _THOUGHT_DECORATION.sub("", html.unescape(block["inner"])).strip()
             parts.append({"type": "reasoning", "text": thought})
         else:
-            about = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
-            call = {"type": "tool-call", "name": about.get("name"), "id": about.get("id")}
-            parts.append({**call, "input": about.get("arguments"), "output": about.get("result")})
+            facts = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
+            call = {"type": "tool-call", "name": facts.get("name"), "id": facts.get("id")}
+            parts.append({**call, "input": facts.get("arguments"), "output": facts.get("result")})
     parts += [text[end:]] if text[end:].strip() else []
     return {**message, "content": parts}
 

@@ -1,8 +1,8 @@
 """Converts messages from files into `engine.base.conversation.Message`: roles, contents, tool calls.
 
-All formats share one vocabulary of roles, because exports mix them; a format only defines where its messages are.
-Where messages name the one before them, the current branch is taken; answers that were made anew, and prompts that were
-written anew, are on others.
+All formats share one vocabulary of roles, because exports mix them; a format only defines where its messages are. An
+*item* is an entry of a list of messages, which may be none. Where items name the one before them, they are a tree with
+a *branch* for each answer that was made anew and each prompt that was written anew; the current branch is taken.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from engine.formats.messages.parts import (
     reasoning_text,
 )
 from engine.formats.messages.roles import plain_role, role_of_speaker
-from engine.formats.messages.times import TIMES, in_time_order
+from engine.formats.messages.times import TIMES, oldest_first
 from engine.formats.paths import read_path
 
-_IDS = ("uuid", "id", "message_id", "messageId", "_id")
+_ID_KEYS = ("uuid", "id", "message_id", "messageId", "_id")
 """Keys of the id of an item."""
-_PARENTS = (
+_PARENT_KEYS = (
     "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",
     "parent_id", "parent",
 )  # fmt: skip
 """Keys under which an item names the one before it."""
-_CHILDREN = ("children", "childrenIds")
+_CHILD_KEYS = ("children", "childrenIds")
 """Keys under which an item names those that follow it."""
-_LINKS = frozenset((*_PARENTS, *_CHILDREN))
-_LEAF = read_path(
+_LINK_KEYS = frozenset((*_PARENT_KEYS, *_CHILD_KEYS))
+"""Keys under which an item names others."""
+_CURRENT_LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
 )
 """Where a record names the last item of its current branch."""
-_ROLE = read_path("role | message.role | sender | speaker | author.role | author | from | type")
+_SPEAKER = read_path("role | message.role | sender | speaker | author.role | author | from | type")
 """Where an item says who speaks."""
 
 OTHER_BRANCHES = "other branches"
@@ -47,15 +48,15 @@ OTHER_BRANCHES = "other branches"
 
 def parent_of(item: Any) -> str:
     """Returns the id of the item before one; "" if it names none."""
-    return _first_word(item, _PARENTS)
+    return _first_word(item, _PARENT_KEYS)
 
 
 def id_of(item: Any) -> str:
     """Returns the id of an item; "" without one."""
-    return _first_word(item, _IDS)
+    return _first_word(item, _ID_KEYS)
 
 
-def _parents(items: Sequence[Any]) -> list[str]:
+def _parent_ids(items: Sequence[Any]) -> list[str]:
     """Returns the id of the item before each; "" where none is known."""
     parents = [parent_of(item) for item in items]
     if any(parents):
@@ -63,7 +64,7 @@ def _parents(items: Sequence[Any]) -> list[str]:
     children = {
         str(child): id_of(item)
         for item in objects_in(items)
-        for key in _CHILDREN
+        for key in _CHILD_KEYS
         for child in list_or_empty(item.get(key))
     }
     return [children.get(id_of(item), "") for item in items]
@@ -85,38 +86,38 @@ def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None
     Args:
         record: The object that has the items, and may name the current leaf.
     """
-    if all(item.__class__ is not dict or _LINKS.isdisjoint(item) for item in items):
+    if all(item.__class__ is not dict or _LINK_KEYS.isdisjoint(item) for item in items):
         return set()  # the usual case, told quickly
-    parents = _parents(items)
-    named = list(filter(None, parents))
-    if len(set(named)) == len(named):
+    parents = _parent_ids(items)
+    known_parents = list(filter(None, parents))
+    if len(set(known_parents)) == len(known_parents):
         return set()  # no two follow the same one
     position_by_id = {id_of(item): position for position, item in enumerate(items)}
-    current: set[int] = set()
-    leaf = position_by_id.get(str(_LEAF.first(record))) if record is not None else None
-    while leaf is not None and leaf not in current:
-        current.add(leaf)
+    on_branch: set[int] = set()
+    leaf = position_by_id.get(str(_CURRENT_LEAF.first(record))) if record is not None else None
+    while leaf is not None and leaf not in on_branch:
+        on_branch.add(leaf)
         leaf = position_by_id.get(parents[leaf]) if parents[leaf] else None
-    siblings: dict[tuple[str, Any], list[int]] = {}
+    siblings: dict[tuple[str, Any], list[int]] = {}  # by the item before them, and their role
     for position, item in enumerate(items):
-        word = _ROLE.first(item) if isinstance(item, dict) else None
+        word = _SPEAKER.first(item) if isinstance(item, dict) else None
         role = role_of_speaker(word) if isinstance(word, str) else None
         if parents[position] and role in ("user", "assistant"):
             siblings.setdefault((parents[position], role), []).append(position)
-    left: set[int] = set()
+    beside: set[int] = set()
     for positions in siblings.values():
-        followed = next((position for position in positions if position in current), positions[-1])
-        left.update(position for position in positions if position != followed)
-    before: set[int] = set()
-    while left != before:  # what follows an item of another branch is on it too
-        before = set(left)
-        ids = {id_of(items[position]) for position in left} - {""}
-        left |= {
+        followed = next((place for place in positions if place in on_branch), positions[-1])
+        beside.update(position for position in positions if position != followed)
+    size_before = -1
+    while len(beside) != size_before:  # what follows an item of another branch is on it too
+        size_before = len(beside)
+        ids = {id_of(items[position]) for position in beside} - {""}
+        beside |= {
             position
             for position, parent in enumerate(parents)
-            if parent in ids and position not in current
+            if parent in ids and position not in on_branch
         }
-    return left
+    return beside
 
 
 RENDERED_CALLS = "TOOL CALLS: ["
@@ -172,8 +173,8 @@ class ReadMessages(NamedTuple):
     @property
     def fields(self) -> dict[str, Any]:
         """The metadata that the conversation has of the items that are in no message."""
-        named = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
-        return {name: items for name, items in named.items() if items}
+        items_by_name = {UNREAD: self.unread, OTHER_BRANCHES: self.others}
+        return {name: items for name, items in items_by_name.items() if items}
 
 
 def read_messages(
@@ -195,13 +196,13 @@ def read_messages(
     first = items[0] if isinstance(items[0], dict) else {}
     if key := next((key for key in TIMES if key in first), None):
         times = [item.get(key) if isinstance(item, dict) else None for item in items]
-        items = in_time_order(items, times)
-    left = other_branches(items, record)
+        items = oldest_first(items, times)
+    other_positions = other_branches(items, record)
     messages: list[Message] = []
     unread: list[Any] = []
     reason: BadRecord | None = None
     for number, item in enumerate(items, 1):
-        if number - 1 in left:
+        if number - 1 in other_positions:
             continue
         try:
             messages.extend(messages_of(item, number, rendered_calls))
@@ -210,7 +211,8 @@ def read_messages(
             unread.append(item)
     if reason is not None and not is_conversation(messages, len(unread)):
         raise reason
-    return ReadMessages(tuple(messages), unread, [items[position] for position in sorted(left)])
+    others = [items[position] for position in sorted(other_positions)]
+    return ReadMessages(tuple(messages), unread, others)
 
 
 def is_conversation(messages: Sequence[Message], unread: int) -> bool:
@@ -255,7 +257,7 @@ def messages_of(
     spoken_by = item.get(role_key)
     role = role_of_speaker(spoken_by) if isinstance(spoken_by, str) else None
     if role is None:
-        raise BadRecord(_role_error(spoken_by, number))
+        raise BadRecord(_role_problem(spoken_by, number))
     content = item["content"] if "content" in item else item.get("value")
     makes_call = role == "assistant" and plain_role(str(spoken_by)) in _CALL_ROLES
     # most messages are one of the two plain kinds, which are read here for speed
@@ -263,7 +265,7 @@ def messages_of(
         return [Message(role, content)]
     name = optional_text(item, "name", number)
     call_id = optional_text(item, "tool_call_id", number)
-    calls = _listed_calls(item, number)
+    calls = _calls_beside_content(item, number)
     if isinstance(content, str) and item.keys() <= _PLAIN_KEYS and not makes_call and not facts:
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
@@ -325,7 +327,7 @@ def _text_without_content(item: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _role_error(spoken_by: Any, number: int) -> str:
+def _role_problem(spoken_by: Any, number: int) -> str:
     """Returns why the role of a message cannot be read."""
     if spoken_by is None:
         return f"message {number} has no role"
@@ -334,7 +336,7 @@ def _role_error(spoken_by: Any, number: int) -> str:
     return f"message {number} has a role that is {kind_of(spoken_by)}"
 
 
-def _listed_calls(item: Mapping[str, Any], number: int) -> list[ToolCall]:
+def _calls_beside_content(item: Mapping[str, Any], number: int) -> list[ToolCall]:
     """Returns the calls that a message has beside its content."""
     listed = item.get("tool_calls")
     if listed is not None and not isinstance(listed, list):

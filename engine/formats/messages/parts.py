@@ -7,64 +7,58 @@ reader serves them all. A part of another kind keeps its JSON as text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from engine.base.conversation import Message, Role, ToolCall
 from engine.formats.json_values import (
     BadRecord,
+    first_value,
     json_text,
     kind_of,
     object_or_empty,
     objects_in,
     storable,
+    without_keys,
 )
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark", "unknown"]
 """What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
 content."""
 
-_TEXTS = frozenset((None, "text", "input_text", "output_text", "refusal"))
+_TEXT_TYPES = frozenset((None, "text", "input_text", "output_text", "refusal"))
 """Types of parts that are text."""
-_CALLS = frozenset((
+_CALL_TYPES = frozenset((
     "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall", "toolRequest",
     "frontendToolRequest",
 ))  # fmt: skip
 """Types of parts that are tool calls."""
-_ANSWERS = frozenset(("tool-result", "function_call_output", "tool_call_response", "toolResponse"))
+_ANSWER_TYPES = frozenset(
+    ("tool-result", "function_call_output", "tool_call_response", "toolResponse")
+)
 """Types of parts that are answers of tools."""
-_REASONING = frozenset(("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think"))
+_REASONING_TYPES = frozenset(
+    ("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think")
+)
 """Types of parts with what a model thought."""
-_FACTS = frozenset((
+_FACT_TYPES = frozenset((
     "source", "source-url", "source-document", "tool-approval-request", "tool-approval-response",  # Vercel AI SDK
     "step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry",  # opencode
     "toolConfirmationRequest", "systemNotification", "conversationCompacted",  # Goose
     "token_budget", "flag",  # Claude.ai
 ))  # fmt: skip
 """Types of parts about a message that are no text of it."""
-_MEDIA = {
-    "image": "image",
-    "image_url": "image",
-    "input_image": "image",
-    "audio": "audio",
-    "audio_url": "audio",
-    "input_audio": "audio",
-    "video": "video",
-    "video_url": "video",
-    "file": "file",
-    "input_file": "file",
-    "document": "file",
-    "image_asset_pointer": "image",
-    "audio_asset_pointer": "audio",
+_MEDIA_WORDS = {
+    **dict.fromkeys(("image", "image_url", "input_image", "image_asset_pointer"), "image"),
+    **dict.fromkeys(("audio", "audio_url", "input_audio", "audio_asset_pointer"), "audio"),
     "real_time_user_audio_video_asset_pointer": "audio",
-    "video_container_asset_pointer": "video",
-    "inlineData": "file",
-    "inline_data": "file",
-    "fileData": "file",
+    **dict.fromkeys(("video", "video_url", "video_container_asset_pointer"), "video"),
+    **dict.fromkeys(("file", "input_file", "document"), "file"),
+    **dict.fromkeys(("inlineData", "inline_data", "fileData"), "file"),
 }
 """Types of parts that are no text, and the word that stands for them."""
-_UNTYPED: dict[str, PartKind] = {
+_KINDS_OF_UNTYPED: dict[str, PartKind] = {
     "toolUse": "call",
     "functionCall": "call",
     "toolResult": "answer",
@@ -88,36 +82,37 @@ _UNTYPED: dict[str, PartKind] = {
 }
 """Parts of Bedrock, Gemini and ChatGPT, which have no type: the key that tells the kind."""
 
-_CALL_NAMES = ("name", "toolName", "tool_name", "tool")
+_CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
-_ANSWERED_IDS = (
+_ANSWERED_ID_KEYS = (
     "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "tool_id", "id",
 )  # fmt: skip
 """Keys of the id of the call that an answer is for."""
-_CALL_IDS = ("callID", "id", *_ANSWERED_IDS)
+_CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
 """Keys of the id of a call."""
-_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments of a call."""
-_RESULTS = ("content", "output", "result", "response", "value", "error")
+_ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
 """Keys of the answer of a tool."""
+_THOUGHT_KEYS = (
+    "thinking", "reasoning", "reasoningText", "think", "text", "value", "content", "summary", "data",
+)  # fmt: skip
+"""Keys of what a model thought, the surest first."""
+_FAILURES = {"is_error": True, "isError": True, "status": "error", "state": "output-error"}
+"""Keys under which a part says that a tool failed, and the value that says so."""
+_TYPES_OF_ANSWER_VALUE = ("text", "json", "error-text", "error-json")
+"""Types of objects that have the answer of a tool under `value`."""
 _DENIED = "output-denied"
 """State of a call in the Vercel AI SDK that a person did not allow."""
-_ENDED = ("output-available", "result", _DENIED)
+_STATES_WITH_ANSWER = ("output-available", "result", _DENIED)
 """States of a call in the Vercel AI SDK that has an answer, which may be null."""
-_MEDIA_TYPES = ("media_type", "mediaType", "mimeType", "mime_type", "format")
+_MEDIA_TYPE_KEYS = ("media_type", "mediaType", "mimeType", "mime_type", "format")
 """Keys of the type of an image, a sound or a file."""
-_MEDIA_NAMES = (
-    "filename",
-    "file_name",
-    "title",
-    "path",
-    "file_id",
-    "fileUri",
-    "file_uri",
-    "asset_pointer",
-)
+_MEDIA_NAME_KEYS = (
+    "filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri", "asset_pointer",
+)  # fmt: skip
 """Keys of the name or the place of an image, a sound or a file."""
-_WRAPPERS = {
+_WRAPPER_KEYS = {
     "toolInvocation": None,  # Vercel AI SDK 4
     "tool_call": None,  # LibreChat
     "toolCall": "value",  # Goose
@@ -127,9 +122,9 @@ _WRAPPERS = {
     "function": None,  # Koog
 }
 """Keys of the object in a part with a type that has the call or the answer, and the key of an object within it."""
-_LONGEST_URL = 2_000
+_MAX_URL_CHARACTERS = 2_000
 """Most characters that are kept of an address."""
-_LONGEST_SCHEME = 12
+_MAX_SCHEME_CHARACTERS = 12
 """Number of characters at the beginning of an address within which `://` stands."""
 
 
@@ -148,7 +143,7 @@ class MessageParts:
         texts: Texts, which become lines.
         calls: Tool calls.
         reasoning: What the model thought.
-        parts_about: Parts that say something of the message; the first finished message gets them among its facts.
+        fact_parts: Parts that say something of the message; the first finished message gets them among its facts.
         messages: The messages that are finished.
     """
 
@@ -160,7 +155,7 @@ class MessageParts:
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    parts_about: list[Any] = field(default_factory=list)
+    fact_parts: list[Any] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
 
     def add(self, part: Any) -> None:
@@ -177,13 +172,13 @@ class MessageParts:
         kind = part_kind(part)
         inner = _inner_object(part)
         if "content_type" in part:  # ChatGPT
-            self.parts_about.append({key: part[key] for key in part if key != "text"})
+            self.fact_parts.append(without_keys(part, "text"))
         if kind == "text":
             self._add_text(_text_of_part(part) or "")
         elif kind == "call":
             self._add_call(inner)
         elif kind == "answer":
-            self._add_answer(inner, first_value(inner, _RESULTS))
+            self._add_answer(inner, first_value(inner, *_ANSWER_KEYS))
         elif kind == "reasoning":
             if self.calls:
                 self._finish_message()
@@ -191,7 +186,7 @@ class MessageParts:
         elif kind == "media":
             self._add_text("\n".join([media_reference(part), *_file_text(part)]))
         elif kind == "fact":
-            self.parts_about.append(part)
+            self.fact_parts.append(part)
         elif kind == "unknown":
             self._add_text(json_text(part))
 
@@ -207,8 +202,8 @@ class MessageParts:
             self._finish_message()
         elif self.facts is not None:
             self.messages[0] = replace(self.messages[0], facts=self.facts)
-        if self.parts_about:
-            facts = {**json.loads(self.messages[0].facts or "{}"), "parts": self.parts_about}
+        if self.fact_parts:
+            facts = {**json.loads(self.messages[0].facts or "{}"), "parts": self.fact_parts}
             self.messages[0] = replace(self.messages[0], facts=json_text(facts))
         return self.messages
 
@@ -232,27 +227,31 @@ class MessageParts:
         if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
-        name = first_value(part, _CALL_NAMES) or str(part.get("type", "")).removeprefix("tool-")
+        name = first_value(part, *_CALL_NAME_KEYS) or str(part.get("type", "")).removeprefix(
+            "tool-"
+        )
         if not name and "code" in part:  # Gemini
             name, part = "code_execution", {"arguments": part}
-        self.calls.append(ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_IDS)))
-        answer = first_value(part, ("output", "result", "errorText", "error"))
+        self.calls.append(
+            ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_ID_KEYS))
+        )
+        answer = first_value(part, "output", "result", "errorText", "error")
         if part.get("state") == _DENIED:
             answer = object_or_empty(part.get("approval")).get("reason") or "denied"
-        if answer is not None or part.get("state") in _ENDED:
+        if answer is not None or part.get("state") in _STATES_WITH_ANSWER:
             self._add_answer(part, answer)
 
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
         """Adds the answer of a tool as a message of its own."""
         if self.texts or self.calls or self.reasoning:
             self._finish_message()
-        name = first_value(part, _CALL_NAMES)
+        name = first_value(part, *_CALL_NAME_KEYS)
         self.messages.append(
             Message(
                 "tool",
                 answer_text(answer),
                 name if isinstance(name, str) else None,
-                tool_call_id=_first_id(part, _ANSWERED_IDS),
+                tool_call_id=_first_id(part, _ANSWERED_ID_KEYS),
                 facts=json_text(failed) if (failed := _failure_facts(part)) else None,
             )
         )
@@ -271,31 +270,35 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         return "unknown"
-    if kind in _FACTS or (kind is not None and kind.startswith("data-")):
+    if kind in _FACT_TYPES or (kind is not None and kind.startswith("data-")):
         return "fact" if len(part) > 1 else "mark"
     if kind == "tool" and isinstance(part.get("state"), dict):  # opencode
         return "call"
-    if kind in _TEXTS and _text_of_part(part) is not None:
+    if kind in _TEXT_TYPES and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind == "function" and isinstance(part.get("function"), dict):  # Koog
         return "call"
     if kind is None:
         return next(
-            (untyped_kind for key, untyped_kind in _UNTYPED.items() if part.get(key) is not None),
+            (
+                untyped_kind
+                for key, untyped_kind in _KINDS_OF_UNTYPED.items()
+                if part.get(key) is not None
+            ),
             "unknown",
         )
     if kind == "tool_call":
-        named = "name" in part or "name" in object_or_empty(part.get("tool_call"))
-        return "call" if named or calls_in_text(_text_of_part(part) or "") else "unknown"
-    if kind in _ANSWERS or kind.endswith("tool_result"):
+        has_name = "name" in part or "name" in object_or_empty(part.get("tool_call"))
+        return "call" if has_name or calls_in_text(_text_of_part(part) or "") else "unknown"
+    if kind in _ANSWER_TYPES or kind.endswith("tool_result"):
         return "answer"
-    if kind in _CALLS or kind == "tool-invocation":
+    if kind in _CALL_TYPES or kind == "tool-invocation":
         return "call"
     if "toolCallId" in part and (kind.startswith("tool-") or "output" in part):
         return "call"
-    if kind in _REASONING:
+    if kind in _REASONING_TYPES:
         return "reasoning"
-    if kind in _MEDIA:
+    if kind in _MEDIA_WORDS:
         return "media"
     return "mark" if len(part) == 1 else "unknown"
 
@@ -304,12 +307,7 @@ def answer_text(answer: Any) -> str:
     """Returns the answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
     if isinstance(answer, list):
         return "\n".join(map(_answer_part, answer))
-    if isinstance(answer, dict) and answer.get("type") in (
-        "text",
-        "json",
-        "error-text",
-        "error-json",
-    ):
+    if isinstance(answer, dict) and answer.get("type") in _TYPES_OF_ANSWER_VALUE:
         return _as_text(answer.get("value", answer))
     if isinstance(answer, dict) and len(answer) == 1:
         ((key, only),) = answer.items()
@@ -331,11 +329,11 @@ def read_call(entry: Any, number: int) -> ToolCall:
         raise BadRecord(f"message {number} has a tool call that is {kind_of(entry)}")
     body = entry.get("function", entry.get("custom"))
     if isinstance(body, str):  # logs of Inspect, which are no tables: their nulls are arguments
-        arguments = _as_text(first_value(entry, _ARGUMENTS))
+        arguments = _as_text(first_value(entry, *_ARGUMENT_KEYS))
         return ToolCall(body, arguments, optional_text(entry, "id", number))
     if not isinstance(body, dict):  # some exports have no wrapper
         body = entry
-    name = first_value(body, _CALL_NAMES)
+    name = first_value(body, *_CALL_NAME_KEYS)
     if not isinstance(name, str):
         raise BadRecord(f"message {number} has a tool call whose name is {kind_of(name)}")
     return ToolCall(name, _arguments_text(body), optional_text(entry, "id", number))
@@ -354,7 +352,9 @@ def media_reference(part: Mapping[str, Any]) -> str:
     """Returns what stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or
     name."""
     kind = str(part.get("type", part.get("content_type")))
-    what = _MEDIA.get(kind) or next((_MEDIA[key] for key in part if key in _MEDIA), "file")
+    what = _MEDIA_WORDS.get(kind) or next(
+        (_MEDIA_WORDS[key] for key in part if key in _MEDIA_WORDS), "file"
+    )
     facts: list[str] = []
     for key, text in _keyed_strings(part):
         if text.startswith("data:"):
@@ -362,8 +362,12 @@ def media_reference(part: Mapping[str, Any]) -> str:
             media_type, _, _ = head.removeprefix("data:").partition(";")
             facts.append(media_type)
             facts += [_bytes_in_base64(data)] if data else []
-        elif key in _MEDIA_TYPES or key in _MEDIA_NAMES or "://" in text[:_LONGEST_SCHEME]:
-            facts.append(text[:_LONGEST_URL])
+        elif (
+            key in _MEDIA_TYPE_KEYS
+            or key in _MEDIA_NAME_KEYS
+            or "://" in text[:_MAX_SCHEME_CHARACTERS]
+        ):
+            facts.append(text[:_MAX_URL_CHARACTERS])
         elif key in ("data", "bytes", "file_data") and text:
             facts.append(_bytes_in_base64(text))
     description = ", ".join(dict.fromkeys(filter(None, facts)))
@@ -395,8 +399,10 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
 def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
     """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
     if part.get("type") is None:
-        return next((part[key] for key in _UNTYPED if isinstance(part.get(key), dict)), part)
-    for key, inner_key in _WRAPPERS.items():
+        return next(
+            (part[key] for key in _KINDS_OF_UNTYPED if isinstance(part.get(key), dict)), part
+        )
+    for key, inner_key in _WRAPPER_KEYS.items():
         if isinstance(inner := part.get(key), dict):
             return {**part, **inner, **object_or_empty(inner.get(inner_key))}
     return part
@@ -424,20 +430,7 @@ def reasoning_text(value: Any) -> str:
 
 def _thought_text(part: Mapping[str, Any]) -> str:
     """Returns what a part says that a model thought; JSON if it is no text."""
-    thought = first_value(
-        part,
-        (
-            "thinking",
-            "reasoning",
-            "reasoningText",
-            "think",
-            "text",
-            "value",
-            "content",
-            "summary",
-            "data",
-        ),
-    )
+    thought = first_value(part, *_THOUGHT_KEYS)
     if isinstance(thought, dict):
         thought = _text_of_part(thought)
     if isinstance(thought, list):
@@ -457,16 +450,7 @@ def _file_text(part: Mapping[str, Any]) -> list[str]:
 
 def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
-    return {
-        key: part[key]
-        for key, failed_value in (
-            ("is_error", True),
-            ("isError", True),
-            ("status", "error"),
-            ("state", "output-error"),
-        )
-        if part.get(key) == failed_value
-    }
+    return {key: part[key] for key, failure in _FAILURES.items() if part.get(key) == failure}
 
 
 def _answer_part(part: Any) -> str:
@@ -482,7 +466,7 @@ def _answer_part(part: Any) -> str:
 def _arguments_text(call: Mapping[str, Any]) -> str:
     """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
     left out."""
-    return _as_text(_without_nulls(first_value(call, _ARGUMENTS)))
+    return _as_text(_without_nulls(first_value(call, *_ARGUMENT_KEYS)))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -499,15 +483,10 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def first_value(part: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Returns the first value under one of the keys that is not null; None if there is none."""
-    return next((part[key] for key in keys if part.get(key) is not None), None)
-
-
 def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
     """Returns the first value under one of the keys, if it is text, a whole number or a list of
     texts, as text."""
-    value = first_value(part, keys)
+    value = first_value(part, *keys)
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return json_text(value)  # Microsoft's Agent Framework, as Langfuse has it
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,4 +1,8 @@
-"""The words that logs, tables and transcripts have for who speaks, and the roles that they stand for."""
+"""The words that logs, tables and transcripts have for who speaks, and the roles that they stand for.
+
+A *role* is one of the five that a message has (`engine.base.conversation.Role`). A *word* is what a log says in its
+place, such as `gpt`, `customer` or `toolResult`, in any case of letters.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +14,16 @@ from engine.base.conversation import Role
 CHAT_ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "developer",
-    "user": "user",
-    "human": "user",
-    "prompter": "user",
-    "assistant": "assistant",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "function_call": "assistant",
-    "tool_call": "assistant",
-    "tool_use": "assistant",
-    "tool_call_invocation": "assistant",
-    "tool": "tool",
-    "function": "tool",
-    "observation": "tool",
-    "tool_response": "tool",
-    "toolresult": "tool",
-    "tool_result": "tool",
-    "tool_call_result": "tool",
-    "tool_output": "tool",
-    "function_response": "tool",
-    "function_call_output": "tool",
+    **dict.fromkeys(("user", "human", "prompter"), "user"),
+    **dict.fromkeys(
+        ("assistant", "gpt", "chatgpt", "bing", "bard", "ai", "bot", "model"), "assistant"
+    ),
+    **dict.fromkeys(
+        ("function_call", "tool_call", "tool_use", "tool_call_invocation"), "assistant"
+    ),
+    **dict.fromkeys(("tool", "function", "observation"), "tool"),
+    **dict.fromkeys(("tool_response", "toolresult", "tool_result", "tool_call_result"), "tool"),
+    **dict.fromkeys(("tool_output", "function_response", "function_call_output"), "tool"),
 }
 """Roles of chat APIs and their exports; any format may have them."""
 
@@ -51,37 +40,27 @@ ASSISTANTS = (
 )  # fmt: skip
 """Words before a colon, in a column or under `speaker` for those who answer."""
 
-_OTHERS: dict[str, Role] = {
-    "lead": "user",
-    "inbound": "user",
-    "incoming": "user",
-    "question": "user",
-    "prompt": "user",
-    "outbound": "assistant",
-    "outgoing": "assistant",
-    "admin": "assistant",
-    "answer": "assistant",
-    "response": "assistant",
-    "completion": "assistant",
-}
-"""Words that stand for a speaker in a column of a table; before a colon they usually mean something else."""
+_COLUMN_USERS = ("lead", "inbound", "incoming", "question", "prompt")
+"""Words for those who ask in a column of a table; before a colon they usually mean something else."""
+
+_COLUMN_ASSISTANTS = ("outbound", "outgoing", "admin", "answer", "response", "completion")
+"""Words for those who answer in a column of a table; before a colon they usually mean something else."""
 
 _SPEAKERS: dict[str, Role] = {
-    **_OTHERS,
-    **dict.fromkeys(USERS, "user"),
-    **dict.fromkeys(ASSISTANTS, "assistant"),
+    **dict.fromkeys((*USERS, *_COLUMN_USERS), "user"),
+    **dict.fromkeys((*ASSISTANTS, *_COLUMN_ASSISTANTS), "assistant"),
 }
 """Words for speakers, and the roles that they stand for."""
-_SYSTEM = re.compile(r"system|developer|instruction|guide|narrator")
+_SYSTEM_WORD = re.compile(r"system|developer|instruction|guide|narrator")
 """Finds words for instructions in a label."""
-_TOOL = re.compile(
+_TOOL_WORD = re.compile(
     r"tool|function|api\b|observation|environment|knowledge.?base|database|sandbox|terminal|shell|crm|result|action|event"
 )
 """Finds words for tools in a label."""
-_MANY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-"""Finds the words in a label such as `userMessage`."""
+_LABEL_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+"""Finds each word of a label such as `userMessage`."""
 
-_OF_SPEAKER = re.compile(
+_SPEAKER_EVENT = re.compile(
     r"(\w+?)[_.](?:message|msg|utterance|response|reply|prompt|query|input|text|said)",
     re.IGNORECASE,
 )
@@ -109,7 +88,7 @@ def role_of_speaker(word: str) -> Role | None:
 
 def role_of_event(word: str) -> Role | None:
     """Returns the role of the speaker of an event; None if its name does not say that someone speaks."""
-    match = _OF_SPEAKER.fullmatch(plain_role(word))
+    match = _SPEAKER_EVENT.fullmatch(plain_role(word))
     return role_of_speaker(match[1]) if match else None
 
 
@@ -126,13 +105,13 @@ def speaker_word(value: Any) -> str:
 
 def role_meant(text: str) -> Role | None:
     """Returns the role that a label with a known word in it stands for, as `support agent 2` or `userMessage`; None if
-    none is known. Of two words the last decides."""
+    no word of it is known. Of two known words the last decides."""
     if (role := role_of_speaker(text)) is not None:
         return role
     lower = text.lower()
-    if _TOOL.search(lower):
+    if _TOOL_WORD.search(lower):
         return "tool"
-    if _SYSTEM.search(lower):
+    if _SYSTEM_WORD.search(lower):
         return "system"
-    words = _MANY_WORDS.findall(text)
+    words = _LABEL_WORD.findall(text)
     return next(filter(None, map(role_of_speaker, reversed(words))), None)

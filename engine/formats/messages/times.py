@@ -1,6 +1,7 @@
-"""When a conversation took place, and the metadata in which it stands.
+"""Reads times: those of messages, by which they are ordered, and the one at which a conversation began.
 
-Dates are texts that sort within a time zone: each keeps the offset that it was written with.
+A *time* is a text as a log has it (`as_time`), or of ISO 8601 if it was a number. A *date* is a time as the program
+shows and compares it (`date_of`): always ISO 8601, with the offset from UTC that it was written with.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from engine.base.conversation import Conversation
 
@@ -21,25 +22,27 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
 _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
 """Matches a date of ISO 8601, perhaps with a time of day."""
 
-_SURE_NAMES = (
+_START_NAMES = (
     "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
     "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
 )  # fmt: skip
 """Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
 
-_NAMES = (
-    *_SURE_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
+_TIME_NAMES = (
+    *_START_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
     "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
 )  # fmt: skip
 """Names of a time in metadata, the surest first."""
 
-_HOLDERS = frozenset(("metadata", "meta", "info", "attributes", "properties", "headers", "header"))
+_HOLDER_NAMES = frozenset(
+    ("metadata", "meta", "info", "attributes", "properties", "headers", "header")
+)
 """Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
 
-_ISO = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
+_ISO_DATE = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
 """Matches a whole text that is a date of ISO 8601."""
 
-_BASIC_ISO = re.compile(r"\d{8}T\d{6}")
+_BASIC_ISO_DATE = re.compile(r"\d{8}T\d{6}")
 """Matches the basic form of ISO 8601."""
 
 _TIME_OF_DAY = re.compile(
@@ -53,40 +56,66 @@ _ZONE = re.compile(
 )
 """Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
 
-_NUMBERED = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
+_NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
 """Matches a date whose year comes last."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+"""Beginnings of the English names of months, in their order."""
 
-_WRITTEN = re.compile(
+_NAMED_MONTH_DATE = re.compile(
     rf"(?:[a-z]+,? )?(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.? )?(?P<month>{'|'.join(_MONTHS)})[a-z]*\.?,?"
     r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)?,? (?P<year>\d{4})(?!\d)",
     re.IGNORECASE,
 )
 """Matches a date with the English name of its month."""
 
-_RFC = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
+_RFC_DATE = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
 """Matches a date of RFC 2822."""
 
-_DIGITS = re.compile(r"\d{9,19}(\.\d+)?\Z")
+_UNIX_TIME = re.compile(r"\d{9,19}(\.\d+)?\Z")
 """Matches a time since 1970 as text."""
 
-_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
+_HAS_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
 """What a text has in it that is a time."""
 
 TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 """Keys of the time of a message, the surest first."""
 
-_TIME_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
+_WRAPPER_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
 """Keys of a time that is an object."""
 
-_OF_NET = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
+_NET_DATE = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
 """Matches milliseconds since 1970 as .NET writes them in JSON."""
 
 
+_FIRST_YEAR, _END_YEAR = "1990", "2100"
+"""Years in which logs are written; a number outside is no time since 1970."""
+
+_DAY_NUMBER = 20_000
+"""Number above which a number may be a day since 1900, and not a position in a recording."""
+
+_MAX_TIME_CHARACTERS = 64
+"""Most characters of a text that is a time."""
+
+
+class _RankedDate(NamedTuple):
+    """A date in metadata.
+
+    Attributes:
+        rank: How sure the name of its field is; the lower the surer.
+        path: Keys that lead to it.
+    """
+
+    rank: int
+    path: str
+    date: str
+
+
 def order_keys(values: Sequence[Any]) -> list[float] | None:
-    """Returns numbers in the order of the values, if all of them are numbers, or all are dates and times of ISO 8601;
-    else None. Numbers and times may be texts; a time without an offset is in UTC, unless only some have one."""
+    """Returns a number for each value by which they can be sorted; None unless all are numbers, or all are dates.
+
+    Numbers and dates may be texts. A time without an offset is in UTC; if only some have an offset, the answer is None.
+    """
     if not values:
         return None
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
@@ -109,39 +138,39 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
     return [(time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() for time in times]
 
 
-def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
-    """Returns the items in the order of their values, if these can be compared; else as they are. Where values only
-    fall, the items are turned round, so that those of one value are too."""
+def sort_by(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
+    """Returns the items sorted by their values if these can be compared (`order_keys`), else as they are.
+
+    Where the values only fall, the items are reversed before, so that those with one value are too.
+    """
     keys = order_keys(values)
     if keys is None:
         return items
-    if newest_first(keys):
+    if _is_newest_first(keys):
         items, keys = items[::-1], keys[::-1]
     return [items[position] for position in sorted(range(len(items)), key=keys.__getitem__)]
 
 
-def newest_first(keys: Sequence[float]) -> bool:
-    """Returns whether the keys only fall, as some interfaces list the newest first."""
+def _is_newest_first(keys: Sequence[float]) -> bool:
+    """Returns whether the keys only fall."""
     return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
 
 
-_FIRST, _LAST = "1990", "2100"
-"""Years in which logs are written; a number outside is none of seconds or parts of them since 1970."""
-
-
 def with_date(conversation: Conversation) -> tuple[Conversation, str]:
-    """Returns the conversation with a time as `date_of` gives it, None if it has none, and a value that should be the
-    time and that `date_of` does not understand; empty for none."""
+    """Returns the conversation with the date at which it began, and what should be its date but cannot be read.
+
+    The date is that of the conversation itself, else the surest in its metadata, else that of its first message with
+    one; None if there is none. The second value is empty if everything was read.
+    """
     own_time = conversation.created_at
     if own_time is not None and (date := date_of(own_time)) is not None:
         return replace(conversation, created_at=date), ""
     earliest = min(_dates_in(conversation.meta, ""), default=None)
     if earliest is not None:
-        _, _, time = earliest
-        return replace(conversation, created_at=time), ""
+        return replace(conversation, created_at=earliest.date), ""
     candidates = [
         own_time,
-        *(value for key, value in conversation.meta.items() if _plain_name(key) in _SURE_NAMES),
+        *(value for key, value in conversation.meta.items() if _plain_name(key) in _START_NAMES),
     ]
     unread = next((str(value) for value in candidates if _may_be_time(value)), "")
     return replace(conversation, created_at=_first_message_date(conversation)), unread
@@ -161,7 +190,7 @@ def _may_be_time(value: Any) -> bool:
     """Returns whether a value is a text, or a number such as days since 1900, and no position in a recording."""
     if isinstance(value, str):
         return value != ""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 20_000
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > _DAY_NUMBER
 
 
 def _plain_name(key: str) -> str:
@@ -171,7 +200,7 @@ def _plain_name(key: str) -> str:
 
 def is_usual_name(path: str) -> bool:
     """Returns whether the last key of a path usually has the time of the conversation."""
-    return _plain_name(path.rpartition(".")[2]) in _NAMES
+    return _plain_name(path.rpartition(".")[2]) in _TIME_NAMES
 
 
 def is_ambiguous(text: str) -> bool:
@@ -181,7 +210,7 @@ def is_ambiguous(text: str) -> bool:
 
 def day_comes_first(text: str) -> bool | None:
     """Returns whether the day comes before the month in a date of numbers; None if either may, or it is none."""
-    match = _NUMBERED.match(text)
+    match = _NUMERIC_DATE.match(text)
     if match is None or int(match[3]) > 12:
         return None if match is None else False
     return True if match[2] == "." or int(match[1]) > 12 else None
@@ -195,35 +224,35 @@ def date_of(value: Any, day_first: bool | None = None) -> str | None:
     Args:
         day_first: Whether the day comes before the month where both are numbers of at most 12; None if that is unknown.
     """
-    value = _bare(value)
+    value = _without_wrapping(value)
     if isinstance(value, str):
-        if _ISO.match(value):
+        if _ISO_DATE.match(value):
             iso = re.sub(r" ?(?:UTC|GMT)\Z", "+00:00", value.replace("/", "-"))
             return iso if _is_date(iso[:10]) else None
-        if _RFC.match(value):
+        if _RFC_DATE.match(value):
             try:
                 return parsedate_to_datetime(value).isoformat()
             except (ValueError, OverflowError):  # the latter of an offset without end
                 return None
-        if not _DIGITS.match(value):
+        if not _UNIX_TIME.match(value):
             return _written_date(value, day_first)
         value = float(value)
     time = as_time(value) if isinstance(value, int | float) else None
-    return time if time is not None and _FIRST < time < _LAST else None
+    return time if time is not None and _FIRST_YEAR < time < _END_YEAR else None
 
 
 def _written_date(text: str, day_first: bool | None = None) -> str | None:
     """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told."""
     try:
-        if _BASIC_ISO.match(text):
+        if _BASIC_ISO_DATE.match(text):
             return datetime.fromisoformat(text).isoformat()
-        if match := _NUMBERED.match(text):
+        if match := _NUMERIC_DATE.match(text):
             first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
             is_month_first = second > 12 or (day_first is False and sign != "." and first <= 12)
             day, month = (second, first) if is_month_first else (first, second)
             if day_first is None and sign != "." and day <= 12 and day != month:
                 return None
-        elif (match := _WRITTEN.match(text)) and (match["day"] or match["day_after"]):
+        elif (match := _NAMED_MONTH_DATE.match(text)) and (match["day"] or match["day_after"]):
             day, year = int(match["day"] or match["day_after"]), int(match["year"])
             month = _MONTHS.index(match["month"].lower()) + 1
         else:
@@ -242,6 +271,7 @@ def _written_date(text: str, day_first: bool | None = None) -> str | None:
 
 
 def _is_date(text: str) -> bool:
+    """Returns whether a text of the form `2026-12-31` or `2026-12` is a day or a month that there is."""
     try:
         datetime.strptime(text, "%Y-%m-%d" if len(text) > 7 else "%Y-%m").replace(tzinfo=UTC)
     except ValueError:
@@ -249,22 +279,26 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _dates_in(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, str]]:
-    """Yields (rank of the name, the less the surer; path; date) of the dates with a usual name."""
+def _dates_in(fields: Mapping[str, Any], prefix: str) -> Iterator[_RankedDate]:
+    """Yields the dates with a usual name in metadata.
+
+    Args:
+        prefix: What the paths begin with: the keys that lead to these fields, each with a dot.
+    """
     for key, value in fields.items():
         plain = _plain_name(key)
-        path = f"{inside}{key}"
-        if plain in _NAMES and (date := date_of(value)) is not None:
-            yield _NAMES.index(plain), path, date
-        elif plain in _HOLDERS and isinstance(value, dict) and inside.count(".") < 2:
+        path = f"{prefix}{key}"
+        if plain in _TIME_NAMES and (date := date_of(value)) is not None:
+            yield _RankedDate(_TIME_NAMES.index(plain), path, date)
+        elif plain in _HOLDER_NAMES and isinstance(value, dict) and prefix.count(".") < 2:
             yield from _dates_in(value, f"{path}.")
 
 
-def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
-    """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
+def oldest_first(items: list[_Item], times: list[Any]) -> list[_Item]:
+    """Returns the items in reverse if each has a time and these only fall, as some programs list the newest first;
     else as they are."""
     keys = order_keys(times)
-    return items if keys is None or not newest_first(keys) else items[::-1]
+    return items if keys is None or not _is_newest_first(keys) else items[::-1]
 
 
 def created_at(record: Mapping[str, Any]) -> str | None:
@@ -275,11 +309,11 @@ def created_at(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _bare(value: Any) -> Any:
-    """Returns what a time is in the objects of MongoDB and Firestore, and in a text of .NET; another value as it is."""
+def _without_wrapping(value: Any) -> Any:
+    """Returns the time within an object of MongoDB or Firestore, or within a text of .NET; another value as it is."""
     while isinstance(value, dict):
-        value = next((value[key] for key in _TIME_KEYS if key in value), None)
-    if isinstance(value, str) and (match := _OF_NET.match(value)):
+        value = next((value[key] for key in _WRAPPER_KEYS if key in value), None)
+    if isinstance(value, str) and (match := _NET_DATE.match(value)):
         return int(match[1])
     return value
 
@@ -287,8 +321,8 @@ def _bare(value: Any) -> Any:
 def as_time(value: Any) -> str | None:
     """Returns a text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds
     since 1970 as ISO 8601 in UTC; None if the value is no time."""
-    value = _bare(value)
-    if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
+    value = _without_wrapping(value)
+    if isinstance(value, str) and len(value) <= _MAX_TIME_CHARACTERS and _HAS_TIME.search(value):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
         for unit in (1, 1e3, 1e6, 1e9):

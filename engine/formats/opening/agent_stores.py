@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from engine.formats.json_values import (
     BadRecord,
@@ -20,39 +20,45 @@ from engine.formats.json_values import (
     list_or_empty,
     object_or_empty,
     storable,
+    without_keys,
 )
 from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
 from engine.formats.opening.framing import MAX_RECORD, Frame, load, too_large
 from engine.formats.opening.source import LEAST_OF_RECORD, Reading
 from engine.formats.paths import object_in
 
-THREADS = frozenset(("threads", "messages", "parts", "turns"))
-"""Tables of a log since version 0.32."""
-RESPONSES = frozenset(("conversations", "responses"))
-"""Tables of an older log."""
+_THREAD_TABLES = frozenset(("threads", "messages", "parts", "turns"))
+"""Tables of a log of `llm` since version 0.32."""
+_RESPONSE_TABLES = frozenset(("conversations", "responses"))
+"""Tables of an older log of `llm`."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
 """Columns that are facts of a message."""
 
 _Rows = list[dict[str, Any]]
 """Rows of a table, each with its cells by the names of the columns."""
 
-_SPOKEN = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
+_TEXTS = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
 """Columns of a response that are read as messages."""
 
-_LONGEST = 100_000
+_FRAGMENTS_OF_RESPONSE = (
+    'id in (select fragment_id from prompt_fragments where response_id = ? order by "order")'
+)
+"""Condition in SQL on the fragments of which the prompt of a response is made."""
+
+_MAX_THREAD_MESSAGES = 100_000
 """Most messages that are followed from the last one of a thread."""
 
 
-def llm_conversations(database: Database) -> Iterator[dict[str, Any] | None]:
+def _llm_sessions(database: Database) -> Iterator[dict[str, Any] | None]:
     """Yields the conversations of a log, each with `thread`, `messages` and `turns`; None for one that is larger than a
     record may be."""
-    log = _Log(database)
+    log = _LlmLog(database)
     yield from log.threads()
     yield from log.conversations()
 
 
-class _Log:
-    """What the tables hold, one conversation in memory at a time."""
+class _LlmLog:
+    """Reads the conversations in a log of `llm`, one in memory at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,7 +107,7 @@ class _Log:
         ends = {turn.get("tip_message_hash"): turn for turn in turns}
         path: _Rows = []
         message_hash = thread.get("tip_message_hash")
-        while message_hash is not None and len(path) <= _LONGEST:
+        while message_hash is not None and len(path) <= _MAX_THREAD_MESSAGES:
             rows = list(self._rows("messages", "hash = ?", message_hash))
             path += rows
             message_hash = rows[0].get("parent_hash") if rows else None
@@ -123,34 +129,32 @@ class _Log:
         if part.get("text"):
             chat_part["text"] = part["text"]
         if chat_part["type"] == "attachment":
-            chat_part |= {
-                "type": "file",
-                **self._attachment(object_in(payload.get("attachment")).get("id")),
-            }
+            attachment = object_in(payload.get("attachment"))
+            chat_part |= {"type": "file", **self._attachment(attachment.get("id"))}
         return chat_part
 
-    def _first(self, table: str, where: str, *values: Any) -> dict[str, Any]:
-        """Returns the first row that meets a condition; an empty one if there is none."""
-        return next(self._rows(table, where, *values), {})
+    def _row_with_id(self, table: str, key: Any) -> dict[str, Any]:
+        """Returns the row with an id; an empty one if there is none."""
+        return next(self._rows(table, "id = ?", key), {})
 
     def _piece(self, piece: dict[str, Any]) -> str:
         """Returns the text of a piece of a part: a literal, or a fragment that is stored once."""
         if "literal" in piece:
             return str(piece["literal"])
-        row = self._first("fragments", "id = ?", piece.get("fragment"))
+        row = self._row_with_id("fragments", piece.get("fragment"))
         return str(row.get("content", ""))
 
     def _attachment(self, key: Any) -> dict[str, Any]:
         """Returns what is known of an attachment."""
-        row = self._first("attachments", "id = ?", key)
+        row = self._row_with_id("attachments", key)
         return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
 
     def conversations(self) -> Iterator[dict[str, Any] | None]:
         """Yields the conversations of the older tables; None for one that is larger than a record may be."""
         if "responses" not in self._tables:
             return
-        named = "conversation_id" in self._columns_of("responses")
-        name = "coalesce(nullif(conversation_id, ''), id)" if named else "id"
+        has_conversation_ids = "conversation_id" in self._columns_of("responses")
+        name = "coalesce(nullif(conversation_id, ''), id)" if has_conversation_ids else "id"
         query = f"select id, {name} from responses order by datetime_utc, id"
         groups: dict[Any, list[Any]] = {}
         for response_id, conversation_id in self._database.rows(query):
@@ -165,17 +169,17 @@ class _Log:
 
     def _conversation(self, name: Any, response_ids: list[Any]) -> dict[str, Any]:
         """Returns a conversation of the older tables with its messages."""
-        thread = self._first("conversations", "id = ?", name) or {"id": name}
+        thread = self._row_with_id("conversations", name) or {"id": name}
         messages: list[dict[str, Any]] = []
         turns: _Rows = []
         system = None
         for response_id in response_ids:
-            response = self._first("responses", "id = ?", response_id)
+            response = self._row_with_id("responses", response_id)
             if response.get("system") and response["system"] != system:
                 system = response["system"]
                 messages.append({"role": "system", "content": system})
             messages += self._exchange(response)
-            turns.append({column: response[column] for column in response if column not in _SPOKEN})
+            turns.append(without_keys(response, *_TEXTS))
         return {"thread": thread, "messages": messages, "turns": turns}
 
     def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -185,16 +189,10 @@ class _Log:
             content = result.get("output") or result.get("exception") or ""
             tool_message = {"role": "tool", "name": result.get("name"), "content": content}
             yield {**tool_message, "tool_call_id": result.get("tool_call_id")}
-        fragments = (
-            self._rows(
-                "fragments",
-                'id in (select fragment_id from prompt_fragments where response_id = ? order by "order")',
-                key,
-            )
-            if "prompt_fragments" in self._tables
-            else []
-        )
-        pieces = [str(row.get("content", "")) for row in fragments]
+        pieces: list[str] = []
+        if "prompt_fragments" in self._tables:
+            fragments = self._rows("fragments", _FRAGMENTS_OF_RESPONSE, key)
+            pieces = [str(row.get("content", "")) for row in fragments]
         if prompt := "\n".join(filter(None, [*pieces, response.get("prompt", "")])):
             yield {"role": "user", "content": prompt, "datetime_utc": response.get("datetime_utc")}
         calls = [
@@ -212,14 +210,14 @@ class _Log:
         yield {**message, **{column: response[column] for column in _FACTS if column in response}}
 
 
-_Sessions = Callable[[Database], Iterator[dict[str, Any] | None]]
+_ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
 """Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
 raises."""
 
-_Opened = Callable[[], BinaryIO]
+_Opener = Callable[[], BinaryIO]
 """Opens the bytes of a file."""
 
-_KINDS = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
+_PIECE_KIND = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
 """Finds the kinds of pieces in the path of a file; the last one is that of the file."""
 
 _EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
@@ -232,9 +230,9 @@ said of it."""
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
     """Returns the tables of a database in which a program stores sessions in pieces; empty if it is none."""
-    for names, _, is_whole in _STORES:
-        if names <= set(tables):
-            return frozenset(tables) if is_whole else names
+    for store in _STORES:
+        if store.tables <= set(tables):
+            return frozenset(tables) if store.has_all_tables else store.tables
     return frozenset()
 
 
@@ -244,11 +242,11 @@ def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterat
     Args:
         tables: The tables with the pieces, as `session_tables` returns them.
     """
-    sessions = next(sessions for names, sessions, _ in _STORES if names <= tables)
+    read_sessions = next(store.read_sessions for store in _STORES if store.tables <= tables)
     number = 0
     try:
         with Database(path, count.bounds) as database:
-            for frame in _session_frames(sessions(database), count):
+            for frame in _session_frames(read_sessions(database), count):
                 number += 1
                 yield frame
     except DatabaseDamaged as error:
@@ -312,14 +310,27 @@ def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
             yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
 
 
-_STORES: tuple[tuple[frozenset[str], _Sessions, bool], ...] = (
-    (frozenset(("session", "message", "part")), _opencode_sessions, False),
-    (frozenset(("cursorDiskKV",)), _cursor_sessions, False),
-    (THREADS, llm_conversations, True),
-    (RESPONSES, llm_conversations, True),
+class _Store(NamedTuple):
+    """The tables of a database in which a program stores sessions in pieces.
+
+    Attributes:
+        tables: Names of the tables by which it is recognized.
+        read_sessions: Yields the sessions.
+        has_all_tables: Whether all other tables of the database belong to it too.
+    """
+
+    tables: frozenset[str]
+    read_sessions: _ReadSessions
+    has_all_tables: bool
+
+
+_STORES = (
+    _Store(frozenset(("session", "message", "part")), _opencode_sessions, has_all_tables=False),
+    _Store(frozenset(("cursorDiskKV",)), _cursor_sessions, has_all_tables=False),
+    _Store(_THREAD_TABLES, _llm_sessions, has_all_tables=True),
+    _Store(_RESPONSE_TABLES, _llm_sessions, has_all_tables=True),
 )
-"""Tables in which programs store sessions in pieces, what yields the sessions, and whether all other tables belong to
-them."""
+"""The stores that are known; the first whose tables a database has is taken."""
 
 
 def _object_of_cell(cell: Any) -> dict[str, Any]:
@@ -338,7 +349,7 @@ class SessionFolder:
         files: Paths of all these files; empty if it is no such folder.
     """
 
-    def __init__(self, paths: Sequence[str], streams: Mapping[str, _Opened] | None = None) -> None:
+    def __init__(self, paths: Sequence[str], streams: Mapping[str, _Opener] | None = None) -> None:
         """
         Args:
             streams: What opens each path; None for files on disk.
@@ -346,7 +357,7 @@ class SessionFolder:
         self._streams = streams or {}
         self._by_owner: dict[str, dict[str, list[str]]] = {"session": {}, "message": {}, "part": {}}
         for path in paths:
-            if kinds := _KINDS.findall(path.replace(os.sep, "/")):
+            if kinds := _PIECE_KIND.findall(path.replace(os.sep, "/")):
                 owner = _stem(path) if kinds[-1] == "session" else _stem(os.path.dirname(path))
                 self._by_owner[kinds[-1]].setdefault(owner, []).append(path)
         self._events: dict[str, list[str]] = {}
@@ -398,10 +409,10 @@ class SessionFolder:
                 {"info": info, "parts": [part for part, _ in self._pieces("part", message_name)]}
                 for info, message_name in self._pieces("message", name)
             ]
-            messages.sort(key=lambda message: _created(message["info"]))
+            messages.sort(key=lambda message: _creation_time(message["info"]))
             yield {"info": infos.get(name, {"id": name}), "messages": messages}
         for conversation, paths in self._events.items():
-            events = [event for event, _ in self._pieces_in(sorted(paths, key=_number))]
+            events = [event for event, _ in self._pieces_in(sorted(paths, key=_number_in_name))]
             files = [os.path.join(conversation, name) for name in _ABOUT[1:]]
             listed = [path for path in files if path in self.files]
             about = dict(pair for piece, _ in self._pieces_in(listed) for pair in piece.items())
@@ -433,16 +444,17 @@ class SessionFolder:
             return as_object(load(file.read(MAX_RECORD), "file"))
 
 
-def _created(info: dict[str, Any]) -> float:
+def _creation_time(info: dict[str, Any]) -> float:
     """Returns when a message was created, in ms since 1970; -1 if it does not say so."""
     time = object_or_empty(info.get("time")).get("created")
     return time if isinstance(time, int | float) else -1
 
 
 def _stem(path: str) -> str:
+    """Returns the name of a file without its folder and its ending."""
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def _number(path: str) -> int:
+def _number_in_name(path: str) -> int:
     """Returns the number in the name of a file."""
     return int(next(iter(re.findall(r"\d+", _stem(path))), 0))

@@ -21,38 +21,51 @@ from engine.base.files import is_project
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
-from engine.formats.opening.framing import MAX_RECORD, Envelope, Frame, load, too_large
-from engine.formats.opening.source import LEAST_OF_RECORD, Bounds, Expansion, Reading, Source
-from engine.formats.opening.tables import OLE, is_workbook, parquet_rows, sheet_rows, sheets
+from engine.formats.opening.framing import (
+    MAX_RECORD,
+    Envelope,
+    Frame,
+    bounded_frames,
+    load,
+    too_large,
+)
+from engine.formats.opening.source import Bounds, Expansion, Reading, Source
+from engine.formats.opening.tables import OLE, is_workbook, parquet_rows, sheet_names, sheet_rows
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
-_BEGINNING = 512
+_BYTES_FOR_KIND = 512
 """Number of bytes by which the kind of a file is told."""
-_HOW_TO_EXPORT = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
+_EXPORT_FIRST = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
 """Hint for a project that is given as a log."""
-_HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
-"""Compression in zip archives whose data are as in a file: bzip2 and zstd."""
+_ZIP_ZSTD = 93
+"""Number of zstd among the compressions of zip archives."""
+_KEPT_COMPRESSED = (zipfile.ZIP_BZIP2, _ZIP_ZSTD)
+"""Compressions of members whose data are as in a file of their own, so that `Source` decompresses them."""
 
 _ENCRYPTED = 1
 """Bit of the flags of a member of a zip archive that is encrypted."""
 
-_NOT_LOGS = re.compile(
+_NO_LOG_NAME = re.compile(
     r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
     r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
     r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
     re.IGNORECASE,
 )
 """Finds names of files that are no logs."""
-_OF_FILE_MANAGERS = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+_FILE_MANAGER_NAME = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
 """Finds what file managers leave in archives."""
-_AIDER = ".aider.chat.history.md"
+_AIDER_LOG = ".aider.chat.history.md"
 """Name of the log of Aider, which is hidden."""
 _INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
 """Matches the samples in an archive of Inspect."""
 _INSPECT_HEADERS = ("header.json", "_journal/start.json")
 """Names of the file with what the samples of an archive of Inspect have in common."""
+
+
+_OpenStream = Callable[[], BinaryIO]
+"""Opens a stream of bytes at its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,8 @@ class Content:
         size: Number of bytes of the file on disk that it stands for; None if unknown.
         stream: Opens its bytes; None if it has none.
         rows: Yields its rows; None if it has none.
-        once: Whether it can be read only once, as a pipe.
-        read: Number of bytes that reading it takes, if that is not `size`, as in an archive.
+        read_once: Whether it can be read only once, as a pipe.
+        length: Number of bytes of its stream, if that is not `size`, as in an archive.
         kind: What may be a log; the table of a database, which may be about anything; or what is no log by its name.
         error: Why it cannot be read.
         expansion: Counts what the file unpacks to of which it is a part.
@@ -75,10 +88,10 @@ class Content:
     label: str
     name: str
     size: int | None
-    stream: Callable[[], BinaryIO] | None = None
+    stream: _OpenStream | None = None
     rows: Callable[[], Iterator[Frame]] | None = None
-    once: bool = False
-    read: int | None = None
+    read_once: bool = False
+    length: int | None = None
     kind: Literal["log", "table", "other"] = "log"
     error: FormatError | None = None
     expansion: Expansion = field(default_factory=lambda: Expansion(None, Bounds()))
@@ -91,21 +104,23 @@ class Content:
         """
         if self.stream is None:
             return None
-        return Source(self.stream(), reopen=None if self.once else self.stream, count=self.reading)
-
-    def reading(self) -> Reading:
-        """Counts what is read of it from its beginning."""
-        return self.expansion.reading(self.label, self.size)
+        reopen = None if self.read_once else self.stream
+        start_count = partial(Reading, self.expansion, self.label, self.size)
+        return Source(self.stream(), reopen=reopen, start_count=start_count)
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file on disk: the person's, or one unpacked from it, which is deleted when nothing holds `held` any more.
+    """A file on disk: the one that the person gave, or one that was unpacked from it.
 
     Attributes:
+        path: Where it is.
+        label: What a person reads as its place, as in `Content`.
+        name: As in `Content`.
         size: Number of bytes of the person's file that it stands for.
         depth: In how many archives it lies.
         expansion: Counts what the person's file unpacks to.
+        held: The object of an unpacked file; the file is deleted when nothing refers to it any more.
     """
 
     path: str
@@ -121,12 +136,12 @@ class _File:
         return packed * self.size // max(1, os.path.getsize(self.path))
 
 
-def is_other(name: str) -> bool:
+def is_no_log(name: str) -> bool:
     """Returns whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
     base = name.replace(os.sep, "/").rpartition("/")[2]
-    if base.startswith(".") and base != _AIDER:
+    if base.startswith(".") and base != _AIDER_LOG:
         return True
-    return bool(_NOT_LOGS.search(base) or _OF_FILE_MANAGERS.search(name))
+    return bool(_NO_LOG_NAME.search(base) or _FILE_MANAGER_NAME.search(name))
 
 
 def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content]:
@@ -143,7 +158,7 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     size = os.path.getsize(path)
     expansion = Expansion(size, bounds or Bounds())
     if is_project(path):
-        error = FormatError(f"{path} is a project and not read as a log.", _HOW_TO_EXPORT)
+        error = FormatError(f"{path} is a project and not read as a log.", _EXPORT_FIRST)
         return [Content(path, name, size, kind="other", error=error)]
     file_contents = list(
         _contents(_File(path, label=path, name=name, size=size, depth=0, expansion=expansion))
@@ -169,7 +184,7 @@ def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "
 def _contents(file: _File) -> Iterator[Content]:
     """Yields what is in a file on disk, by its first bytes."""
     with open(file.path, "rb") as opened:
-        kind = _kind_of_bytes(opened.read(_BEGINNING))
+        kind = _kind_of_bytes(opened.read(_BYTES_FOR_KIND))
     if kind == "Parquet":
         yield _row_content(file, file.label, file.name, file.size, partial(parquet_rows, file.path))
     elif kind == "SQLite":
@@ -201,7 +216,7 @@ def _row_content(
 
     def counted() -> Iterator[Frame]:
         """Yields the rows, and counts them anew."""
-        return rows(file.expansion.reading(label, size))
+        return rows(Reading(file.expansion, label, size))
 
     return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
 
@@ -226,7 +241,7 @@ def _table_contents(file: _File) -> Iterator[Content]:
 
 def _sheet_contents(file: _File) -> Iterator[Content]:
     """Yields the sheets of a workbook."""
-    names = sheets(file.path, file.label)
+    names = sheet_names(file.path, file.label)
     for sheet in names:
         rows = partial(sheet_rows, file.path, file.label, sheet)
         if len(names) == 1:
@@ -236,21 +251,27 @@ def _sheet_contents(file: _File) -> Iterator[Content]:
             yield _row_content(file, label, name, file.size // len(names), rows, kind="table")
 
 
-def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> Iterator[Content]:
+def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterator[Content]:
     """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
 
     Args:
+        open_stream: Opens the stream.
         file: What to call it; its path need not be that of the stream.
-        read: Number of bytes that reading the stream takes; None if that is the size of the file.
+        length: Number of bytes of the stream; None if that is the size of the file.
     """
     content_itself = Content(
-        file.label, file.name, file.size, stream=opened, read=read, expansion=file.expansion
+        file.label,
+        file.name,
+        file.size,
+        stream=open_stream,
+        length=length,
+        expansion=file.expansion,
     )
     try:
         source = content_itself.source()
         assert source is not None
         start = source.read()
-        while len(start) < _BEGINNING and (more := source.read()):
+        while len(start) < _BYTES_FOR_KIND and (more := source.read()):
             start += more
         kind = _kind_of_bytes(start)
         if kind is None:
@@ -265,10 +286,7 @@ def _unpack(opened: Callable[[], BinaryIO], file: _File, read: int | None) -> It
         on_disk = replace(file, path=temporary_file.name, held=temporary_file)
         for content in _contents(on_disk):
             # of a stream that broke off, the error that is raised below says more
-            is_told_by_source = (
-                content.error is not None and content.label == file.label and source.error
-            )
-            if not is_told_by_source:
+            if not (source.error and content.error is not None and content.label == file.label):
                 yield content
         if source.error:
             raise FormatError(f"{file.label} is damaged: {source.error}.", "Check the file.")
@@ -346,13 +364,13 @@ def _zip_members(file: _File) -> Iterator[Content]:
         return
     for entry in members:
 
-        def opened(entry: zipfile.ZipInfo = entry) -> BinaryIO:
+        def open_stream(entry: zipfile.ZipInfo = entry) -> BinaryIO:
             """Opens the bytes of this member; the default keeps it when the loop goes on."""
             return _zip_stream(archive, entry)
 
-        packed = entry.compress_type in _HAS_OWN_MAGIC
-        read = entry.compress_size if packed else entry.file_size
-        yield from _member(file, entry.filename, entry.compress_size, opened, read)
+        packed = entry.compress_type in _KEPT_COMPRESSED
+        length = entry.compress_size if packed else entry.file_size
+        yield from _member(file, entry.filename, entry.compress_size, open_stream, length)
 
 
 def _tar_members(file: _File) -> Iterator[Content]:
@@ -363,7 +381,7 @@ def _tar_members(file: _File) -> Iterator[Content]:
             if entry.isdir():
                 continue
 
-            def opened(entry: tarfile.TarInfo = entry) -> BinaryIO:
+            def open_stream(entry: tarfile.TarInfo = entry) -> BinaryIO:
                 """Opens the bytes of this member; the default keeps it when the loop goes on."""
                 stream = archive.extractfile(entry) if entry.isfile() else None
                 if stream is None:
@@ -372,7 +390,7 @@ def _tar_members(file: _File) -> Iterator[Content]:
 
             pieces: Any = entry.sparse  # of a file with holes, those without
             stored = entry.size if pieces is None else sum(size for _, size in pieces)
-            yield from _member(file, entry.name, stored, opened, entry.size)
+            yield from _member(file, entry.name, stored, open_stream, entry.size)
     except (tarfile.TarError, OSError) as error:
         damage = FormatError(
             f"The tar archive {file.label} is damaged: {error}.", "Check the file."
@@ -381,11 +399,17 @@ def _tar_members(file: _File) -> Iterator[Content]:
 
 
 def _member(
-    file: _File, name: str, packed: int, opened: Callable[[], BinaryIO], read: int
+    file: _File, name: str, packed: int, open_stream: _OpenStream, length: int
 ) -> Iterator[Content]:
-    """Yields what is in a member of an archive."""
+    """Yields what is in a member of an archive.
+
+    Args:
+        packed: Number of bytes of the member in the archive.
+        open_stream: Opens the bytes of the member.
+        length: Number of these bytes.
+    """
     label = f"{file.label}: {name}"
-    if is_other(name):
+    if is_no_log(name):
         yield Content(label, name, 0, kind="other")
         return
     inside = replace(
@@ -396,7 +420,7 @@ def _member(
         depth=file.depth + 1,
         held=None,
     )
-    yield from _unpack(opened, inside, read)
+    yield from _unpack(open_stream, inside, length)
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
@@ -408,7 +432,7 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
     if entry.compress_type == zipfile.ZIP_LZMA:
         raise OSError("it is compressed with LZMA: unpack it first")
-    if entry.compress_type in _HAS_OWN_MAGIC:
+    if entry.compress_type in _KEPT_COMPRESSED:
         plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
         checksum = None
     try:
@@ -423,7 +447,14 @@ def _inspect_rows(
     samples: list[zipfile.ZipInfo],
     count: Reading,
 ) -> Iterator[Frame]:
-    """Yields the rows of a log of Inspect: the samples, split from the log."""
+    """Returns the rows of a log of Inspect: the samples, split from the log."""
+    return bounded_frames(_inspect_frames(archive, header, samples), count)
+
+
+def _inspect_frames(
+    archive: zipfile.ZipFile, header: zipfile.ZipInfo, samples: list[zipfile.ZipInfo]
+) -> Iterator[Frame]:
+    """Yields a frame for each sample of a log of Inspect, with the header of the log as its outer object."""
     head: Any = None
     try:
         head = _json_of(archive, header)
@@ -434,12 +465,9 @@ def _inspect_rows(
             sample = _json_of(archive, entry)
         except BadRecord as bad:
             yield Frame(number, b"", None, f"{entry.filename}: {bad.reason}")
-            continue
-        raw = json_text(sample).encode()
-        yield Frame(number, raw, sample, outer=Envelope(head, number == 1))
-        if not count.add(max(len(raw), LEAST_OF_RECORD)):
-            yield Frame(None, b"", None, count.bounds.too_much)
-            return
+        else:
+            outer = Envelope(head, number == 1)
+            yield Frame(number, json_text(sample).encode(), sample, outer=outer)
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:

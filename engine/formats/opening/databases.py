@@ -18,10 +18,10 @@ from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import LEAST_OF_RECORD, Bounds, Reading
 from engine.formats.opening.tables import column_names, row_frame
 
-_DAMAGES = (sqlite3.Error, UnicodeDecodeError)
+_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged database raises; the text of an error may be damaged too."""
 
-_STEPS = 1_000
+_INSTRUCTIONS_BETWEEN_LOOKS = 1_000
 """Instructions of SQLite between two looks at whether a person wants to stop."""
 
 
@@ -45,16 +45,16 @@ class Database:
             DatabaseDamaged: It cannot be opened.
         """
         log = f"{path}-wal"
-        unwritten = os.path.exists(log) and os.path.getsize(log) > 0
-        mode = "mode=ro" if unwritten else "mode=ro&immutable=1"
+        has_unwritten = os.path.exists(log) and os.path.getsize(log) > 0
+        mode = "mode=ro" if has_unwritten else "mode=ro&immutable=1"
         self._bounds = bounds
         try:
             self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
             self._connection.execute("pragma trusted_schema = off")
-        except _DAMAGES as error:
+        except _SQLITE_ERRORS as error:
             raise DatabaseDamaged(f"the database cannot be read further: {error}") from None
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        self._connection.set_progress_handler(bounds.is_cancelled, _STEPS)
+        self._connection.set_progress_handler(bounds.is_cancelled, _INSTRUCTIONS_BETWEEN_LOOKS)
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD)
 
     def __enter__(self) -> Database:
@@ -71,8 +71,8 @@ class Database:
         """
         try:
             return [name for name, *_ in self._connection.execute(query).description]
-        except _DAMAGES as error:
-            raise self._ended(error) from None
+        except _SQLITE_ERRORS as error:
+            raise self._translated(error) from None
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yields the rows of a query.
@@ -85,11 +85,11 @@ class Database:
         """
         try:
             yield from self._connection.execute(query, values)
-        except _DAMAGES as error:
-            raise self._ended(error) from None
+        except _SQLITE_ERRORS as error:
+            raise self._translated(error) from None
 
-    def _ended(self, error: Exception) -> BaseException:
-        """Returns what to raise for an error of SQLite."""
+    def _translated(self, error: Exception) -> BaseException:
+        """Returns what to raise in place of an error of SQLite."""
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_TOOBIG:
             return ValueTooLarge()

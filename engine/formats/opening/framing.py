@@ -1,8 +1,7 @@
 """One record of an input as a frame: its bytes and its value, or why it cannot be read; and the records of JSON Lines.
 
 Only one record is in memory at a time. A record that cannot be read becomes a frame with a reason, and reading goes
-on with the next record. `values` reads other JSON, `slices` objects that are too large for one record, `tables` rows,
-`text_turns` text.
+on with the next record. `json_records` reads other JSON, `tables` rows, `text_turns` text.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
-from engine.formats.opening.source import CHUNK, Source
+from engine.formats.json_values import MAX_DEPTH, BadRecord, is_nested_too_deep, storable
+from engine.formats.opening.source import CHUNK, LEAST_OF_RECORD, Reading, Source
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 """Matches what stands between two values."""
 
-_MOST_READ = 16 << 20
+_MAX_READ_BYTES = 16 << 20
 """Most bytes that are read at once after a record that goes on."""
 
-_LONGEST_LITERAL = 12
+_MAX_LITERAL_CHARACTERS = 12
 """Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
 
 MAX_RECORD = 64 << 20
@@ -36,17 +35,17 @@ KEPT_OF_OVERSIZED = 1 << 20
 _PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
 """Matches the beginning of an object as Python shows it."""
 
-_OF_EVENT = re.compile(rb"(?:event|id|retry|data)?:")
+_EVENT_LINE = re.compile(rb"(?:event|id|retry|data)?:")
 """Matches the beginning of a line of a server-sent event."""
 
 
-def _finite(digits: str) -> float | None:
+def _finite_number(digits: str) -> float | None:
     """Returns a number; None for one beyond the largest float, as in `1e999`."""
     number = float(digits)
     return number if math.isfinite(number) else None
 
 
-DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None)
+DECODER = json.JSONDecoder(parse_float=_finite_number, parse_constant=lambda name: None)
 """Reads numbers that JSON cannot write (NaN, infinities) as null."""
 
 
@@ -65,21 +64,20 @@ def reason_of(error: Exception, unit: str, start: int = 0) -> str:
 
 
 class JsonCursor:
-    """The part of the text that is in memory, and the place in it from which the next value is read.
+    """The part of a text that is in memory, and the position in it from which the next value is read.
 
     Attributes:
-        text: The part in memory. It begins anywhere at or before the place.
-        at: The place, an index of `text`.
-        ended: Whether nothing is left of the source beyond `text`.
-        error: Why the source ended early; None if it did not.
+        text: The part in memory. It begins anywhere at or before the position.
+        position: An index of `text`.
+        is_at_end: Whether the source has no more text than `text`.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self.text = ""
-        self.at = 0
-        self.ended = False
+        self.position = 0
+        self.is_at_end = False
 
     @property
     def error(self) -> str | None:
@@ -87,43 +85,45 @@ class JsonCursor:
         return self._source.error
 
     def skip_blanks(self) -> bool:
-        """Goes past blanks and commas; returns False at the end of the input."""
+        """Moves the position past blanks and commas; returns False at the end of the input."""
         while True:
-            match = _BLANK_OR_COMMA.match(self.text, self.at)
-            self.at = match.end() if match else self.at
-            if self.at < len(self.text):
+            match = _BLANK_OR_COMMA.match(self.text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.text):
                 return True
-            if not self.more():
+            if not self.read_more():
                 return False
 
-    def more(self) -> bool:
-        """Drops the text before the place and doubles the rest, up to `_MOST_READ` bytes more, so that a long record is
-        decoded few times; False at the end of the input."""
-        if self.ended:
+    def read_more(self) -> bool:
+        """Drops the text before the position and reads more behind the rest; returns False at the end of the input.
+
+        It reads as much as the rest, up to `_MAX_READ_BYTES`, so that a long record is decoded few times.
+        """
+        if self.is_at_end:
             return False
-        unread = self.text[self.at :]
+        unread = self.text[self.position :]
         pieces = [unread]
-        bytes_wanted = min(max(CHUNK, len(unread)), _MOST_READ)
-        self.at = 0
+        bytes_wanted = min(max(CHUNK, len(unread)), _MAX_READ_BYTES)
+        self.position = 0
         while bytes_wanted > 0:
             chunk = self._source.read()
             pieces.append(self._decoder.decode(chunk, final=not chunk))
             bytes_wanted -= len(chunk)
             if not chunk:
-                self.ended = True
+                self.is_at_end = True
                 break
         self.text = "".join(pieces)
         return True
 
-    def unfinished(self, error: Exception) -> bool:
-        """Returns whether the value may be complete once more of the input is read."""
-        return not self.ended and self.cut_off(error)
+    def is_unfinished(self, error: Exception) -> bool:
+        """Returns whether a value with this error may be complete when more of the input is read."""
+        return not self.is_at_end and self.is_cut_off(error)
 
-    def cut_off(self, error: Exception) -> bool:
-        """Returns whether it is the end of the text in memory at which the value goes wrong."""
+    def is_cut_off(self, error: Exception) -> bool:
+        """Returns whether the error of a value is at the end of the text in memory."""
         if not isinstance(error, json.JSONDecodeError):
             return False
-        at_end = error.pos >= len(self.text) - _LONGEST_LITERAL
+        at_end = error.pos >= len(self.text) - _MAX_LITERAL_CHARACTERS
         return at_end or error.msg.startswith("Unterminated string")
 
 
@@ -172,6 +172,24 @@ def joined_frame(
     return Frame(number, b"\n".join(frame.raw for frame in frames), value, name=name)
 
 
+def group_frames(groups: Mapping[str, Sequence[Frame]], key: str) -> Iterator[Frame]:
+    """Yields one frame for each group: an object with the name of the group as `id`, and the values of its frames under
+    a key."""
+    for name, members in groups.items():
+        value = {"id": name, key: [member.value for member in members]}
+        yield joined_frame(members, value, number=members[0].number, name=name or None)
+
+
+def bounded_frames(frames: Iterable[Frame], count: Reading) -> Iterator[Frame]:
+    """Yields frames until their bytes are too much, and then one with that reason; a frame without bytes is not
+    counted."""
+    for frame in frames:
+        yield frame
+        if frame.raw and not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, count.bounds.too_much)
+            return
+
+
 def load(raw: bytes, unit: str) -> Any:
     """Returns the JSON value of one record.
 
@@ -211,7 +229,7 @@ def checked(raw: bytes, value: Any) -> Any:
     Raises:
         BadRecord: It is nested too deep.
     """
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and nested_deeper(value, MAX_DEPTH):
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and is_nested_too_deep(value):
         raise BadRecord("nesting too deep")
     if b"\\ud" in raw or b"\\uD" in raw:
         return storable(value)
@@ -224,16 +242,14 @@ def server_events(source: Source) -> Iterator[Frame]:
         data = frame.raw.removeprefix(b"data:").strip()
         if frame.raw.startswith(b"data:") and data != b"[DONE]":
             yield _line(frame.number or 0, data, len(data)) or frame
-        elif frame.reason is None or not _OF_EVENT.match(frame.raw):
+        elif frame.reason is None or not _EVENT_LINE.match(frame.raw):
             yield frame
 
 
 def lines(source: Source) -> Iterator[Frame]:
     """Yields the frames of JSON Lines. Blank lines are counted but give no frame."""
     number = 0
-    pending: list[
-        bytes
-    ] = []  # of the line that goes on: all of it, or the beginning of one that is too large
+    pending: list[bytes] = []  # the line so far, or the beginning of one that is too large
     size = 0  # bytes of that line, also those that are not kept
     while chunk := source.read():
         *ended, rest = chunk.split(b"\n")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.formats.json_values import MAX_DEPTH, BadRecord, json_text, nested_deeper, storable
+from engine.formats.json_values import BadRecord, is_nested_too_deep, json_text, storable
 from engine.formats.opening.framing import (
     DECODER,
     KEPT_OF_OVERSIZED,
@@ -23,10 +23,10 @@ from engine.formats.opening.source import CHUNK, Source
 
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 """Finds where a record may begin after a broken one."""
-_MOST_EFFORT = 256 << 20
+_MAX_EFFORT = 256 << 20
 """Most characters that are parsed in vain while searching for the record after a broken one."""
 
-_LEAST_EFFORT = 1000
+_MIN_EFFORT = 1000
 """Least cost of one failed attempt, in characters."""
 
 LARGE = 8 << 20
@@ -35,10 +35,10 @@ LARGE = 8 << 20
 SLICE = 4 << 20
 """Size in characters of a slice of a large object."""
 
-_LARGEST_FIELD = 8 << 20
+_MAX_FIELD = 8 << 20
 """Size in characters of a field of a large object up to which it is read as a whole."""
 
-_LEAST_ENTRIES = 20
+_MIN_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
 
@@ -60,18 +60,18 @@ class Values:
         number = 0
         list_open = self._in_list and cursor.skip_blanks()
         if list_open:
-            cursor.at += 1
+            cursor.position += 1
         while cursor.skip_blanks():
             number += 1
-            if list_open and cursor.text[cursor.at] == "]":
+            if list_open and cursor.text[cursor.position] == "]":
                 list_open = False
-                cursor.at += 1
+                cursor.position += 1
                 if cursor.skip_blanks():
-                    yield rest_frame(cursor, number, "there is something else after the list")
+                    yield _rest_frame(cursor, number, "there is something else after the list")
                     return
                 break
             frame = self._next(number)
-            if frame.reason and cursor.ended and cursor.at == len(cursor.text):
+            if frame.reason and cursor.is_at_end and cursor.position == len(cursor.text):
                 yield frame._replace(reason=cursor.error or frame.reason)
                 return
             if number == 1 and not self._in_list and not cursor.skip_blanks():
@@ -87,28 +87,28 @@ class Values:
         cursor = self._cursor
         while True:
             try:
-                value, end = DECODER.raw_decode(cursor.text, cursor.at)
+                value, end = DECODER.raw_decode(cursor.text, cursor.position)
             except (ValueError, RecursionError) as error:
-                if not cursor.unfinished(error):
-                    return self._broken(number, reason_of(error, "element", cursor.at))
-                if len(cursor.text) - cursor.at > MAX_RECORD:
+                if not cursor.is_unfinished(error):
+                    return self._broken(number, reason_of(error, "element", cursor.position))
+                if len(cursor.text) - cursor.position > MAX_RECORD:
                     return self._broken(number, too_large())
-                cursor.more()
+                cursor.read_more()
                 continue
             # A number at the end of the text in memory may have more digits.
-            if end < len(cursor.text) or not cursor.more():
+            if end < len(cursor.text) or not cursor.read_more():
                 break
-        text = cursor.text[cursor.at : end]
-        cursor.at = end
+        text = cursor.text[cursor.position : end]
+        cursor.position = end
         return _value_frame(number, text, value)
 
     def _broken(self, number: int, reason: str) -> Frame:
         """Skips to the next record and returns the skipped text as a frame with a reason."""
         cursor = self._cursor
-        skipped = _Skipped()
-        cursor.text, cursor.at = cursor.text[cursor.at :], 0
+        skipped = _SkippedText()
+        cursor.text, cursor.position = cursor.text[cursor.position :], 0
         search = 1
-        effort = _MOST_EFFORT
+        effort = _MAX_EFFORT
         while effort > 0:
             # The decoder counts the lines before each error, so the text before the place of search is dropped.
             if search > max(CHUNK, len(cursor.text) // 16):
@@ -117,40 +117,40 @@ class Values:
             match = _RECORD_START.search(cursor.text, search)
             if match is None:
                 search = max(1, len(cursor.text))
-                if not cursor.more():
+                if not cursor.read_more():
                     break
                 continue
             search = match.start()
             try:
                 value, end = DECODER.raw_decode(cursor.text, search)
             except (ValueError, RecursionError) as error:
-                if cursor.unfinished(error) and len(cursor.text) - search <= MAX_RECORD:
-                    cursor.more()
+                if cursor.is_unfinished(error) and len(cursor.text) - search <= MAX_RECORD:
+                    cursor.read_more()
                     continue
-                effort -= getattr(error, "pos", search) - search + search // 8 + _LEAST_EFFORT
+                effort -= getattr(error, "pos", search) - search + search // 8 + _MIN_EFFORT
             else:
                 if self._is_record(value):
                     skipped.add(cursor.text[:search])
-                    cursor.at = search
+                    cursor.position = search
                     return Frame(number, skipped.raw(), None, reason)
-                effort -= end - search + _LEAST_EFFORT // 2
+                effort -= end - search + _MIN_EFFORT // 2
             search += 1
-        return rest_frame(cursor, number, reason, skipped)
+        return _rest_frame(cursor, number, reason, skipped)
 
 
-def rest_frame(
-    cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None
+def _rest_frame(
+    cursor: JsonCursor, number: int, reason: str, skipped: _SkippedText | None = None
 ) -> Frame:
     """Reads to the end of the input and returns the rest, after what was `skipped`, as one frame with a reason."""
-    skipped = skipped or _Skipped()
+    skipped = skipped or _SkippedText()
     while True:
-        skipped.add(cursor.text[cursor.at :])
-        cursor.at = len(cursor.text)
-        if not cursor.more():
+        skipped.add(cursor.text[cursor.position :])
+        cursor.position = len(cursor.text)
+        if not cursor.read_more():
             return Frame(number, skipped.raw(), None, reason)
 
 
-class _Skipped:
+class _SkippedText:
     """Collects text that belongs to no record, up to `KEPT_OF_OVERSIZED` bytes."""
 
     def __init__(self) -> None:
@@ -202,12 +202,12 @@ class Slices:
 
     def __init__(self, source: Source) -> None:
         self._cursor = JsonCursor(source)
-        self._late: dict[str, Any] = {}  # fields after the long list
+        self._fields_after_list: dict[str, Any] = {}  # fields after the long list
 
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Returns whether the source begins with a large object."""
         cursor = self._cursor
-        if not cursor.skip_blanks() or cursor.text[cursor.at] != "{":
+        if not cursor.skip_blanks() or cursor.text[cursor.position] != "{":
             return False
         try:
             self._value(LARGE)
@@ -220,7 +220,7 @@ class Slices:
     def __iter__(self) -> Iterator[Frame]:
         cursor = self._cursor
         cursor.skip_blanks()
-        cursor.at += 1
+        cursor.position += 1
         # held back until the next one comes, because the last one gets the late fields
         last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
@@ -237,23 +237,23 @@ class Slices:
             reason = bad.reason
         if last_slice is not None:
             value, before = last_slice
-            last = _slice_frame({**value, **self._late}, before)
-            yield last._replace(outer=Envelope(None, True)) if self._late else last
+            last = _slice_frame({**value, **self._fields_after_list}, before)
+            yield last._replace(outer=Envelope(None, True)) if self._fields_after_list else last
         if reason is not None:
-            yield rest_frame(cursor, 1, reason)._replace(number=None)
+            yield _rest_frame(cursor, 1, reason)._replace(number=None)
 
     def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """Yields the slices, each with the number of elements before it."""
+        """Yields the slices, each with the number of elements before it; raises as `_value` does."""
         cursor = self._cursor
         fields: dict[str, Any] = {}
         size = before = 0
         in_list = False
-        while self._left() != "}":
+        while self._next_character() != "}":
             key = self._key()
             try:
-                fields[key], length = self._value(_LARGEST_FIELD)
+                fields[key], length = self._value(_MAX_FIELD)
             except _TooLarge:
-                if cursor.text[cursor.at] != "[":
+                if cursor.text[cursor.position] != "[":
                     raise
                 for elements in self._elements():
                     yield {**fields, key: elements}, before
@@ -262,32 +262,32 @@ class Slices:
                 continue
             size += length
             if in_list:
-                self._late[key] = fields[key]
-            elif size > SLICE and len(fields) >= _LEAST_ENTRIES and _all_objects(fields):
+                self._fields_after_list[key] = fields[key]
+            elif size > SLICE and len(fields) >= _MIN_ENTRIES and _all_objects(fields):
                 yield fields, before
                 before += len(fields)
                 fields, size = {}, 0
             if size > MAX_RECORD:
                 raise _TooLarge
-        cursor.at += 1
+        cursor.position += 1
         if fields and not in_list:
             yield fields, before
 
     def _elements(self) -> Iterator[list[Any]]:
-        """Yields the elements of a list, many at a time."""
+        """Yields the elements of the list that begins at the position, many at a time; raises as `_value` does."""
         cursor = self._cursor
-        cursor.at += 1
+        cursor.position += 1
         elements: list[Any] = []
         size = 0
         try:
-            while self._left() != "]":
+            while self._next_character() != "]":
                 value, length = self._value(MAX_RECORD)
                 elements.append(value)
                 size += length
                 if size > SLICE:
                     yield elements
                     elements, size = [], 0
-            cursor.at += 1
+            cursor.position += 1
         except (BadRecord, _TooLarge):
             if elements:
                 yield elements
@@ -296,42 +296,50 @@ class Slices:
             yield elements
 
     def _key(self) -> str:
-        """Returns the key that begins here, and goes to its value."""
+        """Returns the key that begins at the position, and moves the position to its value; raises as `_value` does."""
         cursor = self._cursor
-        key, _ = self._value(_LARGEST_FIELD)
-        if not isinstance(key, str) or self._left() != ":":
+        key, _ = self._value(_MAX_FIELD)
+        if not isinstance(key, str) or self._next_character() != ":":
             raise BadRecord("the object is not JSON: a key with a colon is expected")
-        cursor.at += 1
-        self._left()
+        cursor.position += 1
+        self._next_character()
         return key
 
-    def _left(self) -> str:
-        """Returns the next character that is neither blank nor a comma."""
+    def _next_character(self) -> str:
+        """Moves the position to the next character that is neither blank nor a comma, and returns it.
+
+        Raises:
+            BadRecord: There is none.
+        """
         cursor = self._cursor
         if not cursor.skip_blanks():
             raise BadRecord(cursor.error or "the file was cut off")
-        return cursor.text[cursor.at]
+        return cursor.text[cursor.position]
 
     def _value(self, most: int) -> tuple[Any, int]:
-        """Returns the value that begins here, and its size; if it is larger than `most`, its beginning is still the
-        place."""
+        """Returns the value that begins at the position, and its size in characters, and moves the position behind it.
+
+        Raises:
+            _TooLarge: It is larger than `most` characters; the position stays.
+            BadRecord: It is not JSON, or cut off.
+        """
         cursor = self._cursor
         while True:
             try:
-                value, end = DECODER.raw_decode(cursor.text, cursor.at)
+                value, end = DECODER.raw_decode(cursor.text, cursor.position)
             except (ValueError, RecursionError) as error:
-                if not cursor.unfinished(error):
-                    reason = reason_of(error, "element", cursor.at)
-                    if cursor.cut_off(error):
+                if not cursor.is_unfinished(error):
+                    reason = reason_of(error, "element", cursor.position)
+                    if cursor.is_cut_off(error):
                         reason = cursor.error or "the file was cut off"
                     raise BadRecord(reason) from None
-                if len(cursor.text) - cursor.at > most:
+                if len(cursor.text) - cursor.position > most:
                     raise _TooLarge from None
-                cursor.more()
+                cursor.read_more()
                 continue
-            if end < len(cursor.text) or not cursor.more():
-                length = end - cursor.at
-                cursor.at = end
+            if end < len(cursor.text) or not cursor.read_more():
+                length = end - cursor.position
+                cursor.position = end
                 return value, length
 
 
@@ -349,5 +357,5 @@ def _slice_frame(value: dict[str, Any], before: int) -> Frame:
         raw = json_text(value).encode()
     except RecursionError:
         return Frame(None, b"", None, "nesting too deep", before=before)
-    reason = "nesting too deep" if nested_deeper(value, MAX_DEPTH) else None
+    reason = "nesting too deep" if is_nested_too_deep(value) else None
     return Frame(None, raw, value, reason, before=before)

@@ -35,6 +35,7 @@ RAISED = "(`import --most-unpacked` raises the limit)"
 
 
 def _never() -> bool:
+    """Returns False: nobody wants to stop."""
     return False
 
 
@@ -80,19 +81,16 @@ class Expansion:
         self._parts: dict[str, int] = {}
         self._total = 0
 
-    def reading(self, part: str, size: int | None) -> Reading:
-        """Counts one reading of a part from its beginning.
+    def set_count(self, part: str, count: int, size: int) -> bool:
+        """Sets to how much a part unpacked so far; returns whether that is too much, by itself or with the others.
+
+        What is read again is not counted again, and what is too much by itself takes nothing from the others.
 
         Args:
             part: Its name.
-            size: Number of bytes of the file that it stands for; None if unknown.
+            count: Number of bytes that it unpacked to so far.
+            size: Number of bytes of the file that it stands for.
         """
-        return Reading(self, part, size)
-
-    def is_over(self, part: str, count: int, size: int) -> bool:
-        """Returns whether a part of so many bytes of the file, of which `count` were unpacked, is too much, by itself
-        or with the others. What is read again is not counted again, and what is too much by itself takes nothing from
-        the others."""
         before = self._parts.get(part, 0)
         is_over = count > self._most(size)
         self._parts[part] = 0 if is_over else max(count, before)
@@ -104,14 +102,16 @@ class Expansion:
         return part in self._parts or not self._all_are_over()
 
     def _all_are_over(self) -> bool:
+        """Returns whether all parts together unpacked to more than the file may."""
         return self._size is not None and self._total > self._most(self._size)
 
     def _most(self, size: int) -> int:
+        """Returns to how many bytes so many bytes of a file may unpack."""
         return max(self.bounds.unpacked, MOST_TIMES * size)
 
 
 class Reading:
-    """Counts one reading of a part of a file.
+    """Counts one reading of a part of a file, from its beginning.
 
     Attributes:
         expansion: Counts all parts of the file.
@@ -119,6 +119,11 @@ class Reading:
     """
 
     def __init__(self, expansion: Expansion, part: str, size: int | None) -> None:
+        """
+        Args:
+            part: Name of the part.
+            size: Number of bytes of the file that it stands for; None if unknown.
+        """
         self.expansion, self._part, self._size = expansion, part, size
         self._count = 0
         self.is_over = not expansion.may_begin(part)
@@ -140,13 +145,13 @@ class Reading:
         self.bounds.stop_if_cancelled()
         self._count += count
         size = position if self._size is None else self._size
-        self.is_over = self.expansion.is_over(self._part, self._count, size)
+        self.is_over = self.expansion.set_count(self._part, self._count, size)
         return not self.is_over
 
 
 def unlimited() -> Reading:
     """Returns a count without a limit, for what this program wrote."""
-    return Expansion(None, Bounds(unpacked=sys.maxsize)).reading("", None)
+    return Reading(Expansion(None, Bounds(unpacked=sys.maxsize)), "", None)
 
 
 CHUNK = 1 << 18
@@ -155,18 +160,18 @@ GZIP_MAGIC = b"\x1f\x8b"
 """First bytes of gzip."""
 _BOM = b"\xef\xbb\xbf"
 """Byte order mark of UTF-8."""
-_LONGEST_MAGIC = 6
+_MAGIC_BYTES = 6
 """Number of bytes by which compression is told."""
-_PIECE = 1 << 9
+_ZSTD_PIECE = 1 << 9
 """Number of bytes of zstd that are decompressed at a time."""
 
-MOST_KEPT = 64 << 20
+_MAX_LOOK_BYTES = 64 << 20
 """Number of bytes of a pipe that are kept while its beginning is looked at."""
 
-_MOST_FOR_XZ = 128 << 20
+_MAX_XZ_MEMORY = 128 << 20
 """Most memory for the dictionary of data in xz; `xz -9` needs half of it."""
 
-_MIXED = "windows-1252-where-not-utf-8"
+_MIXED_ENCODING = "windows-1252-where-not-utf-8"
 """Name of the error handler that reads what is not UTF-8 as Windows-1252."""
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
@@ -219,13 +224,13 @@ class _Zstd:
     def decompress(self, data: bytes, _: int) -> bytes:
         """Returns what the next piece unpacks to; the second argument is not heeded."""
         packed = memoryview(data) if data else self._left
-        self._left = packed[_PIECE:]
-        return bytes(self._stream.decompress(packed[:_PIECE]))
+        self._left = packed[_ZSTD_PIECE:]
+        return bytes(self._stream.decompress(packed[:_ZSTD_PIECE]))
 
 
 _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MOST_FOR_XZ)),
+    b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
 """Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
@@ -239,8 +244,8 @@ class Source:
         position: Number of bytes read from the stream so far, before decompression.
         error: Why the data ended early (a truncated or damaged file, a failing disk, too much data); None if they did
             not.
-        guessed: The encoding, if nothing says it and the beginning is not UTF-8; None until something was read.
-        held_back: Whether the last look at the beginning ended at `MOST_KEPT` bytes.
+        guessed_encoding: The encoding, if nothing says it and the beginning is not UTF-8; None until that was read.
+        is_look_cut_off: Whether the last look at the beginning ended at `_MAX_LOOK_BYTES` bytes.
     """
 
     def __init__(
@@ -248,39 +253,39 @@ class Source:
         stream: BinaryIO,
         *,
         reopen: Callable[[], BinaryIO] | None = None,
-        count: Callable[[], Reading] = unlimited,
+        start_count: Callable[[], Reading] = unlimited,
     ) -> None:
         """
         Args:
             reopen: Opens the stream at its beginning; None if it can be read only once.
-            count: Begins to count what is read.
+            start_count: Returns a new count of what is read.
         """
         self._reopen = reopen
-        self._new_count = count
-        self.guessed: str | None = None
-        self.held_back = False
+        self._start_count = start_count
+        self.guessed_encoding: str | None = None
+        self.is_look_cut_off = False
         self._begin(stream)
 
     def _begin(self, stream: BinaryIO) -> None:
         """Begins to read a stream."""
         self.position = 0
         self.error: str | None = None
-        self.count = self._new_count()
+        self.count = self._start_count()
         self._stream = stream
         self._chunks = self._decompressed()
         self._kept: list[bytes] | None = None  # chunks of a look at the beginning
         self._kept_size = 0  # bytes
         self._replay: list[bytes] = []  # chunks that are read again
 
-    def keep(self) -> None:
-        """Begins a look at the data, which `rewind` ends. At most `MOST_KEPT` bytes of a stream that can be read only
-        once are looked at."""
-        self.held_back = False
+    def mark_beginning(self) -> None:
+        """Begins a look at the data, which `rewind` ends; of a stream that can be read only once it reaches at most
+        `_MAX_LOOK_BYTES`."""
+        self.is_look_cut_off = False
         self._kept_size = 0
         self._kept = [] if self._reopen is None else None
 
     def rewind(self) -> None:
-        """Returns to where `keep` was called, which is the beginning.
+        """Returns to where `mark_beginning` was called, which is the beginning.
 
         Raises:
             OSError: The stream cannot be opened again.
@@ -294,8 +299,8 @@ class Source:
 
     def read(self) -> bytes:
         """Returns the next chunk, empty at the end. Memory is bounded for any compression ratio."""
-        if self._kept is not None and self._kept_size >= MOST_KEPT:
-            self.held_back = True
+        if self._kept is not None and self._kept_size >= _MAX_LOOK_BYTES:
+            self.is_look_cut_off = True
             return b""
         chunk = self._next()
         if self._kept is not None and chunk:
@@ -321,7 +326,7 @@ class Source:
         """Closes the stream."""
         self._stream.close()
 
-    def _take(self) -> bytes:
+    def _read_raw(self) -> bytes:
         """Returns the next bytes of the stream as they are; empty at the end, and where reading fails."""
         try:
             data = self._stream.read(CHUNK)
@@ -334,20 +339,22 @@ class Source:
     def _decompressed(self) -> Iterator[bytes]:
         """Yields the data, decompressed and as UTF-8."""
         start = b""
-        while len(start) < _LONGEST_MAGIC and (more := self._take()):
+        while len(start) < _MAGIC_BYTES and (more := self._read_raw()):
             start += more
         first = b""
         plain = self._counted(self._uncompressed(start))
         for chunk in plain:
             first += chunk
-            if len(first) >= _LONGEST_MAGIC:
+            if len(first) >= _MAGIC_BYTES:
                 break
         if encoding := _utf16(first):
             yield from _encode_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
             return
         if _is_windows_1252(first):
-            self.guessed = "Windows-1252"
-            yield from _encode_utf8(codecs.getincrementaldecoder("utf-8")(_MIXED), first, plain)
+            self.guessed_encoding = "Windows-1252"
+            yield from _encode_utf8(
+                codecs.getincrementaldecoder("utf-8")(_MIXED_ENCODING), first, plain
+            )
             return
         if first := first.removeprefix(_BOM):
             yield first
@@ -371,22 +378,22 @@ class Source:
             return
         for magic, (name, decompressor) in _DECOMPRESSORS.items():
             if start.startswith(magic):
-                yield from self._streams(start, magic, name, decompressor)
+                yield from self._decompressed_streams(start, magic, name, decompressor)
                 return
         yield from self._plain(start)
 
-    def _streams(
+    def _decompressed_streams(
         self, data: bytes, magic: bytes, name: str, new: Callable[[], Any]
     ) -> Iterator[bytes]:
         """Yields the data of all compressed streams one after the other."""
         stream = new()
-        while data or not stream.needs_input or (data := self._take()):
+        while data or not stream.needs_input or (data := self._read_raw()):
             try:
                 out = stream.decompress(data, CHUNK * 4)
             except Exception as error:  # noqa: BLE001 -- each library raises its own
                 too_large = "usage limit" in str(error)  # of xz, which has no class for it
                 what = (
-                    f"need more than {_MOST_FOR_XZ >> 20} MiB of memory"
+                    f"need more than {_MAX_XZ_MEMORY >> 20} MiB of memory"
                     if too_large
                     else "are damaged"
                 )
@@ -397,7 +404,7 @@ class Source:
                 yield out
             if stream.eof:
                 data = stream.unused_data
-                while len(data) < len(magic) and (more := self._take()):
+                while len(data) < len(magic) and (more := self._read_raw()):
                     data += more
                 if not data.strip(b"\0"):
                     return
@@ -411,12 +418,12 @@ class Source:
         """Yields the data of a stream without compression."""
         while start:
             yield start
-            start = self._take()
+            start = self._read_raw()
 
     def _gunzipped(self, data: bytes) -> Iterator[bytes]:
         """Yields the data of all members of a gzip stream; only zero padding may follow, else it is an error."""
         member = zlib.decompressobj(wbits=31)
-        while data or (data := self._take()):
+        while data or (data := self._read_raw()):
             before = member.copy()
             try:
                 out = member.decompress(data, CHUNK * 4)
@@ -429,7 +436,7 @@ class Source:
             data = member.unconsumed_tail
             if member.eof:
                 data = member.unused_data.lstrip(b"\0")
-                while not data and (more := self._take()):
+                while not data and (more := self._read_raw()):
                     data = more.lstrip(b"\0")
                 if not data:
                     return
@@ -474,7 +481,7 @@ def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
 
 
-codecs.register_error(_MIXED, _as_windows_1252)
+codecs.register_error(_MIXED_ENCODING, _as_windows_1252)
 
 
 def _is_windows_1252(first: bytes) -> bool:

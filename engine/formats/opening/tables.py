@@ -27,15 +27,15 @@ from typing import Any
 
 from engine.base.errors import FormatError, TooMuch
 from engine.formats.json_values import BadRecord, json_text, storable
-from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, load, too_large
-from engine.formats.opening.source import (
-    CHUNK,
-    LEAST_OF_RECORD,
-    RAISED,
-    Reading,
-    Source,
-    missing_library,
+from engine.formats.opening.framing import (
+    KEPT_OF_OVERSIZED,
+    MAX_RECORD,
+    Frame,
+    bounded_frames,
+    load,
+    too_large,
 )
+from engine.formats.opening.source import CHUNK, RAISED, Bounds, Reading, Source, missing_library
 
 _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
@@ -43,7 +43,7 @@ _DETECTION_ROWS = 6
 """Number of rows by which the delimiter is detected."""
 _DETECTION_CHARS = 1 << 20
 """Number of characters by which the delimiter is detected."""
-_SEPARATOR = re.compile(r"\ufeff?sep=(.)\r?\n")
+_DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, as Excel writes it."""
 _MESSAGE_COLUMNS = frozenset(
     ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
@@ -71,7 +71,7 @@ def delimiter_of(head: bytes) -> str | None:
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
     text = head[:_DETECTION_CHARS].decode("utf-8", "replace")
-    if stated_delimiter := _SEPARATOR.match(text):
+    if stated_delimiter := _DELIMITER_LINE.match(text):
         return stated_delimiter[1]
     best: tuple[int, str] | None = None
     for delimiter in _DELIMITERS:
@@ -293,19 +293,24 @@ def _as_json_value(value: Any) -> Any:
 
 
 def parquet_rows(path: str, reading: Reading) -> Iterator[Frame]:
-    """Yields the rows of a Parquet file; a row that is larger than a record may be has a reason.
+    """Returns the rows of a Parquet file; a row that is larger than a record may be has a reason.
 
     Args:
         reading: Counts what is unpacked, and bounds it.
 
     Raises:
-        FormatError: The library is not installed.
+        FormatError: When the first row is read: the library is not installed.
     """
+    return bounded_frames(_parquet_frames(path, reading.bounds), reading)
+
+
+def _parquet_frames(path: str, bounds: Bounds) -> Iterator[Frame]:
+    """Yields the rows of a Parquet file; see `parquet_rows`."""
     try:
         from pyarrow import parquet
     except ImportError:
         raise missing_library("Parquet", "pyarrow") from None
-    max_group_bytes = max(reading.bounds.unpacked, _MAX_EXPANSION * os.path.getsize(path))
+    max_group_bytes = max(bounds.unpacked, _MAX_EXPANSION * os.path.getsize(path))
     number = 0
     try:
         with parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
@@ -316,13 +321,9 @@ def parquet_rows(path: str, reading: Reading) -> Iterator[Frame]:
                     number += footer.num_rows
                     continue
                 for row in _group_rows(file, group, footer):
-                    reading.bounds.stop_if_cancelled()
+                    bounds.stop_if_cancelled()
                     number += 1
-                    frame = row_frame(number, row)
-                    yield frame
-                    if not reading.add(max(len(frame.raw), LEAST_OF_RECORD)):
-                        yield Frame(None, b"", None, reading.bounds.too_much)
-                        return
+                    yield row_frame(number, row)
     except _PARQUET_ERRORS as error:
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")
 
@@ -348,19 +349,21 @@ MOST_UNPACKED = 256 << 20
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """First bytes of a workbook of old Excel."""
-_SIGNS = frozenset(("xl/workbook.xml", "xl/workbook.bin"))
+_EXCEL_MEMBERS = frozenset(("xl/workbook.xml", "xl/workbook.bin"))
 """Members that only a workbook of Excel has."""
-_HOW_TO_READ = "Save its sheet as CSV, and import that."
+_SAVE_AS_CSV = "Save its sheet as CSV, and import that."
 """Hint for a workbook that is not read."""
 
 
 def is_workbook(archive: zipfile.ZipFile) -> bool:
     """Returns whether a zip archive is a workbook."""
     names = archive.namelist()
-    return not _SIGNS.isdisjoint(names) or (names[:1] == ["mimetype"] and "content.xml" in names)
+    return not _EXCEL_MEMBERS.isdisjoint(names) or (
+        names[:1] == ["mimetype"] and "content.xml" in names
+    )
 
 
-def sheets(path: str, label: str) -> list[str]:
+def sheet_names(path: str, label: str) -> list[str]:
     """Returns the names of the sheets of a workbook that are shown.
 
     Raises:
@@ -370,16 +373,21 @@ def sheets(path: str, label: str) -> list[str]:
     _check_size(path, label)
     return [
         sheet.name
-        for sheet in _open(path, label).sheets_metadata
+        for sheet in _open_workbook(path, label).sheets_metadata
         if "Visible" in str(sheet.visible)
     ]
 
 
 def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Frame]:
-    """Yields the rows of a sheet below its first, which has the names of the columns."""
+    """Returns the rows of a sheet below its first, which has the names of the columns."""
+    return bounded_frames(_sheet_frames(path, label, name), count)
+
+
+def _sheet_frames(path: str, label: str, name: str) -> Iterator[Frame]:
+    """Yields the rows of a sheet; see `sheet_rows`."""
     try:
         with _damage_as_format_error(label):
-            rows = _open(path, label).get_sheet_by_name(name).to_python()
+            rows = _open_workbook(path, label).get_sheet_by_name(name).to_python()
     except FormatError as error:
         yield Frame(1, b"", None, error.message)
         return
@@ -393,13 +401,8 @@ def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Fra
             for column, cell in zip(names, row, strict=False)
             if cell != ""
         }
-        if not cells:
-            continue
-        frame = row_frame(number, cells)
-        yield frame
-        if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
-            yield Frame(None, b"", None, count.bounds.too_much)
-            return
+        if cells:
+            yield row_frame(number, cells)
 
 
 def _sheet_cell(value: Any) -> Any:
@@ -419,17 +422,17 @@ def _check_size(path: str, label: str) -> None:
                     while size <= MOST_UNPACKED and (data := member.read(CHUNK)):
                         size += len(data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
-        raise FormatError(f"The workbook {label} is damaged: {error}.", _HOW_TO_READ) from None
+        raise FormatError(f"The workbook {label} is damaged: {error}.", _SAVE_AS_CSV) from None
     if size > MOST_UNPACKED:
         raise TooMuch(f"The workbook {label} unpacks to more than {MOST_UNPACKED >> 20} MiB.")
 
 
-def _open(path: str, label: str) -> Any:
+def _open_workbook(path: str, label: str) -> Any:
     """Returns a workbook as the library has it."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
-        raise missing_library("workbooks", "python-calamine", _HOW_TO_READ) from None
+        raise missing_library("workbooks", "python-calamine", _SAVE_AS_CSV) from None
     with _damage_as_format_error(label):
         return CalamineWorkbook.from_path(path)
 
@@ -442,4 +445,4 @@ def _damage_as_format_error(label: str) -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise FormatError(f"The workbook {label} cannot be read: {error}.", _HOW_TO_READ) from None
+        raise FormatError(f"The workbook {label} cannot be read: {error}.", _SAVE_AS_CSV) from None

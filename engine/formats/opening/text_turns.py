@@ -21,13 +21,13 @@ from engine.formats.messages.times import date_of, day_comes_first
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
-_ENDS = (
+_EDGE_TOKEN = (
     r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
     r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
 )
 """Matches a token that begins or ends a text or a turn; it says nothing."""
-_AT_THE_EDGES = re.compile(rf"\A(?:\s*{_ENDS})+|(?:{_ENDS}\s*)+\Z")
+_EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
 """Matches such tokens at the beginning and at the end of a turn."""
 
 _SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
@@ -67,17 +67,17 @@ class _Template(NamedTuple):
         messages: list[dict[str, Any]] = []
         last_word = ""
         for head, end in zip(heads, ends, strict=True):
-            content = _AT_THE_EDGES.sub("", text[head.end() : end].strip()).strip()
+            content = _EDGE_TOKENS.sub("", text[head.end() : end].strip()).strip()
             speaker = self._speaker(head)
             if not content and (speaker in self.speakers.values() or role_named(speaker)):
                 continue
             if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
                 messages[-1]["content"] += "\n" + content
             else:
-                about = {"about": word} if (word := head.groupdict().get("about")) else {}
-                messages.append({"speaker": speaker, "content": content, **about})
+                head_facts = {"about": word} if (word := head.groupdict().get("about")) else {}
+                messages.append({"speaker": speaker, "content": content, **head_facts})
             last_word = head["speaker"]
-        before = _AT_THE_EDGES.sub("", text[: heads[0].start()].strip()).strip()
+        before = _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()).strip()
         return {"messages": messages, **({"preamble": before} if before else {})}
 
 
@@ -142,19 +142,19 @@ _TEMPLATES = (
 """The templates, in the order in which they are tried."""
 
 
-_ASKS = "|".join(("user", "human", *USERS))
+_ASKER = "|".join(("user", "human", *USERS))
 """Matches a word for the side that asks."""
-_ANSWERS = "|".join(
+_ANSWERER = "|".join(
     ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
 )
 """Matches a word for the side that answers."""
 _NAME_WORDS = 3
 """Words of a name; what is longer is the beginning of a sentence."""
-_TURNS_OF_A_SIDE = 2
+_MIN_TURNS = 2
 """Least number of turns of each side of a text in which only one side has a known word."""
-_WORDS_OF_A_PHRASE = 3
+_MIN_WORDS = 3
 """Least number of words of a turn that somebody said; the value of a setting has fewer."""
-_BESIDE = "system|developer|tool|function|observation"
+_OTHER_WORD = "system|developer|tool|function|observation"
 """Matches a word for a speaker who is neither of the two sides."""
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
@@ -166,7 +166,7 @@ _NAMED = re.compile(
     r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
     re.MULTILINE,
 )
-"""A line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
+"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
 
 _DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
 """Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
@@ -212,7 +212,7 @@ _SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S
 _VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
 """Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
 
-_SAID_BY = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
+_SPEAKER = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
 """Matches a name and a colon at the beginning of a cue: `Ana: `."""
 
 _SPELLED_OUT = {"q": "question", "a": "answer"}
@@ -249,8 +249,14 @@ class _Speakers(NamedTuple):
         return turns if some_ask and some_answer else []
 
 
-def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
-    """Returns a family: regexes of the words of those who ask, of those who answer, and of others."""
+def _family(asks: str, answers: str, beside: str = "") -> _Speakers:
+    """Returns a family of words for speakers.
+
+    Args:
+        asks: Regex of the words for the side that asks.
+        answers: Regex of those for the side that answers.
+        beside: Regex of those for others; empty for none.
+    """
     words = "|".join(filter(None, (asks, answers, beside)))
     return _Speakers(
         asks,
@@ -269,10 +275,10 @@ def _speakers(asks: str, answers: str, beside: str = "") -> _Speakers:
 
 
 _FAMILIES = (
-    _speakers(_ASKS, _ANSWERS, _BESIDE),
-    _speakers("q", "a"),
-    _speakers("question", "answer"),
-    _speakers("prompt", "response|completion"),
+    _family(_ASKER, _ANSWERER, _OTHER_WORD),
+    _family("q", "a"),
+    _family("question", "answer"),
+    _family("prompt", "response|completion"),
 )
 """The families of words for speakers, in the order in which they are tried."""
 
@@ -389,19 +395,19 @@ def _turns_of_one_known_side(text: str) -> list[re.Match[str]]:
     filled_lines = sum(bool(line.strip()) for line in text.splitlines())
     if not timed and filled_lines > len(named_turns):
         return []
-    asking = [turn for turn in named_turns if re.fullmatch(_ASKS, turn["speaker"], re.IGNORECASE)]
+    asking = [turn for turn in named_turns if re.fullmatch(_ASKER, turn["speaker"], re.IGNORECASE)]
     answering = [
-        turn for turn in named_turns if re.fullmatch(_ANSWERS, turn["speaker"], re.IGNORECASE)
+        turn for turn in named_turns if re.fullmatch(_ANSWERER, turn["speaker"], re.IGNORECASE)
     ]
     known_count = len(asking) + len(answering)
     if (
         bool(asking) == bool(answering)
-        or min(known_count, len(named_turns) - known_count) < _TURNS_OF_A_SIDE
+        or min(known_count, len(named_turns) - known_count) < _MIN_TURNS
     ):
         return []
     ends = [*(turn.start() for turn in named_turns[1:]), len(text)]
     contents = [text[turn.end() : end] for turn, end in zip(named_turns, ends, strict=True)]
-    phrases = sum(len(words.split()) >= _WORDS_OF_A_PHRASE for words in contents)
+    phrases = sum(len(words.split()) >= _MIN_WORDS for words in contents)
     return named_turns if 2 * phrases >= len(named_turns) else []
 
 
@@ -562,17 +568,17 @@ def _speaker_names(text: str) -> set[str]:
     """Returns the names before a colon at the beginnings of cues that are speakers: short ones, and what is there
     twice."""
     bodies = (text[cue.end() :].lstrip("\n") for cue in _CUE.finditer(text))
-    name_counts = Counter(named["speaker"] for body in bodies if (named := _SAID_BY.match(body)))
+    name_counts = Counter(named["speaker"] for body in bodies if (named := _SPEAKER.match(body)))
     return {
         name for name, count in name_counts.items() if count > 1 or len(name.split()) <= _NAME_WORDS
     }
 
 
 def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]:
-    """Returns who says what in a cue: after `<v Name>`, or after one of the names and a colon; "" if that is not
-    said."""
+    """Returns the speakers of a cue, each with a text: those in `<v Name>`, or one of the names before a colon; the
+    speaker is "" where the cue does not name one."""
     before, *voices = _VOICE.split(body.replace("</v>", ""))
-    named = _SAID_BY.match(before) if not voices else None
+    named = _SPEAKER.match(before) if not voices else None
     if named is not None and named["speaker"] in names:
         return [(named["speaker"], before[named.end() :].strip())]
     parts = list(zip(voices[::2], voices[1::2], strict=True))  # names and texts take turns

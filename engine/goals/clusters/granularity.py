@@ -8,7 +8,7 @@ are compared by a similarity that is scaled to have the same meaning for all of 
 cross is the mean cosine between members of a and members of b, within the mean cosine between members of one group, and
 b0 the mean cosine between unrelated clusters (a low quantile of cross over all pairs of clusters). The scaled
 similarity is 0 for unrelated groups and 1 for two halves of one group. The threshold above which two groups are one
-goal still depends on how broad goals are in the data. `granularity` finds it:
+goal still depends on how broad goals are in the data. `find_granularity` finds it:
 
 1. Merge the clusters agglomeratively, the most similar pair first, which gives a partition for each number of groups.
 2. Do the same with clusterings of random subsamples of the rows.
@@ -37,7 +37,8 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.arrays import Floats, Ints
-from engine.goals.clusters.clustering import canonical_order, closest, silhouette_of, solve
+from engine.goals.clusters.cluster_count import silhouette_from_distances
+from engine.goals.clusters.kmeans import find_closest, order_canonically, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261
@@ -74,19 +75,29 @@ PRIOR_THRESHOLD, PRIOR_WIDTH = 0.4, 0.6
 about equal quality, such as groups of near duplicates and groups of whole goals."""
 
 
+class Baseline(NamedTuple):
+    """The mean cosines from which a scaled similarity is measured.
+
+    Attributes:
+        background: b0, the mean cosine between unrelated clusters.
+        within_mean: Mean of within over clusters, weighted by members.
+    """
+
+    background: float
+    within_mean: float
+
+
 @dataclass(frozen=True, slots=True)
 class Granularity:
     """How broad the goals of a clustering are.
 
     Attributes:
-        background: b0, the mean cosine between unrelated clusters.
-        within_mean: Mean of within over clusters, weighted by members.
+        baseline: The mean cosines of the clusters.
         threshold: Scaled similarity above which two groups are more probably one goal than two.
         groups: Number of groups after merging the clusters down to the threshold.
     """
 
-    background: float
-    within_mean: float
+    baseline: Baseline
     threshold: float
     groups: int
 
@@ -97,14 +108,14 @@ class Granularity:
             sums: Sum of the members' vectors of each group, shape (groups, d).
             sizes: Number of members of each group, shape (groups,).
         """
-        return _scaled_similarity(sums @ sums.T, sizes, self.background, self.within_mean)
+        return _scaled_similarity(sums @ sums.T, sizes, self.baseline)
 
     def cosine_at_threshold(self, sums: Floats, sizes: Floats) -> Floats:
         """Returns the cosine of the centers of each pair of groups at which their scaled similarity would be the
         threshold, for the given spread of each group; shape (groups, groups), at most 1. Arguments as for
         `scaled_similarity`."""
-        scale = _scale(np.square(sums).sum(axis=1), sizes, self.background, self.within_mean)
-        cross = self.background + self.threshold * scale
+        scale = _scale(np.square(sums).sum(axis=1), sizes, self.baseline)
+        cross = self.baseline.background + self.threshold * scale
         mean_lengths = sizes / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)
         cosines: Floats = np.clip(cross * np.outer(mean_lengths, mean_lengths), -1, 1)
         return cosines
@@ -134,7 +145,7 @@ class _Merges(NamedTuple):
     k: int
 
 
-def granularity(
+def find_granularity(
     vectors: Vectors,
     labels: Numbers,
     seed: int = 0,
@@ -155,26 +166,13 @@ def granularity(
     row_clusters = _without_gaps(labels[clustered])
     k = int(row_clusters.max(initial=-1)) + 1
     sums, sizes = _sums(rows, row_clusters, k)
-    background, within_mean = _background(sums, sizes)
+    baseline = _baseline_of(sums, sizes)
     if k < _MIN_CLUSTERS or len(rows) < MIN_ROWS:
-        return Granularity(background, within_mean, DEFAULT_THRESHOLD, k)
-    steps = _agglomerate(sums, sizes, background, within_mean)
-    merges = _Merges(row_clusters, steps, k)
-    agreement = np.zeros(k + 1)
-    for subsample in range(SUBSAMPLES):
-        note(subsample, SUBSAMPLES)
-        sample = np.sort(
-            rng.choice(len(rows), max(k, int(SUBSAMPLE_SHARE * len(rows))), replace=False)
-        )
-        sample_merges = _merges_of_sample(
-            rows[sample],
-            k,
-            (seed, seed + subsample),
-            background,
-            within_mean,
-            few=len(rows) < MIN_ROWS_FOR_ONE_START,
-        )
-        agreement += _agreement(merges._replace(labels=row_clusters[sample]), sample_merges)
+        return Granularity(baseline, DEFAULT_THRESHOLD, k)
+    steps = _agglomerate(sums, sizes, baseline)
+    agreement = _agreement_of_samples(
+        rows, _Merges(row_clusters, steps, k), baseline, seed, rng, note
+    )
     # All arrays from here on have one entry for each partition, of k groups, k - 1, and so on down to 2; heights has
     # one more, because a partition lies between two merges. Running minima, because a later merge can be more similar.
     heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps)])
@@ -184,38 +182,40 @@ def granularity(
     pairs_in_groups, all_pairs = _pairs_inside(sizes, steps[:-1])
     separated = 1 - pairs_in_groups / all_pairs
     # `[:1:-1]` turns an array by number of groups, 0 to k, into one from k groups down to 2.
-    stability = np.maximum(agreement[:1:-1] / SUBSAMPLES, 0) * scale[:-1] / scale[1:]
+    stability = np.maximum(agreement[:1:-1], 0) * scale[:-1] / scale[1:]
     silhouettes = np.maximum(_silhouettes(rows, row_clusters, sums, sizes, steps)[:1:-1], 0)
     index = _consensus(
         silhouettes * separated * stability**STABILITY_EXPONENT * prior, pairs_in_groups, all_pairs
     )
-    return Granularity(background, within_mean, float(thresholds[index]), k - index)
+    return Granularity(baseline, float(thresholds[index]), k - index)
 
 
-def _merges_of_sample(
+def _agreement_of_samples(
     rows: Vectors,
-    k: int,
-    seeds: tuple[int, int],
-    background: float,
-    within_mean: float,
-    *,
-    few: bool,
-) -> _Merges:
-    """Clusters a subsample of the rows, shape (m, d), and returns its merges.
-
-    Args:
-        seeds: Seed of the order of the rows, and of k-means.
-        few: Whether there are few rows in all, of which k-means takes the best of several starts.
-    """
-    order_seed, solve_seed = seeds
-    order = canonical_order(rows, np.arange(len(rows)), order_seed)
-    restarts = STARTS_FOR_FEW_ROWS if few else 1
-    solution = solve(rows, order, k, solve_seed, restarts=restarts, note=lambda *_: None)
-    labels, _ = closest(rows, solution.centers)
-    cluster_count = len(solution.centers)
-    sums, sizes = _sums(rows, labels, cluster_count)
-    steps = _agglomerate(sums, sizes, background, within_mean)
-    return _Merges(labels, steps, cluster_count)
+    merges: _Merges,
+    baseline: Baseline,
+    seed: int,
+    rng: np.random.Generator,
+    note: Callable[[int, int], None],
+) -> Floats:
+    """Returns the mean agreement of merges with those of random subsamples of the rows, at each number of groups, shape
+    (k + 1,)."""
+    restarts = STARTS_FOR_FEW_ROWS if len(rows) < MIN_ROWS_FOR_ONE_START else 1
+    sample_size = max(merges.k, int(SUBSAMPLE_SHARE * len(rows)))
+    agreement = np.zeros(merges.k + 1)
+    for subsample in range(SUBSAMPLES):
+        note(subsample, SUBSAMPLES)
+        sample = np.sort(rng.choice(len(rows), sample_size, replace=False))
+        sample_rows = rows[sample]
+        order = order_canonically(sample_rows, np.arange(sample_size), seed)
+        centers = solve(sample_rows, order, merges.k, seed + subsample, restarts=restarts).centers
+        sample_labels, _ = find_closest(sample_rows, centers)
+        steps = _agglomerate(*_sums(sample_rows, sample_labels, len(centers)), baseline)
+        agreement += _agreement(
+            merges._replace(labels=merges.labels[sample]),
+            _Merges(sample_labels, steps, len(centers)),
+        )
+    return agreement / SUBSAMPLES
 
 
 def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]:
@@ -269,8 +269,8 @@ def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
     return sums, np.bincount(labels, minlength=k).astype(float)
 
 
-def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """Returns b0 and the mean of within over clusters, from the sums and sizes of `_sums`.
+def _baseline_of(sums: Floats, sizes: Floats) -> Baseline:
+    """Returns the baseline of clusters, from the sums and sizes of `_sums`.
 
     The product of two sums is the sum of the cosines of all pairs of their members. That of a sum with itself has the
     cosine 1 of each member with itself too, which is subtracted.
@@ -283,45 +283,42 @@ def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
     )
     within_mean = float(np.average(within, weights=sizes[has_pairs])) if has_pairs.any() else 1.0
     if len(sizes) < 2:
-        return 0.0, within_mean
+        return Baseline(0.0, within_mean)
     cross, weights = products[cluster_pairs] / pairs[cluster_pairs], pairs[cluster_pairs]
     order = np.argsort(cross, kind="stable")
     cumulative_weights = np.cumsum(weights[order])
-    background = cross[order][
-        np.searchsorted(cumulative_weights, BACKGROUND_QUANTILE * cumulative_weights[-1])
-    ]
-    return float(background), max(within_mean, float(background) + MIN_WITHIN_EXCESS)
+    rank = np.searchsorted(cumulative_weights, BACKGROUND_QUANTILE * cumulative_weights[-1])
+    background = float(cross[order][rank])
+    return Baseline(background, max(within_mean, background + MIN_WITHIN_EXCESS))
 
 
-def _scaled_similarity(
-    products: Floats, sizes: Floats, background: float, within_mean: float
-) -> Floats:
+def _scaled_similarity(products: Floats, sizes: Floats, baseline: Baseline) -> Floats:
     """Returns the scaled similarities of all pairs of groups, from the products of their sums; shape (groups,
     groups)."""
-    scale = _scale(np.diag(products), sizes, background, within_mean)
-    similarities: Floats = (products / np.outer(sizes, sizes) - background) / scale
+    scale = _scale(np.diag(products), sizes, baseline)
+    similarities: Floats = (products / np.outer(sizes, sizes) - baseline.background) / scale
     return similarities
 
 
-def _scale(squares: Floats, sizes: Floats, background: float, within_mean: float) -> Floats:
+def _scale(squares: Floats, sizes: Floats, baseline: Baseline) -> Floats:
     """Returns what the scaled similarity of each pair is divided by, shape (groups, groups); `squares` are the squared
     lengths of the sums, shape (groups,)."""
     own_pairs, pseudo_pairs = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
-    within = (squares - sizes + within_mean * pseudo_pairs) / (own_pairs + pseudo_pairs)
-    scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - background
+    within = (squares - sizes + baseline.within_mean * pseudo_pairs) / (own_pairs + pseudo_pairs)
+    scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - baseline.background
     bounded_scale: Floats = np.maximum(scale, MIN_WITHIN_EXCESS)
     return bounded_scale
 
 
-def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: float) -> list[_Step]:
-    """Merges the most similar pair until one group is left; returns the merges in order. Arguments as from `_sums` and
-    `_background`."""
+def _agglomerate(sums: Floats, sizes: Floats, baseline: Baseline) -> list[_Step]:
+    """Returns the merges, in order, of the most similar pair until one group is left; `sums` and `sizes` are those that
+    `_sums` returns of the clusters."""
     products, sizes = sums @ sums.T, sizes.copy()
     remaining = np.arange(len(sizes))
     steps: list[_Step] = []
     while len(remaining) > 1:
         similarities = _scaled_similarity(
-            products[np.ix_(remaining, remaining)], sizes[remaining], background, within_mean
+            products[np.ix_(remaining, remaining)], sizes[remaining], baseline
         )
         similarities[np.tril_indices(len(remaining))] = -np.inf
         a, b = np.unravel_index(int(similarities.argmax()), similarities.shape)
@@ -394,7 +391,7 @@ def _silhouettes(
     silhouettes = np.zeros(k + 1)
     for groups in range(k, 1, -1):
         distances = np.where(is_group, 1 - cosine_sums / sizes, np.inf)
-        silhouettes[groups] = silhouette_of(distances, group_of_row, sizes)
+        silhouettes[groups] = silhouette_from_distances(distances, group_of_row, sizes)
         if groups == 2:
             break
         step = steps[k - groups]

@@ -46,8 +46,8 @@ SETTLE_ROUNDS = 3
 """Most rounds in which rows move."""
 
 MIN_FRAGMENT_MIXING = 0.25
-"""How much two clusters mix, in (0, 1], that are fragments of one goal. Where a goal is in many clusters the nearest
-rows of each are spread over the others, so it is less than the rule on merges asks for."""
+"""Least share, in (0, 1], by which two clusters mix that are fragments of one goal. Where a goal is in many clusters
+the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
 MIN_LOOSE_SHARE = 0.5
 """Share of a cluster's members whose nearest rows outside are in clusters without a common request, from which it is
@@ -170,7 +170,7 @@ class Neighbors:
         return self._nonzero_rows[best], np.maximum(0, np.take_along_axis(distances, best, axis=1))
 
 
-def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
+def measure_overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
     """Returns the overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
@@ -202,7 +202,7 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     return counts
 
 
-def mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
+def measure_mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     """Returns how clusters mix, shape (k, k): at (a, b) the share of a's members whose nearest row outside a is in b.
 
     Unlike the overlap it does not fall with the size of a cluster, whose members are one another's nearest neighbors.
@@ -226,12 +226,12 @@ def mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     return shares
 
 
-def fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
+def find_fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
     """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs that
     mix (`MIN_FRAGMENT_MIXING`), each set in ascending order.
 
     Args:
-        shares: How all clusters mix, shape (k, k), as `mixing` returns it.
+        shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
         numbers: The clusters that may be joined, ascending.
     """
     if len(numbers) < 2:
@@ -244,12 +244,12 @@ def fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
 
 
-def loose_groups(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
+def find_loose_groups(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
     """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
     is in another of them for most of their members (`MIN_LOOSE_SHARE`).
 
     Args:
-        shares: How all clusters mix, shape (k, k), as `mixing` returns it.
+        shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
         numbers: The clusters that may be joined, ascending.
     """
     if len(numbers) < 2:

@@ -44,7 +44,7 @@ def distinctive_words(
         sampled_texts += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
         cluster_indices += [index] * len(rows)
     no_words: dict[int, tuple[str, ...]] = dict.fromkeys(cluster_numbers, ())
-    counter = term_counter(least=1, longest=1)
+    counter = term_counter(max_words=1)
     try:
         counts = counter.fit_transform(sampled_texts)
     except ValueError:  # no words at all

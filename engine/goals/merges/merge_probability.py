@@ -2,8 +2,8 @@
 pairs are decided.
 
 **Features.** Each is scaled so that 0 is neutral and 1 is a clear difference, on any data and with any embedder: the
-scaled similarity of members is measured from the threshold that `granularity` found for these clusters, the cosine of
-descriptions from its median. So one prior suits any data. The prior weights were set by hand on public data sets:
+scaled similarity of members is measured from the threshold that `find_granularity` found for these clusters, the cosine
+of descriptions from its median. So one prior suits any data. The prior weights were set by hand on public data sets:
 similarity dominates until there are decisions or answers of a model. docs/lab/goals.md has the results. NaN, which
 means that the model was not asked, counts as 0.
 

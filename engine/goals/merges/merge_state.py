@@ -35,12 +35,12 @@ class Group:
     """A current or former group.
 
     Attributes:
-        id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made`.
+        id: `c12` for cluster 12; for a group that a decision made, as in `GoalDecision.made_groups`.
         label, description: A few words, and one sentence; either may be empty.
         support: Of the label; None where it was not counted.
         size: Number of members.
-        lowest: Lowest conversation id of a member.
-        own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
+        lowest_id: Lowest conversation id of a member.
+        own_members: Conversation ids of the members, ascending; None if the members are those of `made_of`.
         made_of: Ids of the groups that it was merged or split from; empty for a cluster.
         made_by: The decision that merged or split groups into it; None for a cluster.
         named_by, pinned_by, themed_by: The decisions that named it, pinned it, and put it under a theme; None if there
@@ -51,8 +51,8 @@ class Group:
     label: str
     description: str
     size: int
-    lowest: int
-    own: Ids | None
+    lowest_id: int
+    own_members: Ids | None
     made_of: tuple[str, ...] = ()
     made_by: GoalDecision | None = None
     support: Support | None = None
@@ -100,7 +100,7 @@ class MergeState:
         conversation_ids: Conversation ids of the clustering, ascending.
         successor: The group that each former group became; for a split one its largest part.
         refused, forbidden: Sorted pairs with the *apart* and the *never* decision on them.
-        touched: Ids of groups whose members a move changed.
+        changed_by_moves: Ids of groups whose members a move changed.
         latecomers: Group of each latecomer that a decision moved, by conversation id; None is no group.
         digests: Cache of hashes of members, by group.
     """
@@ -112,7 +112,7 @@ class MergeState:
     successor: dict[str, str] = field(default_factory=dict)
     refused: dict[Pair, GoalDecision] = field(default_factory=dict)
     forbidden: dict[Pair, GoalDecision] = field(default_factory=dict)
-    touched: set[str] = field(default_factory=set)
+    changed_by_moves: set[str] = field(default_factory=set)
     latecomers: dict[int, str | None] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
 
@@ -121,23 +121,13 @@ class MergeState:
         cls, members: Mapping[int, Iterable[int]], outliers: Iterable[int] = ()
     ) -> MergeState:
         """Returns the state before any decision, in which group `c12` is cluster 12."""
-        groups = {}
-        for number, ids in members.items():
-            sorted_ids = _ids(ids)
-            groups[f"c{number}"] = Group(
-                id=f"c{number}",
-                label="",
-                description="",
-                size=len(sorted_ids),
-                lowest=int(sorted_ids[0]),
-                own=sorted_ids,
-            )
-        sorted_outliers = _ids(outliers)
-        conversation_ids = np.sort(
-            np.concatenate(
-                [sorted_outliers, *(g.own for g in groups.values() if g.own is not None)]
-            )
-        )
+        members_by_group = {f"c{number}": _sorted_ids(ids) for number, ids in members.items()}
+        groups = {
+            key: Group(key, "", "", size=len(ids), lowest_id=int(ids[0]), own_members=ids)
+            for key, ids in members_by_group.items()
+        }
+        sorted_outliers = _sorted_ids(outliers)
+        conversation_ids = np.sort(np.concatenate([sorted_outliers, *members_by_group.values()]))
         return cls(groups, dict.fromkeys(groups), sorted_outliers, conversation_ids)
 
     def named(self, names: Mapping[str, tuple[str, str, Support | None]]) -> MergeState:
@@ -159,7 +149,7 @@ class MergeState:
             successor=dict(self.successor),
             refused=dict(self.refused),
             forbidden=dict(self.forbidden),
-            touched=set(self.touched),
+            changed_by_moves=set(self.changed_by_moves),
             latecomers=dict(self.latecomers),
             digests=dict(self.digests),
         )
@@ -182,17 +172,17 @@ class MergeState:
         """Returns the conversation ids of a current or former group, ascending; those of the outliers for None."""
         if key is None:
             return self.outliers
-        first, *others = [part.own for part in self.parts(key) if part.own is not None]
-        return np.sort(np.concatenate([first, *others])) if others else first
+        parts = [part.own_members for part in self.parts(key) if part.own_members is not None]
+        return np.sort(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
     def parts(self, key: str) -> list[Group]:
-        """Returns the groups with members of their own (`Group.own`) that a group was merged from; the group itself if
-        it was not merged."""
+        """Returns the groups with members of their own (`Group.own_members`) that a group was merged from; the group
+        itself if it was not merged."""
         parts: list[Group] = []
         remaining = [key]
         while remaining:
             group = self.groups[remaining.pop()]
-            if group.own is None:
+            if group.own_members is None:
                 remaining += group.made_of
             else:
                 parts.append(group)
@@ -212,7 +202,7 @@ class MergeState:
             group_indices[np.searchsorted(self.conversation_ids, self.members(key))] = index
         return self.conversation_ids, group_indices
 
-    def decided(self, a: str, b: str) -> bool:
+    def is_kept_apart(self, a: str, b: str) -> bool:
         """Returns whether an *apart* or a *never* holds for a pair."""
         pair = pair_of(a, b)
         return pair in self.refused or pair in self.forbidden
@@ -225,13 +215,13 @@ class MergeState:
             (a, b)
             for index, a in enumerate(unpinned)
             for b in unpinned[index + 1 :]
-            if not self.decided(a, b)
+            if not self.is_kept_apart(a, b)
         ]
 
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
         """Returns both groups, the larger first; of equal sizes the one with the lowest conversation id first."""
         first, second = self.group(a), self.group(b)
-        larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
+        larger = (-first.size, first.lowest_id) <= (-second.size, second.lowest_id)
         return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
@@ -305,17 +295,17 @@ class MergeState:
     def _merge(self, decision: GoalDecision) -> None:
         """Replaces two groups by one with all their members."""
         a, b = self._pair(decision)
-        if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
+        if decision.author != "human" and (a.pinned or b.pinned or self.is_kept_apart(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
         label, description = self.complete(decision).names[0]
-        (made_id,) = decision.made
+        (made_id,) = decision.made_groups
         made = Group(
             id=made_id,
             label=label,
             description=description,
             size=a.size + b.size,
-            lowest=min(a.lowest, b.lowest),
-            own=None,
+            lowest_id=min(a.lowest_id, b.lowest_id),
+            own_members=None,
             made_of=(a.id, b.id),
             made_by=decision,
             named_by=decision,
@@ -348,8 +338,8 @@ class MergeState:
                 label=label,
                 description=description,
                 size=len(part),
-                lowest=int(part[0]),
-                own=part,
+                lowest_id=int(part[0]),
+                own_members=part,
                 made_of=(group.id,),
                 made_by=decision,
                 named_by=decision,
@@ -372,7 +362,7 @@ class MergeState:
             UsageError: The parts overlap, name a conversation of another group, are empty, or are not at least two.
         """
         members = self.members(group.id)
-        named_parts = [np.unique(_ids(part)) for part in decision.parts]
+        named_parts = [np.unique(_sorted_ids(part)) for part in decision.parts]
         named = np.concatenate([np.empty(0, np.int64), *named_parts])
         if len(np.unique(named)) < len(named):
             raise UsageError("A conversation cannot be in two parts.")
@@ -396,7 +386,7 @@ class MergeState:
         if len(decision.parts) != 1 or not all(map(len, decision.parts)):
             raise NotYet("There is no conversation to move.")
         (part,) = decision.parts
-        named_ids = np.unique(_ids(part))
+        named_ids = np.unique(_sorted_ids(part))
         clustered_ids = named_ids[np.isin(named_ids, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}
         for key in self.current:
@@ -418,9 +408,9 @@ class MergeState:
         self.outliers = outliers
         for key, members in changed.items():
             self.groups[key] = replace(
-                self.groups[key], own=members, size=len(members), lowest=int(members[0])
+                self.groups[key], own_members=members, size=len(members), lowest_id=int(members[0])
             )
-            self.touched.add(key)
+            self.changed_by_moves.add(key)
             self.digests.pop(key, None)
         for latecomer in np.setdiff1d(named_ids, clustered_ids, assume_unique=True).tolist():
             self.latecomers[latecomer] = None if target is None else target.id
@@ -490,7 +480,7 @@ def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
         agreed = review is not None and review.kind == "agree"
         replaced = (review and not agreed) or not lost_groups.isdisjoint(decision.sides)
         if replaced or not decision.active:
-            lost_groups.update(decision.made)
+            lost_groups.update(decision.made_groups)
             reviewed_history.append(replace(decision, active=False))
         else:
             reviewed_history.append(replace(decision, agreed=True) if agreed else decision)
@@ -505,8 +495,8 @@ def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
     return state
 
 
-def _ids(ids: Iterable[int]) -> Ids:
-    """Returns ids as a sorted array."""
-    if isinstance(ids, array | np.ndarray):
-        return np.sort(np.asarray(ids, dtype=np.int64))
-    return np.sort(np.fromiter(ids, dtype=np.int64))
+def _sorted_ids(ids: Iterable[int]) -> Ids:
+    """Returns ids as an array, ascending."""
+    if not isinstance(ids, array | np.ndarray):
+        ids = np.fromiter(ids, dtype=np.int64)
+    return np.sort(np.asarray(ids, dtype=np.int64))

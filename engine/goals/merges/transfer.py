@@ -63,12 +63,9 @@ def transfer_decisions(
     decisions_by_people = {d.id: d for d in decisions if d.decided_by == "human"}
     transfer = _Transfer(old, new, decisions_by_people, {})
     yield from transfer.transfer_merges()
-    for step in (
-        transfer.transfer_to_homes,
-        transfer.transfer_moves,
-        transfer.transfer_refusals,
-    ):
-        yield from step()
+    yield from transfer.transfer_to_homes()
+    yield from transfer.transfer_moves()
+    yield from transfer.transfer_refusals()
     transfer.report_lost_splits()
     return transfer.unplaced
 
@@ -208,7 +205,7 @@ class _Transfer:
                     decision, self.reason_without_home(homeless[0]) if homeless else TOGETHER
                 )
             for a, b in pairs:
-                if decision.kind == "never" or not self.new.decided(a, b):
+                if decision.kind == "never" or not self.new.is_kept_apart(a, b):
                     if tuple(sorted((a, b))) in self.new.forbidden:
                         continue
                     yield _copy_for_new(decision, decision.kind, (a, b))

@@ -1,4 +1,4 @@
-"""The goals of an open project: its clusterings, the current groups, their members, and second goals."""
+"""Reads the goals of an open project: its clusterings, the current groups and their members."""
 
 from __future__ import annotations
 

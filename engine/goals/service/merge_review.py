@@ -1,4 +1,4 @@
-"""The merge review of an open project: proposals of pairs that may be one goal, and all decisions on groups.
+"""Proposes pairs of groups that may be one goal, and stores what a person decides on groups.
 
 A decision is stored with the evidence that the person was shown. The decisions of one call are an *act*: they are made
 together and undone together.
@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import split
+from engine.goals.clusters.kmeans import split
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import MergeState
@@ -86,46 +86,39 @@ class MergeReviewService:
     # Proposals
 
     def proposal(self, skipped: Sequence[Pair] = ()) -> Proposal | None:
-        """Returns the next pair to decide on that is not skipped, after these the next decision of a model to review;
-        None when none is left, or before anything was clustered. Does not wait for the model: the evidence has None
-        for what was not asked yet."""
+        """Returns the next pair to decide on that is not skipped, or where there is none the next decision of a model
+        to review; None when none is left, or before anything was clustered. It does not wait for the model: the
+        evidence has None for what was not asked yet."""
         if self.goals.shown() is None:
             return None
         queue = self._queue()
         skipped_pairs = {frozenset(pair) for pair in skipped}
-        pair = next(
-            (pair for pair in queue.ordered_pairs() if frozenset(pair) not in skipped_pairs), None
-        )
-        if pair is None:
-            return next(
-                (
-                    self._reviewable(decision)
-                    for decision in self.to_review()
-                    if frozenset(decision.sides) not in skipped_pairs
-                ),
-                None,
-            )
-        return self._proposals(
-            queue,
-            [pair],
+        why = (
             "the most similar descriptions left"
             if queue.order == "similarity"
-            else "its answer says most about the other pairs",
-        )[0]
+            else "its answer says most about the other pairs"
+        )
+        for pair in queue.ordered_pairs():
+            if frozenset(pair) not in skipped_pairs:
+                return self._proposals(queue, [pair], why)[0]
+        for decision in self.to_review():
+            if frozenset(decision.sides) not in skipped_pairs:
+                return self._review_of(decision)
+        return None
 
     def pair(self, a: str, b: str) -> Proposal:
         """Returns a proposal for any two groups, or the review of a model's decision on them."""
-        decided = next((d for d in self.to_review() if {*d.sides} == {a, b}), None)
-        if decided is not None:
-            return self._reviewable(decided)
+        for decision in self.to_review():
+            if {*decision.sides} == {a, b}:
+                return self._review_of(decision)
         queue = self._queue()
         for key in (a, b):
             queue.table.view.state.group(key)
         return self._proposals(queue, [queue.table.ordered(a, b)], "chosen by hand")[0]
 
     def to_review(self) -> list[GoalDecision]:
-        """Returns the decisions of a model on pairs that no person reviewed, in its order: first the merges, then the
-        refusals of groups that there still are."""
+        """Returns the decisions of a model on pairs that no person reviewed: first the merges in the order in which
+        they were made, then the refusals whose groups are still current."""
         view = self.goals.view()
         unreviewed = [
             decision
@@ -136,7 +129,7 @@ class MergeReviewService:
         refusals = [decision for decision in unreviewed if decision.kind == "apart"]
         return merges + [d for d in refusals if view.state.current.keys() >= {*d.sides}]
 
-    def _reviewable(self, decision: GoalDecision) -> Proposal:
+    def _review_of(self, decision: GoalDecision) -> Proposal:
         """Returns a decision of a model as a proposal to review, with the groups and the evidence of then."""
         groups = [group for key in decision.sides if (group := self.goals.group(key))]
         a, b = sorted(groups, key=lambda group: -group.size)
@@ -149,7 +142,7 @@ class MergeReviewService:
             why="the model merged these; n takes them apart"
             if merged
             else "the model kept these apart; y merges them",
-            decided=decision,
+            reviewed_decision=decision,
         )
 
     def above(self, probability: float) -> list[Proposal]:
@@ -168,9 +161,9 @@ class MergeReviewService:
             return ReviewProgress(agreement=measure_agreement([]))
         queue = self._queue()
         stored, pairs = queue.table.view.stored, queue.ordered_pairs()
-        likely = queue.likely(pairs)
+        likely = queue.likely_pairs(pairs)
         # The paper asks about every pair, however alike the members are.
-        unasked = sum(not queue.asked(pair) for pair in (pairs if stored.paper else likely))
+        unasked = sum(not queue.was_asked(pair) for pair in (pairs if stored.paper else likely))
         active = self._log.active(stored.id)
         decided = Counter((decision.kind, decision.decided_by) for decision in active)
         to_review = len(self.to_review())
@@ -232,19 +225,19 @@ class MergeReviewService:
             label: Of the merged group; None takes the proposed one unless a group is pinned, or else that of the larger
                 group.
         """
-        decided = shown.decided
+        decided = shown.reviewed_decision
         if decided is None:
-            return self._decide(_merge(shown, label))
+            return self._decide(_merge_decision(shown, label))
 
         def plan(state: MergeState) -> Iterator[GoalDecision]:
             """Yields the review, and a rename where the person wrote another label."""
             if decided.kind == "merge":
-                yield _agreement(decided)
-                (name, description), (made,) = decided.names[0], decided.made
+                yield _agreement_with(decided)
+                (name, description), (made,) = decided.names[0], decided.made_groups
                 if label and label != name and made in state.current:
                     yield GoalDecision("rename", (made,), ((label, description),))
             else:
-                yield replace(_merge(shown, label), reviewed=decided.id)
+                yield replace(_merge_decision(shown, label), reviewed=decided.id)
 
         return self._act(plan)[0]
 
@@ -252,9 +245,9 @@ class MergeReviewService:
         """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too.
         Where a model merged the two, that merge and all that was decided on the merged group are no longer in force;
         where it refused, the person agrees."""
-        decided = shown.decided
+        decided = shown.reviewed_decision
         if decided is not None and decided.kind == "apart" and not never:
-            return self._decide(_agreement(decided))
+            return self._decide(_agreement_with(decided))
         refusal = GoalDecision(
             "never" if never else "apart",
             shown.pair,
@@ -270,11 +263,11 @@ class MergeReviewService:
             """Yields the decisions on the pairs that are still open. They have no features: nobody looked at the pair
             itself, so the merge probability would learn from itself."""
             for proposal in shown:
-                decision = _merge(proposal, None)
+                decision = _merge_decision(proposal, None)
                 evidence = dict(decision.evidence or {}, at_once=probability)
                 evidence.pop("features")
                 first, second = (state.current_of(key) for key in decision.sides)
-                if first and second and first != second and not state.decided(first, second):
+                if first and second and first != second and not state.is_kept_apart(first, second):
                     yield replace(decision, sides=(first, second), evidence=evidence)
 
         return len(self._act(plan))
@@ -417,14 +410,14 @@ def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool
     return answers
 
 
-def _agreement(decided: GoalDecision) -> GoalDecision:
+def _agreement_with(decided: GoalDecision) -> GoalDecision:
     """Returns a person's agreement with a decision of a model."""
     return GoalDecision(
         "agree", decided.sides, decided.names, model=decided.model, reviewed=decided.id
     )
 
 
-def _merge(shown: Proposal, label: str | None) -> GoalDecision:
+def _merge_decision(shown: Proposal, label: str | None) -> GoalDecision:
     """Returns the decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
     pinned = shown.a.pinned or shown.b.pinned
     name = " ".join((label or ("" if pinned else shown.evidence.answer.label)).split())

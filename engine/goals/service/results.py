@@ -1,4 +1,4 @@
-"""The clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
+"""Returns the clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import DISSOLVED, STABLE, membership_of
+from engine.goals.clusters.cluster_stability import DISSOLVED, STABLE
+from engine.goals.clusters.clustering import learn_membership
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
@@ -23,7 +24,7 @@ from engine.goals.views.decision_log import DecisionLog, read_merge_state, unpla
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 
-OUTLIER = "like no group"
+LIKE_NO_GROUP = "like no group"
 """Reason of a conversation that is too far from every group."""
 NOT_ASSIGNED = "came after the clustering and was not assigned"
 """Reason of a conversation that is not in the clustering."""
@@ -40,30 +41,25 @@ def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
         rows = group_rows(view, states_of_groups(conn, view))
     words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
     for row in rows:
-        yield _cluster_line(row, words.get(row.id, ()))
-
-
-def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
-    """Returns the line of a group; `words` are the distinctive words of the cluster, none for a merged group."""
-    return {
-        "cluster": row.id,
-        "label": row.label,
-        "description": row.description,
-        "support": row.support,
-        "members_read": row.members_read,
-        "words": list(words),
-        "size": row.size,
-        "share": row.share,
-        "complete": row.states.complete,
-        "incomplete": row.states.incomplete,
-        "borderline": row.states.borderline,
-        "unscored": row.states.unscored,
-        "above": row.states.above,
-        "stability": row.stability,
-        "pinned": row.pinned,
-        "made_of": list(row.made_of),
-        "made_by": row.made_by,
-    }
+        yield {
+            "cluster": row.id,
+            "label": row.label,
+            "description": row.description,
+            "support": row.support,
+            "members_read": row.members_read,
+            "words": list(words.get(row.id, ())),  # a merged group has none
+            "size": row.size,
+            "share": row.share,
+            "complete": row.states.complete,
+            "incomplete": row.states.incomplete,
+            "borderline": row.states.borderline,
+            "unscored": row.states.unscored,
+            "above": row.states.above,
+            "stability": row.stability,
+            "pinned": row.pinned,
+            "made_of": list(row.made_of),
+            "made_by": row.made_by,
+        }
 
 
 def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
@@ -91,7 +87,7 @@ def decision_line(decision: GoalDecision, reason: str | None = None) -> dict[str
         "clusters": list(decision.sides),
         "labels": list(decision.labels),
         "names": [name for name, _ in decision.names],
-        "made": list(decision.made),
+        "made": list(decision.made_groups),
         "author": decision.decided_by,
         "model": decision.model,
         "probability": decision.probability,
@@ -119,7 +115,7 @@ def assignment_lines(
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         grouped_ids, groups = view.state.group_indices(keys)
-        centers = membership_of(space.rows_of(grouped_ids), groups, len(keys)).centers
+        centers = learn_membership(space.rows_of(grouped_ids), groups, len(keys)).centers
         index_of_group: dict[int, int | None] = {}  # index in `keys`, by conversation
         for index, key in enumerate([*keys, None]):
             members = view.members(key).tolist()
@@ -140,7 +136,7 @@ def assignment_lines(
                         "cluster": None if group is None else keys[group],
                         "label": None if group is None else view.state.groups[keys[group]].label,
                         "distance": max(0.0, float(nearest)),
-                        "reason": OUTLIER if group is None else None,
+                        "reason": LIKE_NO_GROUP if group is None else None,
                     }
                 yield line
 

@@ -1,4 +1,4 @@
-"""The stages of goal runs: clustering, asking the model, assigning, stability.
+"""Makes the stages of runs on goals (clustering, asking the model, assigning, stability), and estimates what they cost.
 
 A stage is handed the source of its texts as a function (`source`), because the texts of a run may be summaries that an
 earlier stage of the same run writes: under which hash they are stored is known when that stage has begun.
@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.clustering import proposed_range
+from engine.goals.clusters.cluster_count import range_of_proposals
 from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
@@ -23,12 +23,15 @@ from engine.goals.questions import (
     SUMMARY_PROMPT,
     with_context,
 )
-from engine.goals.records import EXPLANATION, GOAL_TEXTS
+from engine.goals.records import EXPLANATION, GOAL_TEXTS, GoalText
 from engine.goals.stages.assigning import AssignStage
-from engine.goals.stages.clustering import ClusterStage, GroupForecast, LabelStage
-from engine.goals.stages.deciding import DecideStage, NameStage, ThemeStage
+from engine.goals.stages.clustering import ClusterStage, GroupForecast
+from engine.goals.stages.deciding import DecideStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
+from engine.goals.stages.labeling import LabelStage
+from engine.goals.stages.naming import NameStage
 from engine.goals.stages.proposing import ProposeStage
+from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
@@ -36,7 +39,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.embedder import HttpEmbedder, Served, embedder_for
+from engine.model.embedders.embedder import GgufEmbedder, HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions, Spending
 from engine.model.process.requests import Embed
@@ -121,46 +124,26 @@ class GoalStages:
             UsageError: There is no such embedder, or the model cannot summarize or decide as is asked for.
             NotYet: Answers are to be explained that nobody has given.
         """
-        name = request.text.removeprefix(EXPLANATION)
-        if name != request.text:
-            with self.setup.project.reading() as conn:
-                if name not in questions.answered(conn):
-                    raise NotYet(
-                        f"Nobody has answered “{name}”.", f"`workbench ask PROJECT {name}` asks it."
-                    )
+        self._check_explanations(request.text)
         selection = Selection(request.filter, limit=request.limit)
-        text, decided_by = request.goal_text, request.decided_by
-        model = None
-        if request.labels or text == "summary":
-            model = self.model_of_run(request.model, request.max_cost, request.fresh)
-            if not (request.paper or model.follows_instructions):
-                self.setup.endpoints.check_fields(model, "summaries, labels and answers on pairs")
-                if text == "summary":
-                    raise _follows_none(model, "summarizes only as in the paper", "add --paper")
-                model = None
-        if decided_by == "llm" and not (model and request.labels):
-            raise UsageError(
-                "The model's answers cannot decide when no model is asked.",
-                "Choose a --model that follows instructions."
-                if request.labels
-                else "Leave out --no-labels.",
-            )
-        spending = model.spending if model else Spending(request.max_cost, request.fresh)
+        model = self._model_for(request)
         stages = self.setup.tuning_before(model) if model else []
         summarize: SummarizeStage | None = None
-        if model and text == "summary":
+        if model and request.goal_text == "summary":
             name = SUMMARY_PROMPT if request.paper else ONE_SENTENCE_PROMPT
             summarize = self._summarize(model, selection, name)
             stages.append(summarize)
 
         def source() -> TextSource:
             """Returns the source of the texts; the hash of the summaries is known once they are written."""
-            return TextSource(text, summarize.config_hash if summarize else None)
+            return TextSource(request.goal_text, summarize.config_hash if summarize else None)
 
+        project = self.setup.project
+        spending = model.spending if model else Spending(request.max_cost, request.fresh)
         vectorizer = self._vectorizer(request.embedder, request.seed, spending)
-        embed = EmbedStage(self.setup.project, vectorizer, source, selection=selection)
+        embed = EmbedStage(project, vectorizer, source, selection=selection)
         clustering = ClusterStage(
-            self.setup.project,
+            project,
             self.queue_cache.decision_log,
             embed,
             k=request.k,
@@ -168,30 +151,68 @@ class GoalStages:
             paper=request.paper,
         )
         stages += [embed, clustering]
-        labeling = model if request.labels else None
         propose: ProposeStage | None = None
-        if labeling:
-            stages.append(self._label(labeling, request, clustering))
-            if decided_by in ("ask", "llm"):
-                limit = request.ask if decided_by == "ask" else None
-                propose = self._propose(labeling, limit, clustering, paper=request.paper)
-        if decided_by in ("auto", "llm"):
-            stages.append(
-                DecideStage(
-                    self.setup.project,
-                    self.queue_cache,
-                    cluster=clustering,
-                    asking=propose,
-                    threshold=request.threshold,
-                )
+        if model and request.labels:
+            label_prompt = self.setup.prompts.prompt(
+                LABEL_PROMPT if request.paper else "label-json"
             )
-            if not labeling:
-                stages.append(NameStage(self.setup.project, self.queue_cache, cluster=clustering))
-        if text in GOAL_TEXTS and not request.paper:  # the source has no themes
+            process = self.setup.process
+            stages.append(LabelStage(project, process, model, label_prompt, cluster=clustering))
+            if request.decided_by in ("ask", "llm"):
+                limit = request.ask if request.decided_by == "ask" else None
+                propose = self._propose(model, limit, clustering, paper=request.paper)
+        if request.decided_by in ("auto", "llm"):
+            decide = DecideStage(
+                project,
+                self.queue_cache,
+                cluster=clustering,
+                asking=propose,
+                threshold=request.threshold,
+            )
+            stages.append(decide)
+            if not (model and request.labels):
+                stages.append(NameStage(project, self.queue_cache, cluster=clustering))
+        if request.text in GOAL_TEXTS and not request.paper:  # the paper has no themes
             stages.append(self.theme_stage(clustering))
-        if decided_by == "ask" and propose is not None:
+        if request.decided_by == "ask" and propose is not None:
             stages.append(propose)
         return stages
+
+    def _check_explanations(self, text: GoalText) -> None:
+        """Raises NotYet if a text explains the answers to a question that nobody has answered."""
+        question = text.removeprefix(EXPLANATION)
+        if question == text:
+            return
+        with self.setup.project.reading() as conn:
+            if question not in questions.answered(conn):
+                raise NotYet(
+                    f"Nobody has answered “{question}”.",
+                    f"`workbench ask PROJECT {question}` asks it.",
+                )
+
+    def _model_for(self, request: ClusteringRequest) -> LoadableModel | None:
+        """Returns the model that a run asks; None if it asks none.
+
+        Raises:
+            UsageError: There is no such model, or it cannot summarize or decide as is asked for.
+        """
+        summarizes = request.goal_text == "summary"
+        model = None
+        if request.labels or summarizes:
+            model = self.model_of_run(request.model, request.max_cost, request.fresh)
+            if not (request.paper or model.follows_instructions):
+                self.setup.endpoints.check_fields(model, "summaries, labels and answers on pairs")
+                if summarizes:
+                    raise _follows_none(model, "summarizes only as in the paper", "add --paper")
+                model = None
+        if request.decided_by == "llm" and not (model and request.labels):
+            raise UsageError(
+                "The model's answers cannot decide when no model is asked.",
+                "Choose a --model that follows instructions."
+                if request.labels
+                else "Leave out --no-labels.",
+            )
+        return model
 
     def theme_stage(self, cluster: ClusterStage | None = None) -> ThemeStage:
         """Returns the stage that puts goals under themes, for None those of the clustering that is open."""
@@ -207,14 +228,14 @@ class GoalStages:
         """
         stages = self.cluster_stages(request)
         with self.setup.project.reading() as conn:
-            conversations = len(Selection(request.filter, limit=request.limit).ids(conn))
+            count = len(Selection(request.filter, limit=request.limit).ids(conn))
             earlier_runs = runs.all_runs(conn)
-        seconds = [_seconds(stage.name, conversations, earlier_runs) for stage in stages]
+        seconds = [_seconds(stage.name, count, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
         with_model = [stage.name for stage in stages if stage.lane == "model"]
         return Estimate(
             costs=self._costs(request, stages),
-            items=conversations,
+            items=count,
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
@@ -234,11 +255,9 @@ class GoalStages:
                 continue
             if not stage.asks_endpoints:
                 continue
-            if isinstance(stage, SummarizeStage):
-                costs.append(stage.estimate(stage.waiting()))
-            elif groups:
+            if groups and not isinstance(stage, SummarizeStage):
                 costs.append(stage.estimate_ahead(groups))
-            elif isinstance(stage, LabelStage):
+            elif isinstance(stage, SummarizeStage | LabelStage):
                 costs.append(stage.estimate(stage.waiting()))
             else:
                 costs.append(stage.estimate_waiting())
@@ -251,7 +270,7 @@ class GoalStages:
             entries = TextSource(request.goal_text).shown.read(conn, ids[:LABEL_EXAMPLES])
         texts = [entry.text for entry in entries if entry.text]
         texts = texts or [SUMMARY_LIKE_OTHERS] * LABEL_EXAMPLES
-        least, most = (request.k, request.k) if request.k else proposed_range(len(ids))
+        least, most = (request.k, request.k) if request.k else range_of_proposals(len(ids))
         return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
@@ -318,18 +337,6 @@ class GoalStages:
         """Returns the stage that measures the stability of the clustering that is open."""
         return StabilityStage(self.setup.project)
 
-    def _label(
-        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage | None
-    ) -> LabelStage:
-        """Returns the stage that labels clusters, for None those that are shown."""
-        return LabelStage(
-            self.setup.project,
-            self.setup.process,
-            model,
-            self.setup.prompts.prompt(LABEL_PROMPT if request.paper else "label-json"),
-            cluster=cluster,
-        )
-
     def _propose(
         self,
         model: LoadableModel,
@@ -383,7 +390,7 @@ class GoalStages:
         embedder = embedder_for(
             name,
             seed=seed,
-            serve=self._serve,
+            start_gguf=self._gguf_embedder,
             key=entry.optional_key if entry else "",
             prices=entry.prices if entry else None,
         )
@@ -399,7 +406,7 @@ class GoalStages:
             return Vectorizer(name, embedder, lane="model", cancel=self.setup.process.cancel)
         return Vectorizer(name, embedder)
 
-    def _serve(self, path: Path) -> Served:
+    def _gguf_embedder(self, path: Path) -> GgufEmbedder:
         """Returns an embedding model that runs in the model process."""
         options = LoadOptions(embedding=True)
 
@@ -408,7 +415,7 @@ class GoalStages:
             self.setup.process.load(path, options)
             return self.setup.process.ask(Embed(texts))
 
-        return Served(self.setup.catalog.sha256(path), embed)
+        return GgufEmbedder(self.setup.catalog.sha256(path), embed)
 
 
 def _follows_none(model: LoadableModel, so: str, otherwise: str) -> UsageError:

@@ -1,5 +1,5 @@
-"""The stage that assigns to the current groups of a clustering the conversations that came after it. What is like no
-group is marked as novel."""
+"""The stage that assigns conversations that were imported after a clustering to its current groups. A conversation that
+is farther from every group than nearly all of their members is *novel*: it is stored without a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.clustering import Membership, assign, membership_of
+from engine.goals.clusters.clustering import Membership, assign, learn_membership
 from engine.goals.records import Clustering
 from engine.goals.tables import clusterings
 from engine.goals.tables import decisions as goal_decisions
@@ -28,7 +28,11 @@ CONVERSATIONS_PER_BATCH = 4_096
 
 
 class AssignStage(CpuStage):
-    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order."""
+    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order.
+
+    Attributes:
+        assigned, novel: Number of conversations that got a group, and that are like no group.
+    """
 
     name = "assign"
     title = "Assigning conversations to groups"
@@ -36,7 +40,11 @@ class AssignStage(CpuStage):
     def __init__(
         self, project: Project, decision_log: DecisionLog, clustering_id: int | None = None
     ) -> None:
-        """`clustering_id` is None for the clustering of goals."""
+        """Reads nothing yet.
+
+        Args:
+            clustering_id: Id of the clustering to whose groups it assigns; None takes that of goals.
+        """
         super().__init__(project)
         self._decision_log, self._clustering_id = decision_log, clustering_id
         self.assigned = self.novel = 0
@@ -62,42 +70,40 @@ class AssignStage(CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         stored = self._stored
         with self._project.reading() as conn:
             missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
             assignments = clusterings.assignments(conn, stored.id)
         # conversations in a group whose merge or split was undone are assigned anew
         state = self._decision_log.state(stored.id)
-        lost = [
+        without_group = [
             assignment.conversation_id
             for assignment in assignments
             if assignment.group and not state.current_of(assignment.group)
         ]
-        ids = array("q", sorted([*missing, *lost]))
+        ids = array("q", sorted([*missing, *without_group]))
         done, total = 0, len(ids)
         if not total:
             return
 
-        def commit(conn: sqlite3.Connection, assignments: Sequence[Assignment], done: int) -> None:
+        def commit(conn: sqlite3.Connection, batch: Sequence[Assignment]) -> None:
             """Stores a batch and the counter of the run."""
-            clusterings.assign(conn, stored.id, run_id, assignments)
+            clusterings.assign(conn, stored.id, run_id, batch)
             runs.count(conn, run_id, done, total)
 
-        learned_groups: list[tuple[list[str], Membership]] = []
-        for _, note in self._run_on_thread(self._membership, learned_groups.append):
-            yield Progress(0, total, note)
-        ((groups, membership),) = learned_groups
+        def progress(_count: int, note: str) -> Progress:
+            """Returns the progress after the batches so far."""
+            return Progress(done, total, note)
+
+        groups, membership = yield from self._run_on_thread(self._membership, progress)
         for start in range(0, total, CONVERSATIONS_PER_BATCH):
-            self._check()
+            self._raise_if_cancelled()
             batch = ids[start : start + CONVERSATIONS_PER_BATCH]
-            batches: list[list[Assignment]] = []
-            work = partial(self._assign, batch, groups, membership)
-            for _ in self._run_on_thread(work, batches.append):
-                yield Progress(done, total)
-            (assigned,) = batches
+            assign_batch = partial(self._assign, batch, groups, membership)
+            assigned = yield from self._run_on_thread(assign_batch, progress)
             done += len(batch)
-            self._project.write(partial(commit, assignments=assigned, done=done))
+            self._project.write(partial(commit, batch=assigned))
             novel = sum(1 for assignment in assigned if assignment.group is None)
             self.novel += novel
             self.assigned += len(assigned) - novel
@@ -140,4 +146,4 @@ class AssignStage(CpuStage):
         ids, labels = state.group_indices(groups)
         with self._project.reading() as conn:
             _, rows = read_vectors(conn, self._stored.vector_config, ids)
-        return groups, membership_of(rows, labels, len(groups))
+        return groups, learn_membership(rows, labels, len(groups))

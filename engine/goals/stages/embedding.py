@@ -1,5 +1,9 @@
 """The stages that make goal texts and their vectors: a model summarizes what the user of each conversation wants, and
-an embedder computes a vector of each text. An embedder that needs fitting is fitted once and stored in the project."""
+an embedder computes a vector of each text.
+
+An embedder such as TF-IDF has to be *fitted*: it learns from all texts of a run what it needs to compute vectors. That
+is done once, and its state is stored in the project.
+"""
 
 from __future__ import annotations
 
@@ -50,15 +54,13 @@ class _Summary(NamedTuple):
     """What a model says that a user wants.
 
     Attributes:
-        goal: One sentence, or in the paper's form the whole reply; empty where there is none.
-        reason: Why there is none; None where there is one.
-        reply: The reply as written.
+        text: One sentence, or in the paper's form the whole reply; the reply as it came where that says no goal.
+        reason: Why it says no goal; None where it says one.
         shortened: Whether the model read a part of the log only.
     """
 
-    goal: str
+    text: str
     reason: str | None
-    reply: str
     shortened: bool
 
 
@@ -155,13 +157,11 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         answers = self._work.each(
             [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
-            lambda reason: _Summary("", reason, "", False),
+            lambda reason: _Summary("", reason, False),
         )
         self._shortened += sum(answer.shortened for answer in answers)
         return [
-            GoalEntry(
-                conversation_id, answer.reply if answer.reason else answer.goal, answer.reason
-            )
+            GoalEntry(conversation_id, answer.text, answer.reason)
             for (conversation_id, _), answer in zip(rows, answers, strict=True)
         ]
 
@@ -188,11 +188,17 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
 
 
 def _summary(goal: str, reply: str, shortened: bool, error: str = "") -> _Summary:
-    """Returns what a model says that a user wants, where it says so in words; `error` is why its reply has no
-    fields."""
+    """Returns the summary of a log.
+
+    Args:
+        goal: What the model says that the user wants; without letters and digits it says no goal.
+        reply: The reply as it came.
+        shortened: Whether the model read a part of the log only.
+        error: Why the reply has no fields; empty where it has.
+    """
     if any(map(str.isalnum, goal)):
-        return _Summary(goal, None, reply, shortened)
-    return _Summary("", error or "the model named no goal", reply, shortened)
+        return _Summary(goal, None, shortened)
+    return _Summary(reply, error or "the model named no goal", shortened)
 
 
 def summary_item(messages: Sequence[Message]) -> SummaryItem:
@@ -339,67 +345,70 @@ class EmbedStage(CpuStage):
             UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
             Cancelled: `interrupt` was called.
         """
-        self._check()
-        key = self.vector_key
-        with self._project.reading() as conn:
-            config = vectors.config(conn, key)
-            missing = set(self.ids)
-            if config is not None:
-                missing.intersection_update(vectors.ids_without_vector(conn, key))
+        self._raise_if_cancelled()
+        config, missing = self._read_stored()
         embedder = self._embedder
         if config is not None and config.state is not None:
             embedder = embedder_from_state(config.embedder, config.state)
         total, done = len(missing), 0
         if not embedder.fitted:
-            for count, _ in self._run_on_thread(partial(self._fit, embedder), lambda _: None):
-                yield Progress(0, total, f"fitting, {count:,} texts read")
+            yield from self._run_on_thread(
+                partial(self._fit, embedder),
+                lambda count, _note: Progress(0, total, f"fitting, {count:,} texts read"),
+            )
         if config is not None:
             same_space(config.fingerprint, embedder.fingerprint)
-        waiting: list[GoalEntry] = []  # without a text; stored once the length of a vector is known
+
+        def progress(_count: int, _note: str) -> Progress:
+            """Returns the progress after the batches so far."""
+            return Progress(done, total)
+
+        textless: list[GoalEntry] = []  # stored once the length of a vector is known
         size = {"tfidf": QUICK_BATCH, "http": SERVED_BATCH}.get(embedder.kind, SLOW_BATCH)
         for start in range(0, len(self.ids), size):
             batch = self.ids[start : start + size]
             missing_ids = missing.intersection(batch)
             if not missing_ids:
                 continue
-            self._check()
-            results: list[tuple[list[GoalEntry], Vectors]] = []
-            for _ in self._run_on_thread(partial(self._embed, embedder, batch), results.append):
-                yield Progress(done, total)
-            entries, rows = results[0]
+            self._raise_if_cancelled()
+            embed_batch = partial(self._embed, embedder, batch)
+            entries, rows = yield from self._run_on_thread(embed_batch, progress)
             done += len(missing_ids)
-            if config is None and not rows.shape[1]:
-                waiting += entries
-                continue
+            _, dimensions = rows.shape  # 0 where no conversation of the batch has a text
             if config is None:
-                config = VectorConfig(
-                    key,
-                    self._source.kind,
-                    self._source.goal_config,
-                    self._vectorizer.name,
-                    embedder.fingerprint,
-                    rows.shape[1],
-                    embedder.state(),
-                )
-            if not rows.shape[1]:
+                if not dimensions:
+                    textless += entries
+                    continue
+                config = self._new_config(embedder, dimensions)
+            if not dimensions:
                 rows = np.zeros((len(entries), config.dimensions), dtype=np.float32)
             is_missing = np.array([entry.conversation_id in missing_ids for entry in entries])
-            no_vectors = np.zeros((len(waiting), config.dimensions), dtype=np.float32)
+            no_vectors = np.zeros((len(textless), config.dimensions), dtype=np.float32)
             self._project.write(
                 partial(
                     self._commit,
                     config=config,
                     run_id=run_id,
-                    entries=[*waiting, *compress(entries, is_missing)],
+                    entries=[*textless, *compress(entries, is_missing)],
                     rows=np.concatenate([no_vectors, rows[is_missing]]),
                     done=done,
                     total=total,
                 )
             )
-            waiting = []
+            textless = []
             yield Progress(done, total)
         if config is None:
             raise NotYet("No conversation has a text to go by.", "Choose another --text.")
+
+    def _read_stored(self) -> tuple[VectorConfig | None, set[int]]:
+        """Returns the configuration of the vectors, None before the first are stored; and the ids of the conversations
+        of this run that are still to embed."""
+        with self._project.reading() as conn:
+            config = vectors.config(conn, self.vector_key)
+            missing = set(self.ids)
+            if config is not None:
+                missing.intersection_update(vectors.ids_without_vector(conn, self.vector_key))
+        return config, missing
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -407,6 +416,18 @@ class EmbedStage(CpuStage):
         text += f"; {self.without:,} have no vector." if self.without else "."
         cost = self._vectorizer.spent()
         return f"{text} {cost}." if cost else text
+
+    def _new_config(self, embedder: Embedder, dimensions: int) -> VectorConfig:
+        """Returns the configuration of the vectors that this run makes, with the state of the fitted embedder."""
+        return VectorConfig(
+            self.vector_key,
+            self._source.kind,
+            self._source.goal_config,
+            self._vectorizer.name,
+            embedder.fingerprint,
+            dimensions,
+            embedder.state(),
+        )
 
     def _fit(self, embedder: Embedder, report: OnProgress) -> None:
         """Fits the embedder on all texts of the run; runs on a thread of its own."""

@@ -1,4 +1,8 @@
-"""The stage that asks a model about pairs of groups, in the order of the merge queue."""
+"""The stage that asks a model whether the groups of a pair are one goal, in the order of the merge queue.
+
+A model that follows instructions gives a *verdict*, with reasons for and against. As in the paper (Soroka et al.) any
+model replies freely.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +24,10 @@ from engine.goals.questions import (
     VERDICT_EXAMPLES,
     MergeQuestion,
     MergeVerdict,
-    choose,
     clean_label,
-    lists,
+    draw_sample,
     numbered_lists,
+    paper_lists,
     read_description,
     read_merge,
 )
@@ -143,7 +147,6 @@ class PairQuestions:
     ) -> list[tuple[PairAnswer, int]]:
         """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
         the reply cannot be read."""
-
         max_chars = self._work.room(self._prompt)
 
         def ask_verdicts(
@@ -160,11 +163,7 @@ class PairQuestions:
             )
 
         replies = ask_verdicts(questions)
-        unsure = [
-            index
-            for index, reply in enumerate(replies)
-            if reply.fields and (reply.probability is None or SURE < reply.probability < 1 - SURE)
-        ]
+        unsure = [index for index, reply in enumerate(replies) if _is_unsure(reply)]
         reversed_questions = [questions[index].reversed for index in unsure]
         reversed_replies = ask_verdicts(reversed_questions) if unsure else []
         yes_reversed = {
@@ -172,19 +171,7 @@ class PairQuestions:
             for index, reply in zip(unsure, reversed_replies, strict=True)
         }
         return [
-            (
-                PairAnswer(reason=reply.failure)
-                if reply.fields is None
-                else PairAnswer(
-                    yes=_yes_probability(reply),
-                    yes_reversed=yes_reversed.get(index),
-                    reason=reply.fields.reason_for.strip(),
-                    label=clean_label(reply.fields.label),
-                    reason_against=reply.fields.reason_against.strip(),
-                    spoken=reply.probability is None,
-                ),
-                1 + (index in yes_reversed),
-            )
+            (_verdict_answer(reply, yes_reversed.get(index)), 1 + (index in yes_reversed))
             for index, reply in enumerate(replies)
         ]
 
@@ -208,7 +195,7 @@ class PairQuestions:
 
     def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids and seed."""
-        return choose(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
+        return draw_sample(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
 
     def _read_texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
@@ -226,10 +213,31 @@ def _question_lists(question: MergeQuestion, max_chars: int) -> str:
 
 def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
-    return lists(
+    return paper_lists(
         ("GROUP 1", question.first),
         ("GROUP 2", question.second),
         ("NOT IN GROUP", question.others),
+    )
+
+
+def _is_unsure(reply: StructuredReply[MergeVerdict]) -> bool:
+    """Returns whether a verdict is not sure, so that the reverse order is asked about too."""
+    return reply.fields is not None and (
+        reply.probability is None or SURE < reply.probability < 1 - SURE
+    )
+
+
+def _verdict_answer(reply: StructuredReply[MergeVerdict], yes_reversed: float | None) -> PairAnswer:
+    """Returns the answer that a reply gives; `yes_reversed` is the probability of yes in the reverse order."""
+    if reply.fields is None:
+        return PairAnswer(reason=reply.failure)
+    return PairAnswer(
+        yes=_yes_probability(reply),
+        yes_reversed=yes_reversed,
+        reason=reply.fields.reason_for.strip(),
+        label=clean_label(reply.fields.label),
+        reason_against=reply.fields.reason_against.strip(),
+        spoken=reply.probability is None,
     )
 
 
@@ -385,13 +393,13 @@ class ProposeStage(OnClustering, ModelStage):
     def bodies(self, count: int) -> dict[str, str]:
         """Returns the lists of the questions on the first pairs of the merge queue, by the labels of both groups."""
         self.load()
-        state, groups = self._state(), self._state().groups
+        state = self._state()
         pairs = self._queue_cache.snapshot(self._stored.id).ordered_pairs()[:count]
         return {
-            f"{number}. {groups[first].label} / {groups[second].label}": self._questions.body(
-                state, (first, second)
+            f"{number}. {' / '.join(state.groups[key].label for key in pair)}": self._questions.body(
+                state, pair
             )
-            for number, (first, second) in enumerate(pairs, 1)
+            for number, pair in enumerate(pairs, 1)
         }
 
     def show_answers(self) -> None:
@@ -405,7 +413,7 @@ class ProposeStage(OnClustering, ModelStage):
 
     def waiting(self) -> list[Pair]:
         """Returns the undecided pairs that were not asked about, the next first."""
-        return self._queue_cache.snapshot(self._stored.id).unasked()
+        return self._queue_cache.snapshot(self._stored.id).unasked_pairs()
 
     def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
         """Asks about a block of pairs and stores the answers; the model must be loaded.
@@ -457,19 +465,15 @@ class ProposeStage(OnClustering, ModelStage):
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair of a block that is asked about together."""
-        failures: list[str] = []
 
-        def note_failure(reason: str) -> AnswerEntry | None:
-            """Notes why the model could not be asked about a pair, in the order of the pairs."""
-            failures.append(reason)
-            return None
+        def ask_about(pairs: Sequence[Pair]) -> Sequence[AnswerEntry | str]:
+            """Returns an entry for each pair."""
+            return self._questions.ask(state, pairs, report)
 
-        entries = self._work.each(
-            block, lambda pairs: self._questions.ask(state, pairs, report), note_failure
-        )
-        next_failure = iter(failures)
+        # where the model could not be asked about a pair, the reason takes the place of its entry
+        entries = self._work.each(block, ask_about, str)
         return [
-            entry or self._questions.failed_answer(state, pair, next(next_failure))
+            self._questions.failed_answer(state, pair, entry) if isinstance(entry, str) else entry
             for pair, entry in zip(block, entries, strict=True)
         ]
 

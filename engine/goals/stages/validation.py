@@ -1,4 +1,5 @@
-"""The stage that measures how well a clustering holds: clustered again with other seeds and on bootstraps."""
+"""The stage that measures how stable a clustering is: it clusters the same conversations again with other seeds, and
+conversations drawn with replacement (bootstraps), and stores how much each repetition agrees with the clustering."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.clusters.clustering import Repetition, stability_run
+from engine.goals.clusters.cluster_stability import Repetition, repeat_clustering
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.vectors import read_vectors
@@ -40,7 +41,7 @@ class StabilityStage(OnClustering, CpuStage):
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
-        """The parameters that determine each repetition, without their number."""
+        """What determines the result of each repetition, other than its kind and number."""
         return {"clustering": self._stored.config_hash}
 
     def run(self, run_id: int) -> Iterator[Progress]:
@@ -50,40 +51,31 @@ class StabilityStage(OnClustering, CpuStage):
             UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
-        self._check()
+        self._raise_if_cancelled()
         repetitions: list[measurements.RepetitionKey] = [
             *(("seed", number) for number in range(SEEDS)),
             *(("bootstrap", number) for number in range(BOOTSTRAPS)),
         ]
         with self._project.reading() as conn:
-            missing = measurements.missing_repetitions(
-                conn, self._stored.id, self.config_hash, repetitions
-            )
+            stored = measurements.agreements(conn, self._stored.id, self.config_hash)
+        done = {repetition for repetition, _ in stored}
+        missing = [repetition for repetition in repetitions if repetition not in done]
         if not missing:
             return
-        yield Progress(0, len(missing), "reading the vectors")
-        inputs: list[tuple[Vectors, Numbers]] = []
-        for _ in self._run_on_thread(self._read, inputs.append):
-            yield Progress(0, len(missing))
-        ((rows, labels),) = inputs
+        total = len(missing)
+        yield Progress(0, total, "reading the vectors")
+        rows, labels = yield from self._run_on_thread(
+            self._read, lambda _count, _note: Progress(0, total)
+        )
         for repetition in missing:
-            self._check()
-            results: list[Repetition] = []
-            repeat = partial(self._repeat, rows, labels, repetition)
-            for _ in self._run_on_thread(repeat, results.append):
-                yield Progress(self.done, len(missing))
-            (result,) = results
-            self._project.write(
-                partial(
-                    self._commit,
-                    run_id=run_id,
-                    result=result,
-                    done=self.done + 1,
-                    total=len(missing),
-                )
+            self._raise_if_cancelled()
+            result = yield from self._run_on_thread(
+                partial(self._repeat, rows, labels, repetition),
+                lambda _count, _note: Progress(self.done, total),
             )
+            self._project.write(partial(self._commit, run_id=run_id, result=result, total=total))
             self.done += 1
-            yield Progress(self.done, len(missing))
+            yield Progress(self.done, total)
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -103,13 +95,16 @@ class StabilityStage(OnClustering, CpuStage):
         repetition: measurements.RepetitionKey,
         _report: OnProgress,
     ) -> Repetition:
-        """Returns one repetition; runs on a thread of its own. Arrays as from `_read`."""
+        """Returns one repetition of the clustering of `rows` into `labels`, which `_read` returned; runs on a thread of
+        its own."""
         kind, number = repetition
         stored = self._stored
-        return stability_run(rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number)
+        return repeat_clustering(
+            rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number
+        )
 
     def _commit(
-        self, conn: sqlite3.Connection, *, run_id: int, result: Repetition, done: int, total: int
+        self, conn: sqlite3.Connection, *, run_id: int, result: Repetition, total: int
     ) -> None:
         """Stores one repetition and the counter of the run."""
         measurements.add_repetition(
@@ -121,4 +116,4 @@ class StabilityStage(OnClustering, CpuStage):
             ari=result.ari,
             jaccard={n: value for n, value in enumerate(result.jaccard) if value is not None},
         )
-        runs.count(conn, run_id, done, total)
+        runs.count(conn, run_id, self.done + 1, total)

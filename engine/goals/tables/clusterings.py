@@ -1,4 +1,7 @@
-"""Clusterings: clusters, their labels, their members, and the conversations that were assigned later."""
+"""Stores clusterings: their clusters with labels and members, and the conversations that were assigned later.
+
+The *open* clustering is the one that the goals screen shows. One of goals is also that of the project, to which filters
+and results refer."""
 
 from __future__ import annotations
 
@@ -42,7 +45,13 @@ def word_label(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The membership of one conversation: `cluster` is None for an outlier."""
+    """The membership of a conversation.
+
+    Attributes:
+        conversation_id: Id of the conversation.
+        cluster: Number of its cluster; None for an outlier.
+        distance: Cosine distance to the nearest center.
+    """
 
     conversation_id: int
     cluster: int | None

@@ -1,8 +1,9 @@
-"""Decisions on groups, appended and never changed or deleted, and the answers of a model on pairs of groups.
+"""Stores decisions on groups, which are appended and never changed or deleted, and the answers of a model on pairs of
+groups.
 
-An act is one or more decisions that were made together. An undo appends a row that names the act by its first
-decision, which is active unless there is one. `reviewed` names the decision of a model that a person's decision
-confirms (`agree`) or replaces.
+An *act* is one or more decisions that were made together; its id is that of the first one. An undo appends a row that
+names the act, which is active as long as there is no such row. `reviewed` names the decision of a model that a person's
+decision confirms (`agree`) or replaces.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import not_undone, to_json, utc_now
 
 _IS_ACTIVE = not_undone("decision", "d.act")
-"""SQL condition on a decision `d` whose act is active."""
+"""SQL condition that the act of a decision `d` is active."""
 _COLUMNS = (
     "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
     " d.id, d.act, d.given_at, d.reviewed"
@@ -43,7 +44,7 @@ def newest_row(conn: sqlite3.Connection, clustering_id: int) -> int:
 
 
 def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[GoalDecision]) -> None:
-    """Appends decisions with the ids and the act that they carry."""
+    """Appends decisions, which have their ids and that of their act already."""
     conn.executemany(
         "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
         " probability, evidence, given_at, carried, reviewed)"
@@ -93,22 +94,24 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
 
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
     """Returns the decision of a row of `_COLUMNS` and `_IS_ACTIVE`; `parts` has its parts by id of the decision."""
+    kind, sides, names, author, model, probability, evidence, source_id, labels = row[:9]
+    decision_id, act, given_at, reviewed, active = row[9:]
     return GoalDecision(
-        kind=row[0],
-        sides=tuple(json.loads(row[1])),
-        names=tuple((label, description) for label, description in json.loads(row[2])),
-        parts=tuple(parts.get(row[9], ())),
-        author=row[3],
-        model=row[4],
-        probability=row[5],
-        evidence=None if row[6] is None else json.loads(row[6]),
-        source_id=row[7],
-        labels=tuple(json.loads(row[8])),
-        id=row[9],
-        act=row[10],
-        given_at=row[11],
-        reviewed=row[12],
-        active=bool(row[13]),
+        kind=kind,
+        sides=tuple(json.loads(sides)),
+        names=tuple((label, description) for label, description in json.loads(names)),
+        parts=tuple(parts.get(decision_id, ())),
+        author=author,
+        model=model,
+        probability=probability,
+        evidence=None if evidence is None else json.loads(evidence),
+        source_id=source_id,
+        labels=tuple(json.loads(labels)),
+        id=decision_id,
+        act=act,
+        given_at=given_at,
+        reviewed=reviewed,
+        active=bool(active),
     )
 
 
@@ -189,7 +192,7 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns the number of pairs answered on under a configuration."""
+    """Returns the number of pairs that were answered on under a configuration."""
     sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 

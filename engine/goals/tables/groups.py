@@ -1,5 +1,5 @@
-"""The groups of clusterings as tables, so that filters and views of SQL know the goal of each conversation; and the
-fields of filters that ask for goals, or for conversations like some words.
+"""Stores the current groups of clusterings, so that filters and views of SQL know the goal of each conversation; and
+answers terms of filters on goals, reasons and themes, and on conversations that are like some words.
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
@@ -28,7 +28,6 @@ from engine.project.sql import chunks, placeholders
 if TYPE_CHECKING:
     from engine.model.embedders.vectors import Vectors
 
-
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
 """SQL for the conversations that a decision moved."""
 _GROUPS_THAT_BECAME = "SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current IN ({})"
@@ -43,6 +42,11 @@ _ORIGINAL_MEMBERS = (
 """SQL for the conversations whose cluster or assignment is now one of some current groups, moved ones too."""
 _MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
 """SQL for the conversations that a decision moved to one of some current groups."""
+
+MOST_ALIKE = 50
+"""Most conversations that a term on likeness matches."""
+COMPARED_DECIMALS = 5
+"""Decimals of cosines that are compared: processors round the last ones differently. Equal ones are in id order."""
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
@@ -101,35 +105,6 @@ def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
     )
 
 
-def conversations(
-    conn: sqlite3.Connection,
-    goals: Sequence[str],
-    among: IdSet,
-    noun: str = "goal",
-) -> IdSet:
-    """Returns those of a set with one of these goals, each given by a label or a part of it, or as `any`, `none` or
-    `novel`.
-
-    A label is looked for in the clustering that is open or that of goals, and then in the others, the newest first. One
-    that is exactly the text goes before those that contain it.
-
-    Args:
-        noun: What the groups of the clusterings are, see `Clustering.noun`.
-
-    Raises:
-        WorkbenchError: Nothing was clustered, or no goal has the label.
-    """
-    order = _order(conn, noun)
-    matching = among - among  # the empty set
-    for value in goals:
-        if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
-            matching |= _with_special_value(conn, order[0], value.lower(), among)
-            continue
-        clustering_id, groups = _find_groups(conn, order, value, noun)
-        matching |= _in_groups(conn, clustering_id, groups, among)
-    return among & matching
-
-
 def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the labels of the goals of these conversations in the clustering that is shown; those without one are
     absent."""
@@ -145,17 +120,40 @@ def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     return labels_by_id
 
 
-def counts(conn: sqlite3.Connection, among: IdSet, noun: str = "goal") -> list[tuple[str, int]]:
+def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those of a set that a term on `goal` or `reason` matches, which names them by a label or a part of it, or
+    by `any`, `none` or `novel`.
+
+    A label is looked for in the clustering that is open or that of goals, and then in the others, the newest first. One
+    that is exactly the text goes before those that contain it.
+
+    Raises:
+        WorkbenchError: Nothing was clustered, or no goal has the label.
+    """
+    clustering_ids = _searched_clusterings(conn, term.field)
+    matching = among - among  # the empty set
+    for value in term.values:
+        if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
+            matching |= _with_special_value(conn, clustering_ids[0], value.lower(), among)
+            continue
+        clustering_id, groups = _find_groups(conn, clustering_ids, value, term.field)
+        matching |= _in_groups(conn, clustering_id, groups, among)
+    return among & matching
+
+
+def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
     frequent first; none before anything was clustered."""
-    keys = _clusterings_of(conn, noun)
-    if not keys:
+    clustering_ids = _clusterings_of(conn, field)
+    if not clustering_ids:
         return []
-    key = keys[0]
+    clustering_id = clustering_ids[0]
     count_by_group: dict[str | None, int] = {}
     among_condition, flags = among.condition("conversation_id")
     current = dict(
-        conn.execute("SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (key,))
+        conn.execute(
+            "SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (clustering_id,)
+        )
     )
     # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
     where = f"clustering_id = ? AND {among_condition}"
@@ -176,46 +174,44 @@ def counts(conn: sqlite3.Connection, among: IdSet, noun: str = "goal") -> list[t
             -1,
         ),
     ):
-        for group, number in conn.execute(statement, (key, *flags)):
+        for group, number in conn.execute(statement, (clustering_id, *flags)):
             current_group = current.get(group)
             count_by_group[current_group] = count_by_group.get(current_group, 0) + sign * number
-    group_labels = labels(conn, key)
-    return sorted(
-        (
-            (group_labels[group], number)
-            for group, number in count_by_group.items()
-            if group in group_labels and number
-        ),
-        key=lambda item: (-item[1], item[0]),
+    group_labels = labels(conn, clustering_id)
+    counted = (
+        (group_labels[group], number)
+        for group, number in count_by_group.items()
+        if group in group_labels and number
     )
+    return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
 
 
 def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
     """Returns the ids of the clusterings of goals or of reasons, the one that is shown or open first, then the newest
     first."""
-    first = clusterings.goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
+    first = goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
     keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
     return sorted(keys, key=lambda key: (key != first, -key))
 
 
-def _order(conn: sqlite3.Connection, noun: str) -> list[int]:
-    """Returns `_clusterings_of`; raises WorkbenchError if there is none."""
-    order = _clusterings_of(conn, noun)
-    if not order:
+def _searched_clusterings(conn: sqlite3.Connection, noun: str) -> list[int]:
+    """Returns the same as `_clusterings_of`; raises WorkbenchError if there is no such clustering."""
+    clustering_ids = _clusterings_of(conn, noun)
+    if not clustering_ids:
         option = "" if noun == "goal" else " --text explanation:QUESTION"
         raise WorkbenchError(
             f"No {noun}s were clustered yet.", f"Run `workbench run cluster PROJECT{option}` first."
         )
-    return order
+    return clustering_ids
 
 
 def _find_groups(
-    conn: sqlite3.Connection, order: Sequence[int], value: str, noun: str
+    conn: sqlite3.Connection, clustering_ids: Sequence[int], value: str, noun: str
 ) -> tuple[int, list[str]]:
     """Returns the first clustering, and its current groups, with this label or id, or else with labels that contain the
     text; raises WorkbenchError if no clustering has one."""
     text = value.lower()
-    for clustering_id in order:
+    for clustering_id in clustering_ids:
         group_labels = labels(conn, clustering_id)
         exact = [key for key, label in group_labels.items() if text in (label.lower(), key)]
         groups = exact or [key for key, label in group_labels.items() if text in label.lower()]
@@ -227,101 +223,82 @@ def _find_groups(
 
 
 def _in_groups(
-    conn: sqlite3.Connection,
-    clustering_id: int,
-    groups: Sequence[str],
-    among: IdSet,
+    conn: sqlite3.Connection, clustering_id: int, groups: Sequence[str], among: IdSet
 ) -> IdSet:
     """Returns those of a set that are in one of these current groups."""
     values = (clustering_id, *groups)
     names = ", ".join(f"?{index + 2}" for index in range(len(groups)))  # ?1 is the clustering
     moved = among.of(read_ids(conn, _MOVED, values[:1]))
     moved_into = among.of(read_ids(conn, _MOVED_INTO.format(names), values))
-    return (
-        among.of(read_ids(conn, _ORIGINAL_MEMBERS.format(names, names), values)) - moved
-    ) | moved_into
+    original = among.of(read_ids(conn, _ORIGINAL_MEMBERS.format(names, names), values))
+    return (original - moved) | moved_into
 
 
 def _with_special_value(
     conn: sqlite3.Connection, clustering_id: int, value: str, among: IdSet
 ) -> IdSet:
     """Returns those of a set with any goal, with none, or that are novel: assigned later and in no group."""
-    values = (clustering_id,)
-    moved = among.of(read_ids(conn, _MOVED, values))
-    ids_where = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
+
+    def with_row(table: str, column: str, state: str = "NOT NULL") -> IdSet:
+        """Returns those of the set that have a row in a table in which a column is NULL, or is not."""
+        sql = f"SELECT conversation_id FROM {table} WHERE clustering_id = ? AND {column} IS {state}"
+        return among.of(read_ids(conn, sql, (clustering_id,)))
+
+    moved = among.of(read_ids(conn, _MOVED, (clustering_id,)))
     if value == NOVEL:
-        novel = ids_where.format("assignment", "group_id", "NULL")
-        return among.of(read_ids(conn, novel, values)) - moved
-    having = (
-        among.of(read_ids(conn, ids_where.format("membership", "cluster", "NOT NULL"), values))
-        | among.of(read_ids(conn, ids_where.format("assignment", "group_id", "NOT NULL"), values))
-    ) - moved
-    having |= among.of(
-        read_ids(conn, ids_where.format("goal_move", "group_id", "NOT NULL"), values)
-    )
-    return having if value == ANY_VALUE else among - having
+        return with_row("assignment", "group_id", "NULL") - moved
+    placed = with_row("membership", "cluster") | with_row("assignment", "group_id")
+    with_goal = (placed - moved) | with_row("goal_move", "group_id")
+    return with_goal if value == ANY_VALUE else among - with_goal
 
 
-def themes(conn: sqlite3.Connection) -> dict[str, list[str]]:
-    """Returns the current goals of each theme, by its label."""
-    goals: dict[str, list[str]] = {}
-    for theme, group in conn.execute(
-        "SELECT theme, group_id FROM goal_group WHERE clustering_id = ? AND current = group_id"
-        " AND theme <> ''",
-        (clusterings.goals_clustering_id(conn),),
-    ):
-        goals.setdefault(theme, []).append(group)
-    return goals
-
-
-# Filter fields
-
-
-def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set that a term on `goal` or `reason` matches."""
-    return conversations(conn, term.values, among, term.field)
-
-
-def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns the labels of a set with their numbers of conversations, at most `limit`."""
-    return counts(conn, among, field)[:limit]
-
-
-def _theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _match_theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`."""
-    key, goals_by_theme = _order(conn, "goal")[0], themes(conn)
+    clustering_id = _searched_clusterings(conn, "goal")[0]
+    groups_by_theme = _groups_by_theme(conn)
     matching = among - among
     for value in map(str.lower, term.values):
-        whole = [label for label in goals_by_theme if label.lower() == value]
-        partly = [label for label in goals_by_theme if value in label.lower()]
-        labels = list(goals_by_theme) if value in (ANY_VALUE, NO_VALUE) else whole or partly
+        exact = [label for label in groups_by_theme if label.lower() == value]
+        containing = [label for label in groups_by_theme if value in label.lower()]
+        labels = list(groups_by_theme) if value in (ANY_VALUE, NO_VALUE) else exact or containing
         if not labels and value not in (ANY_VALUE, NO_VALUE):
             raise WorkbenchError(
                 f"No theme is called “{value}”.", "`workbench goals list PROJECT` lists them."
             )
-        groups = [group for label in labels for group in goals_by_theme[label]]
-        inside = _in_groups(conn, key, groups, among)
+        groups = [group for label in labels for group in groups_by_theme[label]]
+        inside = _in_groups(conn, clustering_id, groups, among)
         matching |= among - inside if value == NO_VALUE else inside
     return matching
 
 
-def _theme_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+def _count_themes(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     """Returns the labels of the themes with their numbers of conversations of a set, the most frequent first."""
-    goals_by_theme = themes(conn)
-    if not goals_by_theme:
+    groups_by_theme = _groups_by_theme(conn)
+    if not groups_by_theme:
         return []
-    key = _order(conn, "goal")[0]
+    clustering_id = _searched_clusterings(conn, "goal")[0]
     counted = [
-        (label, len(_in_groups(conn, key, groups, among)))
-        for label, groups in goals_by_theme.items()
+        (label, len(_in_groups(conn, clustering_id, groups, among)))
+        for label, groups in groups_by_theme.items()
     ]
     return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
 
 
-MOST_ALIKE = 50
-"""Most conversations that a term on likeness matches."""
-DECIMALS = 5
-"""Decimals of cosines that are compared: processors round the last ones differently. Equal ones are in id order."""
+def _groups_by_theme(conn: sqlite3.Connection) -> dict[str, list[str]]:
+    """Returns the ids of the current groups under each theme, by its label."""
+    groups: dict[str, list[str]] = {}
+    for theme, group in conn.execute(
+        "SELECT theme, group_id FROM goal_group WHERE clustering_id = ? AND current = group_id"
+        " AND theme <> ''",
+        (goals_clustering_id(conn),),
+    ):
+        groups.setdefault(theme, []).append(group)
+    return groups
+
+
+def _match_like(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns the conversations of a set that are most like the words of a term."""
+    return among.of(nearest(conn, term, among))
 
 
 def nearest(conn: sqlite3.Connection, term: Term, among: IdSet) -> array[int]:
@@ -338,18 +315,18 @@ def nearest(conn: sqlite3.Connection, term: Term, among: IdSet) -> array[int]:
     from engine.goals.tables import vectors
 
     words = " ".join(term.values)
-    made_by = vectors.config(conn, stored_clustering(conn, goals_clustering_id(conn)).vector_config)
-    assert made_by is not None
-    if made_by.state is None and made_by.embedder != "minilm":
+    config = vectors.config(conn, stored_clustering(conn, goals_clustering_id(conn)).vector_config)
+    assert config is not None
+    if config.state is None and config.embedder != "minilm":
         raise UsageError(
-            f"The vectors are of {made_by.embedder}, which a filter does not start.",
+            f"The vectors are of {config.embedder}, which a filter does not start.",
             "Cluster with --embedder tfidf, minilm or mixed.",
         )
-    vector = _vector_of(words, made_by.embedder, made_by.state)
+    vector = _vector_of(words, config.embedder, config.state)
     if not vector.any():
         raise NotYet(f"No conversation has any of the words “{words}”.", "Use other words.")
-    ids, rows = vectors.read_vectors(conn, made_by.config_hash, among.ascending())
-    cosines = (rows @ vector).round(DECIMALS)
+    ids, rows = vectors.read_vectors(conn, config.config_hash, among.ascending())
+    cosines = (rows @ vector).round(COMPARED_DECIMALS)
     best = np.argsort(-cosines, kind="stable")[:MOST_ALIKE]
     return array("q", ids[best[cosines[best] > 0]].tolist())
 
@@ -359,20 +336,17 @@ def _vector_of(words: str, embedder: str, state: bytes | None) -> Vectors:
     """Returns the vector of some words, shape (d,), by an embedder or by its fitted state."""
     from engine.model.embedders.embedder import embedder_for, embedder_from_state
 
-    made = embedder_for(embedder) if state is None else embedder_from_state(embedder, state)
-    vector: Vectors = made.embed([words])[0]
+    ready_embedder = (
+        embedder_for(embedder) if state is None else embedder_from_state(embedder, state)
+    )
+    vector: Vectors = ready_embedder.embed([words])[0]
     return vector
 
 
-def _matches(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns the conversations of a set that are most like the words."""
-    return among.of(nearest(conn, term, among))
-
-
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "goal": FieldQuery(_goal, count_values=_goal_counts),
-    "reason": FieldQuery(_goal, count_values=_goal_counts),
-    "theme": FieldQuery(_theme, count_values=_theme_counts),
-    "like": FieldQuery(_matches, rank=nearest),
+    "goal": FieldQuery(_match_goal, count_values=_count_goals),
+    "reason": FieldQuery(_match_goal, count_values=_count_goals),
+    "theme": FieldQuery(_match_theme, count_values=_count_themes),
+    "like": FieldQuery(_match_like, rank=nearest),
 }
 """Answers terms on goals, by the name of the field."""

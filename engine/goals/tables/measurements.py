@@ -1,4 +1,4 @@
-"""Figures of a clustering and of its groups: stability under resampling, and counts of states by group.
+"""Stores the stability of clusterings under resampling, and counts the states of conversations by group.
 
 Counts take a *map of groups*: two bytes for each conversation id from 0 on, the number of its group, big-endian; 0 is
 no group. So SQLite counts in one pass over a table.
@@ -7,7 +7,7 @@ no group. So SQLite counts in one pass over a table.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from engine.base.conversation import State
@@ -48,17 +48,6 @@ def add_repetition(
             for cluster, value in jaccard.items()
         ],
     )
-
-
-def missing_repetitions(
-    conn: sqlite3.Connection,
-    clustering_id: int,
-    config_hash: str,
-    repetitions: Iterable[RepetitionKey],
-) -> list[RepetitionKey]:
-    """Returns those of the repetitions that are not stored yet, in their order."""
-    stored = {repetition for repetition, _ in agreements(conn, clustering_id, config_hash)}
-    return [repetition for repetition in repetitions if repetition not in stored]
 
 
 def agreements(
@@ -103,7 +92,7 @@ _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
 """SQL for the two bytes of a conversation in a map of groups; its id is to be filled in. `substr` counts from 1."""
 
 _States = dict[str, tuple[int, int]]
-"""By state: how many conversations are in it, and how many of them are at or above the threshold."""
+"""For each state the number of conversations in it, and how many of them are at or above the threshold."""
 
 
 def states(

@@ -1,5 +1,8 @@
-"""The goal text of a conversation: what the user wrote, or a summary that a model wrote; and the texts of reasons,
-which show why something went wrong."""
+"""Reads the text by which a conversation is clustered, and stores summaries.
+
+A *goal text* is what the user wrote, what both sides wrote, or a summary by a model. The text of a *reason* shows why
+something went wrong: an explanation of an answer, the remaining tasks, or the last exchange.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ NOTHING_WRITTEN = "the user wrote nothing"
 NO_SUMMARY = "no run has summarized it"
 """Reason why a conversation has no summary."""
 NOT_EXPLAINED = "nothing explains it"
-"""Why a conversation has no text of a reason."""
+"""Reason why a conversation has no text of a reason."""
 
 _SEPARATOR = "\n"
 """What stands between the messages of a goal text."""
@@ -112,17 +115,20 @@ def texts(
         shared: Text to leave out, unless the user of a conversation wrote nothing else; summaries have none of it.
     """
     if kind == "summary":
-        return _summaries(conn, ids, config_hash)
+        return _read_summaries(conn, ids, config_hash)
     if subject_of_reasons(kind):
-        question = kind.removeprefix(EXPLANATION)
-        read = {"remaining": _remaining, "last-exchange": _last_exchanges}.get(kind)
-        reasons = read(conn, ids) if read else _explanations(conn, ids, question)
+        if kind.startswith(EXPLANATION):
+            reasons = _read_explanations(conn, ids, kind.removeprefix(EXPLANATION))
+        elif kind == "remaining":
+            reasons = _read_remaining_tasks(conn, ids)
+        else:
+            reasons = _read_last_exchanges(conn, ids)
         entries = ((key, reasons.get(key, "")) for key in ids)
         return {key: GoalEntry(key, text, None if text else NOT_EXPLAINED) for key, text in entries}
-    return {key: _written(conn, key, kind, shared) for key in ids}
+    return {key: _read_written_text(conn, key, kind, shared) for key in ids}
 
 
-def _summaries(
+def _read_summaries(
     conn: sqlite3.Connection, ids: Sequence[int], config_hash: str | None
 ) -> dict[int, GoalEntry]:
     """Returns the summary of each of these conversations by id, or the reason why there is none."""
@@ -138,9 +144,9 @@ def _summaries(
     return entries
 
 
-def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> dict[int, str]:
-    """Returns why a question was answered so, by conversation: the note of the person who answered, else the
-    explanation of what answered last, else the sentences that it cites.
+def _read_explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> dict[int, str]:
+    """Returns why a question was answered as it was, by conversation: the note of the person who answered, else the
+    explanation of the machine that answered last, else the sentences that it cites.
 
     Of a yes-no question only the answers yes are explained, of `SUCCEEDED` only no: they say that something went wrong.
     """
@@ -167,13 +173,17 @@ def _explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> di
             " AND m.value IS NOT NULL ORDER BY a.rowid DESC",
             (name, *keys),
         ).fetchall():
-            in_force = values.setdefault(key, value)  # where no person answered, what answered last
+            in_force = values.setdefault(
+                key, value
+            )  # of the machine that answered last, if no person did
             if key not in reasons and value == in_force and explained in (None, value):
-                reasons[key] = explanation or _cited(conn, key, json.loads(cites))
+                reasons[key] = explanation or _cited_sentences(conn, key, json.loads(cites))
     return reasons
 
 
-def _cited(conn: sqlite3.Connection, key: int, cites: Sequence[tuple[int, int, int]]) -> str:
+def _cited_sentences(
+    conn: sqlite3.Connection, key: int, cites: Sequence[tuple[int, int, int]]
+) -> str:
     """Returns the sentences in which the first cited places lie; the beginning of a message that is cited whole."""
     start, _ = message_ids(key)
     sentences: list[str] = []
@@ -189,7 +199,7 @@ def _cited(conn: sqlite3.Connection, key: int, cites: Sequence[tuple[int, int, i
     return _SEPARATOR.join(dict.fromkeys(sentences))
 
 
-def _remaining(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+def _read_remaining_tasks(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the remaining tasks that were written for the scores in force, by conversation."""
     tasks: dict[int, str] = {}
     for keys in chunks(ids):
@@ -201,7 +211,7 @@ def _remaining(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     return tasks
 
 
-def _last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the last message of the user and what the assistant wrote after it, of those with a sign of trouble."""
     exchanges: dict[int, str] = {}
     for keys in chunks(ids):
@@ -224,11 +234,8 @@ def _last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, s
     return exchanges
 
 
-def _written(
-    conn: sqlite3.Connection,
-    conversation_id: int,
-    kind: GoalText,
-    shared: SharedText,
+def _read_written_text(
+    conn: sqlite3.Connection, conversation_id: int, kind: GoalText, shared: SharedText
 ) -> GoalEntry:
     """Returns the first message of the user with any text, all of them, or the messages of both sides, as a model reads
     them, without what is shared."""
@@ -259,7 +266,12 @@ def _written(
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """The kind of goal texts, and for summaries their config hash (`goal_config`); else None."""
+    """Where goal texts come from.
+
+    Attributes:
+        kind: The kind of the texts.
+        goal_config: Config hash of the summaries; None for other kinds.
+    """
 
     kind: GoalText
     goal_config: str | None = None
@@ -293,11 +305,12 @@ class TextSource:
 
 
 class LazyTexts(Sequence[str]):
-    """Texts of conversations; each is read when it is accessed."""
+    """Texts of conversations, in the order of their ids; each is read when it is accessed."""
 
     def __init__(
         self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids
     ) -> None:
+        """Reads nothing yet."""
         self._conn, self._source, self._ids = conn, source, ids
 
     def __len__(self) -> int:

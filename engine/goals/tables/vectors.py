@@ -1,10 +1,13 @@
-"""Vectors of goal texts: float32 in blocks, separately for each configuration."""
+"""Stores the vectors of goal texts, separately for each configuration.
+
+Vectors are stored in blocks, the batches of the run that made them: ids as int64 and vectors as float32, both
+little-endian. A conversation without a vector has a reason instead.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +28,12 @@ class VectorConfig:
     """The configuration that produced a set of vectors.
 
     Attributes:
-        text: Kind of the texts; `goal_config` is the config hash of the summaries where these were embedded.
+        config_hash: The key under which the vectors are stored.
+        text: Kind of the texts.
+        goal_config: Config hash of the summaries; None where other texts were embedded.
         embedder: Its name as the person gave it, such as `tfidf`.
         dimensions: Components of one vector.
-        fingerprint: Of the embedder; vectors with different ones are not comparable.
+        fingerprint: Tells embedders apart; vectors with different ones are not comparable.
         state: The fitted embedder; None for one that needs no fitting.
     """
 
@@ -146,23 +151,14 @@ def vector_ids(conn: sqlite3.Connection, config_id: int) -> array[int]:
     return ids
 
 
-def packed(ids: Sequence[int]) -> bytes:
-    """Returns ids as stored bytes: int64, little-endian."""
-    return _little_endian(array("q", ids)).tobytes()
+def packed(ids: Sequence[int] | Ids) -> bytes:
+    """Returns ids as they are stored: int64, little-endian."""
+    return np.asarray(ids, dtype="<i8").tobytes()
 
 
 def unpacked(blob: bytes) -> array[int]:
-    """Returns the ids of a blob that `packed` made."""
-    ids = array("q")
-    ids.frombytes(blob)
-    return _little_endian(ids)
-
-
-def _little_endian(ids: array[int]) -> array[int]:
-    """Returns the ids with their bytes swapped on a big-endian machine."""
-    if sys.byteorder == "big":
-        ids.byteswap()
-    return ids
+    """Returns the ids from which `packed` made these bytes."""
+    return array("q", np.frombuffer(blob, dtype="<i8").astype(np.int64).tobytes())
 
 
 def _key(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
@@ -177,7 +173,7 @@ def _key(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
 
 def digest_of(ids: Sequence[int] | Ids) -> str:
     """Returns a hash of a set of conversations, given in id order: 16 hex digits."""
-    return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
+    return hashlib.sha256(packed(ids)).hexdigest()[:16]
 
 
 def read_vectors(
@@ -192,21 +188,20 @@ def read_vectors(
     Raises:
         NotYet: The configuration is not known.
     """
-    made_by = config(conn, config_hash)
-    if made_by is None:
+    if config(conn, config_hash) is None:
         raise NotYet("These conversations have no vectors.", "Run the clustering again.")
+    config_id, dimensions = _key(conn, config_hash)
     selected = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
     total = count(conn, config_hash)
     ids = np.empty(total, dtype=np.int64)
-    rows = np.empty((total, made_by.dimensions), dtype=np.float32)
-    config_id, _ = _key(conn, config_hash)
-    end = 0  # rows that are filled
+    rows = np.empty((total, dimensions), dtype=np.float32)
+    end = 0  # number of rows that are filled
     for id_blob, vector_blob in conn.execute(
         "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first",
         (config_id,),
     ):
         block_ids = np.frombuffer(id_blob, dtype="<i8")
-        block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), made_by.dimensions)
+        block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), dimensions)
         if selected is not None:
             inside = np.isin(block_ids, selected, assume_unique=True)
             block_ids, block = block_ids[inside], block[inside]

@@ -1,4 +1,7 @@
-"""A clustering with its current groups: their members, centers and statistics."""
+"""Reads a clustering with its current groups: their members, centers and statistics.
+
+*Latecomers* are conversations that were imported after the clustering and assigned to groups.
+"""
 
 from __future__ import annotations
 
@@ -147,8 +150,8 @@ class ClusteringView:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
         if self._as_clustered(part):
             return np.frombuffer(self._by_key[part.id].center, dtype="<f4").astype(np.float64)
-        assert part.own is not None
-        rows = space.rows_of(part.own)
+        assert part.own_members is not None
+        rows = space.rows_of(part.own_members)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def centers(self, keys: Sequence[str], space: Space) -> Vectors:
@@ -177,7 +180,10 @@ class ClusteringView:
         """Returns whether a group is a cluster with its original members."""
         if group.made_by is not None:
             return False
-        return group.size == self._by_key[group.id].size and group.id not in self.state.touched
+        return (
+            group.size == self._by_key[group.id].size
+            and group.id not in self.state.changed_by_moves
+        )
 
 
 def states_of_groups(conn: sqlite3.Connection, view: ClusteringView) -> Mapping[int, StateCounts]:

@@ -1,4 +1,5 @@
-"""The log of decisions on groups: appends acts to the project file and replays them to the current groups."""
+"""Appends acts, which are decisions that belong together, to the project file, and replays all active decisions on the
+clusters, which gives the current groups."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class DecisionLog:
     states."""
 
     def __init__(self, project: Project) -> None:
+        """Reads nothing yet."""
         self._project = project
+        # each cached state stands behind what it was made from; it is valid while that is the same
         self._clusters: tuple[int, MergeState] | None = None
         self._state: tuple[_Version, MergeState] | None = None
 
@@ -194,14 +197,21 @@ class DecisionLog:
         state: MergeState,
         decisions: Iterable[GoalDecision],
     ) -> None:
-        """Stores the groups after these decisions for filters and views of SQL."""
-        moved = any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions)
-        clusters = self._read_clusters(conn, clustering_id) if moved else None
-        store_groups(conn, clustering_id, state, clusters)
+        """Stores the groups after these decisions, the last ones, for filters and views of SQL."""
+        groups = [
+            GroupEntry(
+                key, state.current_of(key), group.label if group.named_by else None, group.theme
+            )
+            for key, group in state.groups.items()
+        ]
+        moves = None  # unchanged
+        if any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions):
+            moves = _moves(state, self._read_clusters(conn, clustering_id))
+        goal_groups.put(conn, clustering_id, groups, moves)
 
     def _transfer(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
-        there or were transferred already, and what was said of second goals."""
+        there or were transferred already."""
         history = goal_decisions.history(conn, key)
         own_ids = {decision.id for decision in history}
         transferred_ids = {decision.source_id for decision in history}
@@ -310,22 +320,6 @@ def _apply_decisions(conn: sqlite3.Connection, clustering_id: int, base: MergeSt
         for cluster in clusterings.clusters(conn, clustering_id)
     }
     return replay(base.named(names), _active(conn, clustering_id))
-
-
-def store_groups(
-    conn: sqlite3.Connection, clustering_id: int, state: MergeState, clusters: MergeState | None
-) -> None:
-    """Stores the groups of a clustering after its decisions.
-
-    Args:
-        clusters: The state before any decision, if a decision has moved conversations; None if no move has changed.
-    """
-    groups = [
-        GroupEntry(key, state.current_of(key), group.label if group.named_by else None, group.theme)
-        for key, group in state.groups.items()
-    ]
-    moves = None if clusters is None else _moves(state, clusters)
-    goal_groups.put(conn, clustering_id, groups, moves)
 
 
 def _moves(state: MergeState, clusters: MergeState) -> Iterator[tuple[int, str | None]]:

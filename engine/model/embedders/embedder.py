@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -48,30 +48,23 @@ EMBEDDED_IN_PARALLEL = 32
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts.
-
-    Attributes:
-        kind: `tfidf`, `minilm`, `mixed`, `gguf` or `http`.
-        recipe: Identifies what the vectors depend on apart from the texts it is fitted on; known before `fit`.
-        fitted: Whether `embed` may be called; always true for an embedder that needs no fitting.
-        fingerprint: Identifies everything that the vectors depend on: equal fingerprints, equal vectors.
-    """
+    """Makes vectors of texts; one that is fitted learns from the texts of the project first."""
 
     @property
     def kind(self) -> str:
-        """The kind of the embedder."""
+        """The kind of the embedder: `tfidf`, `minilm`, `mixed`, `gguf` or `http`."""
 
     @property
     def recipe(self) -> str:
-        """Everything that the vectors depend on except the fitted texts."""
+        """Identifies what the vectors depend on apart from the texts it is fitted on; known before `fit`."""
 
     @property
     def fitted(self) -> bool:
-        """Whether `embed` may be called."""
+        """Whether `embed` may be called; always true for an embedder that needs no fitting."""
 
     @property
     def fingerprint(self) -> str:
-        """See `Embedder`."""
+        """Identifies everything that the vectors depend on: equal fingerprints, equal vectors."""
 
     def fit(self, texts: Iterable[str]) -> None:
         """Fits the embedder to the project's texts, which are read once; does nothing if `fitted`."""
@@ -94,7 +87,7 @@ class _PretrainedEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """See `Embedder`."""
+        """Identifies the model; each embedder says how."""
         raise NotImplementedError
 
     @property
@@ -110,39 +103,31 @@ class _PretrainedEmbedder:
         return None
 
 
-class Served(NamedTuple):
-    """An embedding model that runs in the model process.
-
-    Attributes:
-        fingerprint: Hash of its weights.
-        embed: Computes rows; called with at most `BATCH` texts at once.
-    """
-
-    fingerprint: str
-    embed: TextsToRows
-
-
-Serve = Callable[[Path], Served]
-"""Starts the embedding model of a GGUF file."""
-
-
-class ServedEmbedder(_PretrainedEmbedder):
-    """An embedding model in the model process."""
+class GgufEmbedder(_PretrainedEmbedder):
+    """An embedding model that runs in the model process."""
 
     kind = "gguf"
 
-    def __init__(self, served: Served) -> None:
-        """Takes a model that was started."""
-        self._served = served
+    def __init__(self, weights_hash: str, embed: TextsToRows) -> None:
+        """Takes a model that was started.
+
+        Args:
+            embed: Computes rows; called with at most `BATCH` texts at once.
+        """
+        self._weights_hash, self._embed = weights_hash, embed
 
     @property
     def fingerprint(self) -> str:
         """The hash of the weights."""
-        return f"gguf:{self._served.fingerprint}"
+        return f"gguf:{self._weights_hash}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, zeros for a blank one."""
-        return embed_in_batches(texts, self._served.embed)
+        return embed_in_batches(texts, self._embed)
+
+
+StartGguf = Callable[[Path], GgufEmbedder]
+"""Starts the embedding model of a GGUF file in the model process."""
 
 
 class MiniLmEmbedder(_PretrainedEmbedder):
@@ -332,7 +317,7 @@ def embedder_for(
     name: str,
     *,
     seed: int = 0,
-    serve: Serve | None = None,
+    start_gguf: StartGguf | None = None,
     key: str = "",
     prices: Prices | None = None,
 ) -> Embedder:
@@ -342,7 +327,7 @@ def embedder_for(
         name: `tfidf`, `minilm`, `mixed` (both concatenated), the path of a GGUF file, or the URL of an
             OpenAI-compatible endpoint (`http://host:8080/v1`, with `#model` if it serves several).
         seed: Seed of an embedder that is fitted.
-        serve: Starts a GGUF file in the model process; needed for a path only.
+        start_gguf: Starts the model of a GGUF file; needed for a path only.
         key: Sent to an endpoint as bearer token.
         prices: Prices of the tokens of an endpoint.
 
@@ -360,11 +345,11 @@ def embedder_for(
     if name.endswith(".gguf"):
         if not Path(name).is_file():
             raise NotFound(f"There is no file {name}.", "Name a GGUF embedding model.")
-        if serve is None:
+        if start_gguf is None:
             raise UsageError(
                 "A GGUF embedder needs the model process.", "Use tfidf or minilm here."
             )
-        return ServedEmbedder(serve(Path(name)))
+        return start_gguf(Path(name))
     raise NotFound(
         f"There is no embedder {name!r}.",
         "Use tfidf, minilm, mixed, the path of a GGUF file, or the URL of an endpoint.",

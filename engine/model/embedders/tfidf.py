@@ -28,6 +28,9 @@ import numpy as np
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.vectors import Floats, Vectors, unit_rows
 
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
+
 DIMENSIONS = 32
 """With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
 1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
@@ -63,11 +66,14 @@ _TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
 """A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
 Numbers are left out: they identify a booking, not a goal."""
 
+_find_words = re.compile(_TERM).findall
+"""Returns the words of a lower-case text, in order."""
+
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _StateHeader(msgspec.Struct, frozen=True):
     """The JSON header of a state.
 
     Attributes:
@@ -95,16 +101,8 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-if TYPE_CHECKING:
-    from sklearn.feature_extraction.text import CountVectorizer
-
-
-_find_words = re.compile(_TERM).findall
-"""Returns the words of a lower-case text, in order."""
-
-
 class TfidfEmbedder:
-    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower."""
+    """Makes vectors of at most `dimensions` numbers, or of fewer if the rank of the TF-IDF matrix is lower."""
 
     kind = "tfidf"
 
@@ -156,11 +154,11 @@ class TfidfEmbedder:
         from sklearn.utils.extmath import randomized_svd
 
         sample = _sample(texts, self._seed)
-        counter = term_counter(least=2 if len(sample) >= MIN_TEXTS_FOR_RARITY else 1)
+        counter = term_counter(min_texts=2 if len(sample) >= MIN_TEXTS_FOR_RARITY else 1)
         try:
             counts = counter.fit_transform(sample)
         except ValueError:  # every term is in one text only, or there is none
-            counter = term_counter(least=1)
+            counter = term_counter(min_texts=1)
             try:
                 counts = counter.fit_transform(sample)
             except ValueError:
@@ -205,12 +203,12 @@ class TfidfEmbedder:
             "dimensions": self._dimensions,
             "seed": self._seed,
         }
-        head = json.dumps(fields, ensure_ascii=False).encode()
+        header = json.dumps(fields, ensure_ascii=False).encode()
         return b"".join(
             (
                 _MAGIC,
-                struct.pack("<I", len(head)),
-                head,
+                struct.pack("<I", len(header)),
+                header,
                 self._rarity.astype("<f4").tobytes(),
                 self._axes.astype("<f4").tobytes(),
             )
@@ -223,12 +221,12 @@ class TfidfEmbedder:
         Raises:
             ModelError: The state is not valid.
         """
-        head, numbers = _parse_state(state)
-        embedder = cls(dimensions=head.dimensions, seed=head.seed)
-        count = len(head.words)
-        embedder._words = list(head.words)
+        header, numbers = _parse_state(state)
+        embedder = cls(dimensions=header.dimensions, seed=header.seed)
+        count = len(header.words)
+        embedder._words = list(header.words)
         embedder._rarity = numbers[:count].copy()
-        embedder._axes = numbers[count:].reshape(count, head.rank).copy()
+        embedder._axes = numbers[count:].reshape(count, header.rank).copy()
         embedder._finish_fit()
         return embedder
 
@@ -253,7 +251,7 @@ class TfidfEmbedder:
         )
 
     def _finish_fit(self) -> None:
-        """Makes the columns and the fingerprint from words, rarity and axes."""
+        """Sets the columns and the fingerprint, which follow from words, rarity and axes."""
         self._columns = {word: column for column, word in enumerate(self._words)}
         self._fingerprint = f"tfidf:{hashlib.sha256(self.state()).hexdigest()[:16]}"
 
@@ -278,20 +276,20 @@ def stop_words() -> frozenset[str]:
     return frozenset(Path(__file__).with_name("stop_words.txt").read_text("utf-8").split())
 
 
-def term_counter(*, least: int = 1, longest: int = 2) -> CountVectorizer:
+def term_counter(*, min_texts: int = 1, max_words: int = 2) -> CountVectorizer:
     """Makes a counter of the terms of texts, without stop words, which learns its terms when it is fitted.
 
     Args:
-        least: Number of texts in which a term has to occur to become a dimension.
-        longest: Most words in a term.
+        min_texts: Number of texts in which a term has to occur to become a dimension.
+        max_words: Most words in a term.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(
         token_pattern=_TERM,
         stop_words=sorted(stop_words()),
-        ngram_range=(1, longest),
-        min_df=least,
+        ngram_range=(1, max_words),
+        min_df=min_texts,
         max_features=MAX_TERMS,
         dtype=np.float32,
     )
@@ -312,26 +310,29 @@ def _weigh(counts: Any, rarity: Floats) -> Any:
     return counts
 
 
-def _parse_state(state: bytes) -> tuple[_Head, Floats]:
-    """Returns header and numbers of a state, shape (words * (1 + rank),); raises ModelError unless every field is
-    valid."""
+def _parse_state(state: bytes) -> tuple[_StateHeader, Floats]:
+    """Returns the header of a state and its numbers, shape (words * (1 + rank),).
+
+    Raises:
+        ModelError: A field is not valid.
+    """
     start = len(_MAGIC) + 4
     if not state.startswith(_MAGIC) or len(state) < start:
         raise _damaged("it does not begin as one")
     (size,) = struct.unpack("<I", state[len(_MAGIC) : start])
     try:
-        head = msgspec.json.decode(state[start : start + size], type=_Head)
+        header = msgspec.json.decode(state[start : start + size], type=_StateHeader)
     except ValueError as error:
         raise _damaged(f"its header is none ({error})") from error
-    if len(set(head.words)) != len(head.words) or head.rank > head.dimensions:
+    if len(set(header.words)) != len(header.words) or header.rank > header.dimensions:
         raise _damaged("its header is impossible")
     body = memoryview(state)[start + size :]
-    if len(body) != 4 * len(head.words) * (1 + head.rank):
+    if len(body) != 4 * len(header.words) * (1 + header.rank):
         raise _damaged("its length differs from its header")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > MAX_STATE_NUMBER:
         raise _damaged("it has numbers that are not finite")
-    return head, numbers
+    return header, numbers
 
 
 def _damaged(why: str) -> ModelError:

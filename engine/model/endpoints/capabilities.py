@@ -1,17 +1,19 @@
-"""How servers differ: the capabilities of an endpoint, the work that they are enough for, and its forms of requests and
-answers."""
+"""How servers differ: the capabilities of an endpoint, the work that they are enough for, the form of a request for
+fields, and the reading of completions.
+
+A completion is the answer to a raw text (`completions`) or to messages (`chat/completions`)."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.model.chat import split_thinking
+from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
 Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
@@ -23,11 +25,9 @@ Template = Literal["", "vllm", "llama-server"]
 Prefill = Literal["", "last", "continue"]
 """How the beginning of a reply is given: as the last message, or with an option to continue it; "" if it cannot be."""
 
-
 Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 """How a reply with given fields is had: by a `response_format` of this type, by the arguments of a tool that has to be
 called, or by asking for it in plain words; "" if it cannot be."""
-
 
 MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "thinking_tokens", "listed_prices")
 """Capabilities that estimates of the cost depend on, and no result."""
@@ -39,21 +39,20 @@ class Capabilities:
 
     Attributes:
         server: Name and version that the server gives itself, for people.
-        completions: Continues a raw text.
-        chat: Answers messages.
+        completions: Whether it continues a raw text.
+        chat: Whether it answers messages.
         chat_top: Number of the most probable tokens that an answer to messages lists, 0 for none.
-        ids: Takes a prompt as token ids.
+        ids: Whether it takes a prompt as token ids.
         tokens: How it is asked for the tokens of a text; "" if it cannot be.
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
         structure: How a reply with given fields is had; "" if it cannot be.
-        embeddings: Gives vectors.
         context: Longest sequence in tokens; None if it does not say.
         parallel: Requests that it does at once; None if it does not say.
-        thinks: Thinks before it answers messages.
+        thinks: Whether it thinks before it answers messages.
         chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
-        tokens_per_piece: Tokens of a piece of text (`text_pieces`), in the same way.
+        tokens_per_piece: Tokens of a piece of text (`count_pieces`), in the same way.
         thinking_tokens: Mean tokens that it thought before the answers of the probe; None if it does not think, or
             does not count them.
         listed_prices: Prices of a million tokens, read and written, in its list of models; None if it lists none.
@@ -68,7 +67,6 @@ class Capabilities:
     template: Template = ""
     prefill: Prefill = ""
     structure: Structure = ""
-    embeddings: bool = False
     context: int | None = None
     parallel: int | None = None
     thinks: bool = False
@@ -94,7 +92,7 @@ class Capabilities:
 # What each kind of work needs: each function returns the reason why it cannot be done exactly, or None.
 
 
-def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
+def no_layout(can: Capabilities, prompt: Prompt) -> str | None:
     """Returns why a prompt around a log cannot be sent as raw text, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
@@ -103,9 +101,9 @@ def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
     return None
 
 
-def no_writing(can: Capabilities, prompt: Prompt | None) -> str | None:
-    """Returns why replies are not available, or None."""
-    if prompt is not None and prompt.chat and (can.chat or no_laid_out(can, prompt) is None):
+def no_replies(can: Capabilities, prompt: Prompt) -> str | None:
+    """Returns why replies to a prompt are not available, or None."""
+    if prompt.chat and (can.chat or no_layout(can, prompt) is None):
         return None
     return None if can.completions else "it answers messages only, and cannot continue a raw text"
 
@@ -117,24 +115,15 @@ def no_fields(can: Capabilities) -> str | None:
     return None if can.structure else "its replies have no fields, however it is asked for them"
 
 
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Posts a body to a path and returns the JSON answer; see `RequestSender.ask`."""
+def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
+    """Returns why replies to messages are not available with this sampling, or None."""
+    if sampling.json_schema:
+        return no_fields(can)
+    return None if can.chat else "it continues raw texts only"
+
 
 TOOL = "reply"
 """Name of the tool whose arguments are a reply with given fields."""
-
-_PIECE = re.compile(r"[^\W\d_]{1,12}|\d{1,3}|[^\w\s]")
-"""A piece of text that is about a token: letters of a word, digits of a number, or a sign."""
-
-_CONTROL_TOKEN = re.compile(
-    r"<(?=\|[^|<>\s]{1,48}\|>)"
-    r"|<(?=/?(?:s|bos|eos|pad|unk|mask|cls|sep|turn|think|tool_call|tool_response)>)"
-    r"|<(?=(?:start|end)_of_(?:turn|text|image)>)"
-    r"|<(?=｜[^｜<>\s]{1,48}｜>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
-)
-"""The first character of a text that some server reads as a control token; what follows is only looked at. By line:
-`<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
 
 MAX_ROUNDING = 1e-3
 """Largest log-probability above 0 that is taken for a rounding error."""
@@ -142,60 +131,6 @@ MAX_ROUNDING = 1e-3
 THINKING_TOKENS = (1024, 4096, 16_384)
 """Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
 needed more."""
-
-
-async def token_ids(
-    ask: Ask, tokens: Tokens, text: str, *, special: bool = False, start: bool = False
-) -> list[int]:
-    """Returns the token ids of a text.
-
-    Args:
-        special: Whether control tokens in the text are read as such; only `llama-server` has a choice.
-        start: Whether the tokens that the model wants at the start of a sequence are put in front; `llama-cpp-python`
-            has no choice.
-
-    Raises:
-        RequestRefused: The answer has no tokens.
-    """
-    if tokens == "vllm":
-        answer = await ask("/tokenize", {"prompt": text, "add_special_tokens": start})
-    elif tokens == "llama-server":
-        body = {"content": text, "add_special": start, "parse_special": special}
-        answer = await ask("/tokenize", body)
-    else:
-        answer = await ask("/extras/tokenize", {"input": text})
-    return _token_list(answer, "tokens")
-
-
-async def text_of(ask: Ask, tokens: Tokens, ids: Sequence[int]) -> str:
-    """Returns the text that tokens stand for; whether control tokens are written out depends on the server.
-
-    Raises:
-        RequestRefused: The answer has no text.
-    """
-    path = "/extras/detokenize" if tokens == "llama-cpp-python" else "/detokenize"
-    answer = await ask(path, {"tokens": list(ids)})
-    for name in ("prompt", "content", "text"):
-        if isinstance(answer, dict) and isinstance(answer.get(name), str):
-            return str(answer[name])
-    raise RequestRefused("The endpoint gave no text for tokens.")
-
-
-async def apply_template(
-    ask: Ask, template: Template, messages: Sequence[Mapping[str, str]]
-) -> str:
-    """Returns messages as one text in the model's chat template, with the assistant's turn opened.
-
-    Raises:
-        RequestRefused: The answer has no such text.
-    """
-    if template == "llama-server":
-        answer = await ask("/apply-template", {"messages": list(messages)})
-        if isinstance(answer, dict) and isinstance(answer.get("prompt"), str):
-            return str(answer["prompt"])
-        raise RequestRefused("The endpoint laid out no messages.")
-    body = {"messages": list(messages), "add_generation_prompt": True}
-    return await text_of(ask, "vllm", _token_list(await ask("/tokenize", body), "tokens"))
 
 
 def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,29 +145,6 @@ def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[st
         choice = {"type": "function", "function": {"name": TOOL}}
         return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
     return {}
-
-
-def text_pieces(text: str) -> int:
-    """Returns the number of pieces of a text, of which a tokenizer makes about as many tokens in any text: JSON
-    has more tokens for its characters than sentences have."""
-    return sum(1 for _ in _PIECE.finditer(text))
-
-
-def _token_list(answer: Any, name: str) -> list[int]:
-    """Returns the list of token ids under `name` in an answer.
-
-    Raises:
-        RequestRefused: There is none.
-    """
-    tokens = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
-        raise RequestRefused("The endpoint gave no tokens for a text.")
-    return tokens
-
-
-def without_controls(text: str) -> tuple[str, int]:
-    """Returns the text with a space within each control token, so that no server reads it as one, and their number."""
-    return _CONTROL_TOKEN.subn(lambda match: match.group() + " ", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +197,7 @@ def read_completion(answer: Any) -> Written:
     """
     try:
         (choice,) = answer["choices"]
-        message = choice.get("message", {})
+        message, listed = choice.get("message", {}), choice.get("logprobs") or {}
         text = _message_text(message) if message else choice["text"]
         apart = message.get("reasoning_content") or message.get("reasoning")
         cut = choice.get("finish_reason") == "length"
@@ -295,7 +207,7 @@ def read_completion(answer: Any) -> Written:
         return Written(
             text=answer_text,
             ended="length" if cut else "stop",
-            steps=_read_steps(choice),
+            steps=tuple(map(_read_step, listed.get("content") or ())),
             thinking=apart if isinstance(apart, str) and apart else thinking,
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -308,20 +220,14 @@ def _message_text(message: Mapping[str, Any]) -> Any:
     return calls[0]["function"]["arguments"] if calls else message["content"]
 
 
-def _read_steps(choice: Mapping[str, Any]) -> tuple[Step, ...]:
-    """Returns the positions of an answer to messages; () without log-probabilities."""
-    listed_probabilities = choice.get("logprobs") or {}
-    return tuple(map(_read_chat_step, listed_probabilities.get("content") or ()))
-
-
-def _read_chat_step(entry: Mapping[str, Any]) -> Step:
+def _read_step(entry: Mapping[str, Any]) -> Step:
     """Returns one position of an answer to messages."""
     top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
-    listed = sorted((_read_chat_token(token) for token in top), key=lambda token: -token.log_p)
-    return Step(_read_chat_token(entry), tuple(listed))
+    listed = sorted((_read_token(token) for token in top), key=lambda token: -token.log_p)
+    return Step(_read_token(entry), tuple(listed))
 
 
-def _read_chat_token(entry: Mapping[str, Any]) -> ListedToken:
+def _read_token(entry: Mapping[str, Any]) -> ListedToken:
     """Returns a token of an answer to messages."""
     byte_values = entry.get("bytes")
     given_bytes = bytes(byte_values) if byte_values and isinstance(byte_values, list) else None

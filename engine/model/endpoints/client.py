@@ -3,37 +3,29 @@ it is busy or unreachable, and the models that it serves.
 
 The host and port of a URL that the user named are reached, without proxies and without following redirects, while a
 request runs. Nothing is known of what the endpoint does with the texts.
-
-Asynchronous requests run on a thread of their own, so that any thread can wait for them and cancel them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import json
 import random
 import ssl
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from engine.base import network_guard
-from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused, UsageError
+from engine.base.errors import EndpointAway, EndpointError, RequestRefused, UsageError
 from engine.base.number_format import duration
 from engine.base.text import one_line
+from engine.model.endpoints.background_loop import BackgroundLoop
 from engine.model.endpoints.pacing import RequestLimit, wait_after
 
 if TYPE_CHECKING:
     import httpx
-
-T = TypeVar("T")
-"""Result of asynchronous work."""
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits for a number of seconds."""
@@ -89,11 +81,6 @@ class Address:
     model: str
 
     @property
-    def secure(self) -> bool:
-        """Whether the endpoint is reached with TLS."""
-        return self.base.startswith("https:")
-
-    @property
     def local(self) -> bool:
         """Whether the endpoint is on this machine, so that what is sent to it does not leave it."""
         return network_guard.is_this_machine(self.host)
@@ -137,108 +124,25 @@ def parse_address(url: str, *, leaf: str = "") -> Address:
     return Address(base, host, port or (443 if parts.scheme == "https" else 80), parts.fragment)
 
 
-async def all_of(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Returns the results of requests that run side by side, in order. A request that fails cancels no other, because
-    what is in flight is paid for; the first failure is raised when all have ended."""
-    results = await asyncio.gather(*works, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
-
-
-class _ContextThreadPool(ThreadPoolExecutor):
-    """Resolves host names in the caller's context, which holds the permission of the network guard."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
-        """Runs a function in a thread, in a copy of the caller's context."""
-        return super().submit(contextvars.copy_context().run, fn, *args, **options)
-
-
-class BackgroundLoop:
-    """An event loop on a thread of its own, in which several threads may run asynchronous work side by side. The thread
-    lives while there is work."""
-
-    def __init__(self, addresses: Sequence[Address]) -> None:
-        """Starts nothing yet; the work may reach these addresses."""
-        self._addresses = tuple(addresses)
-        self._guard = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop: asyncio.Event | None = None
-        self._running: set[Future[Any]] = set()
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the work and returns its result; raises its exception.
-
-        Raises:
-            Cancelled: `cancel` was called; requests in flight were abandoned.
-            NetworkRefused: The program is set to stay offline.
-        """
-
-        async def main() -> T:
-            """Runs the work, which may reach the endpoints."""
-            with ExitStack() as stack:
-                for address in self._addresses:
-                    stack.enter_context(network_guard.reaching(address.host, address.port))
-                return await work()
-
-        with self._guard:
-            future = asyncio.run_coroutine_threadsafe(main(), self._started_loop())
-            self._running.add(future)
-        try:
-            return future.result()
-        except CancelledError:
-            raise Cancelled("The request was cancelled.") from None
-        finally:
-            with self._guard:
-                self._running.remove(future)
-                if not self._running and self._loop is not None and self._stop is not None:
-                    self._loop.call_soon_threadsafe(self._stop.set)
-                    self._loop = None
-
-    def cancel(self) -> None:
-        """Abandons all work, whose `run` raises `Cancelled`; may be called from any thread."""
-        with self._guard:
-            for future in self._running:
-                future.cancel()
-
-    def _started_loop(self) -> asyncio.AbstractEventLoop:
-        """Returns the event loop, in a new thread where none runs."""
-        if self._loop is not None:
-            return self._loop
-        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-        async def serve() -> None:
-            """Keeps the loop running until there is no work."""
-            loop, stop = asyncio.get_running_loop(), asyncio.Event()
-            loop.set_default_executor(_ContextThreadPool(4))
-            started.set_result((loop, stop))
-            await stop.wait()
-
-        threading.Thread(target=lambda: asyncio.run(serve()), name="endpoints", daemon=True).start()
-        self._loop, self._stop = started.result()
-        return self._loop
-
-
-@dataclass(slots=True)
-class Account:
-    """What the requests of a run have taken.
+@dataclass(eq=False)
+class _AttemptFailed(Exception):
+    """An attempt at a request failed, and another may succeed.
 
     Attributes:
-        requests: Number of requests that an endpoint answered.
-        cached: Number of requests that were answered from the cache, or by an equal one in flight.
-        retries: Number of requests that were sent again.
-        read: Number of prompt tokens.
-        written: Number of tokens of replies.
-        cost: Cost in the currency of the prices; None if no prices are known.
+        what: What the endpoint did, a verb phrase.
+        headers: Headers of the answer; empty without one.
+        is_silent: Whether there was no answer at all.
+        is_broken: Whether the answer has the status of a success, but is no JSON or holds an error.
+        is_overload: Whether the endpoint says that it has too many requests.
+        is_connected: Whether there was a connection.
     """
 
-    requests: int = 0
-    cached: int = 0
-    retries: int = 0
-    read: int = 0
-    written: int = 0
-    cost: float | None = None
+    what: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_silent: bool = False
+    is_broken: bool = False
+    is_overload: bool = False
+    is_connected: bool = True
 
 
 class EndpointClient:
@@ -274,18 +178,20 @@ class EndpointClient:
         self._refused_fields: set[str] = set()
 
     def at(self, address: Address) -> EndpointClient:
-        """Returns a client of an address of the same server, which fails for good at the first failure."""
+        """Returns a client of an address of the same server that makes one attempt at each request."""
         return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
 
     def open_connections(self) -> httpx.AsyncClient:
         """Returns a connection pool, which is a context manager."""
         import httpx  # slow to import, and most commands ask no endpoint
 
+        uses_tls = self.address.base.startswith("https:")
+
         return httpx.AsyncClient(
             timeout=httpx.Timeout(self._seconds * MAX_SILENT_SHARE, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             trust_env=False,  # a proxy would be another machine than the one that was named
-            verify=ssl.create_default_context() if self.address.secure else False,
+            verify=ssl.create_default_context() if uses_tls else False,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
         )
 
@@ -304,56 +210,76 @@ class EndpointClient:
             EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
                 an answer in time.
         """
-        import httpx
-
-        # What the endpoint did at the last attempt, and whether it gave no answer at all, or one that is broken.
-        failure, silent, broken, connected = "", False, False, True
         limit, attempt, attempts = self.request_limit, 0, self._attempts
         answers_before = limit.answers
         if (pause := limit.paused_until - time.monotonic()) > 0:
             await self._sleep(pause)
-        while attempt < attempts:
-            headers: Mapping[str, str] = {}
-            sent, answers = time.monotonic(), limit.answers
+        while True:
+            answers_before_attempt = limit.answers
             try:
-                answer, content = await self._send(client, name, body)
-            except httpx.TransportError as error:
-                what = one_line(str(error)) or type(error).__name__
-                failure, silent, broken = f"cannot be reached ({what})", True, False
-                connected = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-            else:
-                headers, status = answer.headers, answer.status_code
-                silent, broken, connected = False, answer.is_success, True
-                if broken and (parsed := _parse_json(content)) is not None:
-                    error_status = _status_inside(parsed)
-                    if error_status is None:
-                        limit.record_answer(time.monotonic() - sent)
-                        return parsed
-                    status = error_status
-                failure = self._status_text(status, answer.reason_phrase, content)
-                if status in REFUSED_REQUEST_STATUSES:
-                    raise RequestRefused(f"{self.address.base} {failure}.")
-                if not broken and status not in RETRY_STATUSES:
-                    raise self._away_error(failure)
-                if status in OVERLOAD_STATUSES:
-                    limit.record_refusal()
-                    attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
-                    # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
-                    attempt -= limit.answers > answers
+                return await self._attempt(client, name, body)
+            except _AttemptFailed as failed:
+                failure = failed
+            if failure.is_overload:
+                limit.record_refusal()
+                attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
+                # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
+                attempt -= limit.answers > answers_before_attempt
             attempt += 1
-            if attempt < attempts:
-                self.retries += 1
-                # Spreading requests needs no secrecy.
-                wait = wait_after(max(0, attempt - 1), headers, random.random())
-                if "retry-after" in headers:
-                    limit.paused_until = time.monotonic() + wait
-                await self._sleep(wait)
+            if attempt >= attempts:
+                break
+            self.retries += 1
+            # Spreading requests needs no secrecy.
+            wait = wait_after(max(0, attempt - 1), failure.headers, random.random())
+            if "retry-after" in failure.headers:
+                limit.paused_until = time.monotonic() + wait
+            await self._sleep(wait)
         # An endpoint that is there and answered others meanwhile fails at this request only.
-        if broken or (connected and limit.answers > answers_before):
-            raise RequestRefused(f"{self.address.base} {failure}.")
-        away = self._away_error(failure)
-        away.silent = silent
+        if failure.is_broken or (failure.is_connected and limit.answers > answers_before):
+            raise RequestRefused(f"{self.address.base} {failure.what}.")
+        away = self._away_error(failure.what)
+        away.silent = failure.is_silent
         raise away
+
+    async def _attempt(
+        self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
+    ) -> Any:
+        """Sends a request once and returns the JSON of the answer; see `ask`.
+
+        Raises:
+            RequestRefused: The endpoint refuses this request.
+            EndpointAway: The endpoint refuses everything, or its answer does not end in time.
+            _AttemptFailed: Another attempt may succeed.
+        """
+        import httpx
+
+        sent = time.monotonic()
+        try:
+            answer, content = await self._send(client, name, body)
+        except httpx.TransportError as error:
+            raise _AttemptFailed(
+                f"cannot be reached ({one_line(str(error)) or type(error).__name__})",
+                is_silent=True,
+                is_connected=not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout),
+            ) from error
+        status = answer.status_code
+        if answer.is_success and (parsed := _parse_json(content)) is not None:
+            error_status = _status_inside(parsed)
+            if error_status is None:
+                self.request_limit.record_answer(time.monotonic() - sent)
+                return parsed
+            status = error_status
+        what = self._status_text(status, answer.reason_phrase, content)
+        if status in REFUSED_REQUEST_STATUSES:
+            raise RequestRefused(f"{self.address.base} {what}.")
+        if not answer.is_success and status not in RETRY_STATUSES:
+            raise self._away_error(what)
+        raise _AttemptFailed(
+            what,
+            answer.headers,
+            is_broken=answer.is_success,
+            is_overload=status in OVERLOAD_STATUSES,
+        )
 
     async def _send(
         self, client: httpx.AsyncClient, name: str, body: Mapping[str, Any] | None
@@ -369,9 +295,9 @@ class EndpointClient:
 
         method = "GET" if body is None else "POST"
         fields = dict(body or {})
-        for field in self._refused_fields & fields.keys():
-            value = fields.pop(field)
-            if new_name := REPLACED_FIELDS[field]:
+        for field_name in self._refused_fields & fields.keys():
+            value = fields.pop(field_name)
+            if new_name := REPLACED_FIELDS[field_name]:
                 fields[new_name] = value
         try:
             async with (
@@ -392,13 +318,14 @@ class EndpointClient:
         return await self._send(client, name, body)
 
     def ask_blocking(self, name: str, body: Mapping[str, Any] | None) -> Any:
-        """Does the same as `ask` for synchronous callers, with connections of its own."""
+        """Returns what `ask` returns, for synchronous callers and with connections of its own."""
 
-        async def work() -> Any:
+        async def ask_once_connected() -> Any:
+            """Opens the connections and asks."""
             async with self.open_connections() as client:
                 return await self.ask(client, name, body)
 
-        return BackgroundLoop([self.address]).run(work)
+        return BackgroundLoop(self.address.host, self.address.port).run(ask_once_connected)
 
     async def _read_content(self, answer: httpx.Response) -> bytes:
         """Returns the bytes of an answer, which must not be longer than `MAX_ANSWER_BYTES`: it may never end."""
@@ -445,7 +372,7 @@ def _parse_json(content: bytes) -> Any:
 def _refused_fields(content: bytes) -> set[str]:
     """Returns the fields that a refusal says the model does not support, as in "'temperature' does not support 0"."""
     text = content.decode("utf-8", "replace")
-    return {field for field in REPLACED_FIELDS if f"'{field}'" in text and "support" in text}
+    return {name for name in REPLACED_FIELDS if f"'{name}'" in text and "support" in text}
 
 
 def _status_inside(answer: Any) -> int | None:

@@ -1,21 +1,27 @@
-"""A `ModelClient` over HTTP endpoints."""
+"""A model behind an HTTP endpoint, as a `ModelClient`: its requests, their cost, and an estimate of it in advance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.base.errors import EndpointError, UsageError
+from engine.base.errors import UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
-from engine.model.endpoints.replies import UNBOUNDED, Reader, Thinking, chat_replies, write_replies
-from engine.model.endpoints.sender import TOKENS_PRICED, RequestSender, rehearsed_pieces
-from engine.model.interface import LoadOptions, Sampling, Spending
+from engine.model.endpoints.capabilities import THINKING_TOKENS, Capabilities, no_chat, no_replies
+from engine.model.endpoints.replies import (
+    UNBOUNDED,
+    EndpointAccess,
+    Thinking,
+    chat_replies,
+    write_replies,
+)
+from engine.model.endpoints.sender import RequestSender, rehearsed_pieces
+from engine.model.endpoints.tokens import RequestedTokens
+from engine.model.interface import LoadOptions
 from engine.model.process.protocol import Request
 from engine.model.process.requests import Chat, Generate, WrittenReply
-from engine.model.prompt_files import Prompt
 from engine.project.records import StageCost
 
 TOKENS_PER_PIECE = 1.0
@@ -36,7 +42,8 @@ class EndpointModel:
     """A model that an endpoint serves, as a `ModelClient`.
 
     Attributes:
-        can: What the endpoint can do.
+        sender: Sends the requests, and has their account.
+        can: The capabilities of the endpoint.
         context: Longest sequence in tokens.
     """
 
@@ -46,15 +53,11 @@ class EndpointModel:
         Args:
             label: Name of the model in error messages.
         """
-        self._label, self._sender, self.can = label, sender, can
+        self._label, self.sender, self.can = label, sender, can
         self.context = can.context or UNBOUNDED
-        self._thinking = Thinking.of(can)
+        self._thinking = Thinking(THINKING_TOKENS[0] if can.thinks else 0)
 
     # Checks before a run starts
-
-    def refuse_writing(self, prompt: Prompt | None) -> None:
-        """Raises UsageError if replies cannot be written."""
-        self.refuse("replies", no_writing(self.can, prompt))
 
     def refuse(self, what: str, reason: str | None) -> None:
         """Raises UsageError if there is a reason why the endpoint cannot give something."""
@@ -63,13 +66,6 @@ class EndpointModel:
                 f"{self._label} cannot give {what}: {reason}.",
                 "Use another endpoint or a model of this machine for that.",
             )
-
-    def refuse_chat(self, sampling: Sampling) -> None:
-        """Raises UsageError if chat replies cannot be written with this sampling."""
-        reason = None if self.can.chat else "it continues raw texts only"
-        if sampling.json_schema:
-            reason = no_fields(self.can)
-        self.refuse("replies to messages", reason)
 
     # Requests
 
@@ -80,17 +76,11 @@ class EndpointModel:
         adapter: Path | None = None,
         weights_copy: Path | None = None,
     ) -> Mapping[str, Any]:
-        """Starts a new count of requests and costs, and limits the context to the one asked for.
+        """Starts a new count of requests and costs, and limits the context to that of the options.
 
-        Raises:
-            ModelError: An adapter is asked for; the endpoint has to serve it as a model.
+        The other arguments are for models of this machine.
         """
-        if adapter is not None:
-            raise EndpointError(
-                f"{self._label} cannot be sent an adapter.",
-                "Let the endpoint serve it, as a model.",
-            )
-        self._sender.begin()
+        self.sender.begin()
         largest = self.can.context or UNBOUNDED
         self.context = min(largest, options.context or largest)
         return {"name": self._label, "context": self.context}
@@ -102,22 +92,16 @@ class EndpointModel:
             Cancelled: `cancel` was called while it ran.
             ModelError: The endpoint has failed.
             RequestRefused: The endpoint refuses an item.
-            UsageError: The endpoint cannot answer such a request.
+            UsageError: The endpoint cannot give such replies.
         """
-        handler = _HANDLERS.get(type(request))
-        if handler is None:
-            raise UsageError(f"The speed of {self._label} cannot be measured.")
+        handler = _HANDLERS[type(request)]
         report = progress or (lambda count, note: None)
         return cast(T, handler(self, request, lambda count: report(count, "")))
-
-    def rehearse(self, work: Callable[[], object]) -> list[Mapping[str, Any]]:
-        """Returns the bodies of the requests that work would send; see `RequestSender.rehearse`."""
-        return self._sender.rehearse(work)
 
     @property
     def tokens_per_reply(self) -> float | None:
         """The mean tokens of a reply since `load`; None before any."""
-        account = self._sender.account
+        account = self.sender.account
         return account.written / account.requests if account.requests else None
 
     def estimate(
@@ -131,7 +115,7 @@ class EndpointModel:
 
         Args:
             stage: Name of the stage.
-            bodies: The requests for the sample, from `rehearse`.
+            bodies: The requests for the sample, from `RequestSender.rehearse`.
             ratio: Number of items for each of the sample.
             tokens_per_reply: As measured in an earlier run; None takes one or two sentences, and the thoughts that the
                 probe of the endpoint saw.
@@ -142,62 +126,52 @@ class EndpointModel:
         thinking = (
             (self.can.thinking_tokens or UNMEASURED_THINKING_TOKENS) if self.can.thinks else 0
         )
-        most = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
-        typical = [min(REPLY_TOKENS, tokens) + thinking for tokens in most]
+        longest = [body.get("max_tokens", 1) - self._thinking.tokens for body in bodies]
+        typical = [min(REPLY_TOKENS, tokens) + thinking for tokens in longest]
         written = sum(tokens_per_reply or tokens for tokens in typical) * ratio
-        prices = self._sender.prices
-        cost = prices.read * read + prices.written * written if prices else None
+        prices = self.sender.prices
         return StageCost(
             stage,
             round(len(bodies) * ratio),
             round(read),
             round(written),
-            None if cost is None else cost / TOKENS_PRICED,
+            prices.cost_of(read, written) if prices else None,
         )
-
-    def spend(self, spending: Spending) -> None:
-        """Lets further requests be part of what a run may cost."""
-        self._sender.spending = spending
 
     @property
     def parallel(self) -> int:
         """The number of items to ask about side by side now: as many as the endpoint bears requests."""
-        return self._sender.limit
+        return self.sender.limit
 
     def spent(self) -> str:
-        """Requests, tokens and cost since `load`."""
-        return self._sender.spent()
+        """Returns the requests, tokens and cost since `load`, in words."""
+        return self.sender.spent()
 
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
-        self._sender.cancel()
+        self.sender.cancel()
 
-    def close(self) -> None:
-        """Abandons the requests in flight."""
-        self.cancel()
-
-    def reader(self) -> Reader:
-        """Returns a reader of replies, which knows the tokens of one request."""
-        return Reader(self._sender.ask, self.can, self._thinking)
-
-    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Runs the requests to the endpoint that answer one request; several threads may do so side by side."""
-        return self._sender.run(work)
+    def access(self) -> EndpointAccess:
+        """Returns what the replies to one request are had with; it retains the tokens of that request."""
+        ask = self.sender.ask
+        return EndpointAccess(ask, self.can, self._thinking, RequestedTokens(ask, self.can))
 
 
 def _generate(
     model: EndpointModel, request: Generate, report: Callable[[int], None]
 ) -> list[WrittenReply]:
     """Writes one reply to each log; see the request."""
-    model.refuse_writing(request.prompt)
-    return model.run(lambda: write_replies(model.reader(), request, model.context, report))
+    model.refuse("replies", no_replies(model.can, request.prompt))
+    return model.sender.run(lambda: write_replies(model.access(), request, model.context, report))
 
 
 def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
     """Writes the reply to each call; see the request."""
     for sampling in {call.sampling for call in request.calls}:
-        model.refuse_chat(sampling)
-    return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
+        model.refuse("replies to messages", no_chat(model.can, sampling))
+    return model.sender.run(
+        lambda: chat_replies(model.access(), request.calls, model.context, report)
+    )
 
 
 _HANDLERS: Mapping[

@@ -42,6 +42,7 @@ class RequestLimit:
 
     Attributes:
         active: Number of requests in flight, which the caller counts.
+        answers: Number of answers that were recorded.
         paused_until: Time in seconds of the monotonic clock before which the endpoint wants no further request.
     """
 
@@ -57,15 +58,10 @@ class RequestLimit:
         self._limit = min(FIRST_LIMIT, self._max_limit)
         self._best_seconds: float | None = None
         self._average_seconds: float | None = None
-        self._answers = self._answers_since_cut = 0
+        self.answers = self._answers_since_cut = 0
         self._doubling = True
         self.active = 0
         self.paused_until = 0.0
-
-    @property
-    def answers(self) -> int:
-        """The number of answers that were recorded."""
-        return self._answers
 
     @property
     def limit(self) -> int:
@@ -79,14 +75,14 @@ class RequestLimit:
 
     def record_answer(self, seconds: float) -> None:
         """Raises or lowers the limit after an answer that took this many seconds."""
-        self._answers += 1
+        self.answers += 1
         self._answers_since_cut += 1
         average = self._average_seconds
         self._average_seconds = average = (
             seconds if average is None else average + NEWEST_WEIGHT * (seconds - average)
         )
         # The answers that come first are the shortest ones, which are no measure.
-        if self._answers >= FIRST_LIMIT:
+        if self.answers >= FIRST_LIMIT:
             self._best_seconds = min(self._best_seconds or average, average)
         slowness = average / self._best_seconds if self._best_seconds else 1.0
         self._doubling = self._doubling and slowness <= WAITING_RATIO

@@ -1,4 +1,4 @@
-"""Probes the capabilities of an endpoint with a few dozen short requests."""
+"""Probes the capabilities of an endpoint with a few dozen short requests, whatever the server says of itself."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import msgspec
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
+from engine.model.endpoints.background_loop import BackgroundLoop
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
@@ -20,14 +21,12 @@ from engine.model.endpoints.capabilities import (
     Template,
     Tokens,
     Written,
-    apply_template,
     read_completion,
     structure_fields,
-    text_pieces,
-    token_ids,
 )
-from engine.model.endpoints.client import Address, BackgroundLoop, EndpointClient
+from engine.model.endpoints.client import Address, EndpointClient
 from engine.model.endpoints.sender import TOKENS_PRICED
+from engine.model.endpoints.tokens import apply_template, count_pieces, token_ids
 from engine.model.reply_forms import UnreadableReply, read_reply
 
 if TYPE_CHECKING:
@@ -94,7 +93,9 @@ def probe(address: Address, key: str = "", *, seconds: float = PROBE_SECONDS) ->
         if isinstance(error, EndpointAway) and (error.silent or error.overdue):
             raise
     # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
-    return BackgroundLoop([address]).run(lambda: _Probe(endpoint.at(address)).run())
+    return BackgroundLoop(address.host, address.port).run(
+        lambda: _Probe(endpoint.at(address)).run()
+    )
 
 
 class _Probe:
@@ -136,11 +137,10 @@ class _Probe:
             )
         answers = chat is not None
         start = asyncio.ensure_future
-        ids = start(self._takes_ids(tokens, plain) if plain and tokens else _nothing(False))
-        chat_top = start(self._find_chat_top() if answers else _nothing(0))
-        prefill = start(self._find_prefill() if answers else _nothing(NO_PREFILL))
-        structure = start(self._find_structure() if answers else _nothing(NO_STRUCTURE))
-        vectors = start(self._attempt(self._embed()))
+        ids = start(self._takes_ids(tokens, plain) if plain and tokens else _known(False))
+        chat_top = start(self._find_chat_top() if answers else _known(0))
+        prefill = start(self._find_prefill() if answers else _known(NO_PREFILL))
+        structure = start(self._find_structure() if answers else _known(NO_STRUCTURE))
         listing = start(self._find_listing(props))
         token_sizes = start(self._measure_tokens(answers))
         context, prices = await listing
@@ -155,7 +155,6 @@ class _Probe:
             template=template,
             prefill=await prefill,
             structure=await structure,
-            embeddings=await vectors is not None,
             context=context,
             parallel=_positive(props.get("total_slots")),
             thinks=thinks,
@@ -202,15 +201,8 @@ class _Probe:
         answer = await self._ask("chat/completions", body)
         written = read_completion(answer)
         if self._thinking_limit and (tokens := _counted_tokens(answer, "completion_tokens")):
-            self._thought_tokens.append(max(0, tokens - text_pieces(written.text)))
+            self._thought_tokens.append(max(0, tokens - count_pieces(written.text)))
         return written
-
-    async def _embed(self) -> Any:
-        """Returns the answer to a request for vectors; raises RequestRefused if there are none in it."""
-        answer = await self._ask("embeddings", {"input": ["a text"]})
-        if not (isinstance(answer, dict) and answer.get("data")):
-            raise RequestRefused("no vectors")
-        return answer
 
     # Capabilities
 
@@ -343,10 +335,10 @@ class _Probe:
         short, long = await asyncio.gather(prompt_tokens(_WORD), prompt_tokens(sample))
         if not (short and long and long > short):
             return None, None
-        return len(sample) / (long - short), (long - short) / text_pieces(sample)
+        return len(sample) / (long - short), (long - short) / count_pieces(sample)
 
 
-async def _nothing(result: T) -> T:
+async def _known(result: T) -> T:
     """Returns the result of a request that is not sent, because the endpoint cannot answer it."""
     return result
 

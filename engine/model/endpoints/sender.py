@@ -1,6 +1,7 @@
-"""Sends the requests of a run to an endpoint: each once, counted and paid, from the cache where it has the reply.
+"""Sends the requests of a run to an endpoint: each once, with its tokens and cost counted, or answered from a cache.
 
-A place is the permission for one request in flight; there are as many as the `RequestLimit` of the endpoint allows.
+A place is the permission for one request in flight; there are as many as the `RequestLimit` of the endpoint allows. A
+request is rehearsed when its body is noted instead of sent, to estimate what a run will cost.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any, Protocol, TypeVar
 
 from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
-from engine.model.endpoints.capabilities import read_completion, text_pieces
-from engine.model.endpoints.client import Account, BackgroundLoop, EndpointClient
+from engine.model.endpoints.background_loop import BackgroundLoop
+from engine.model.endpoints.capabilities import read_completion
+from engine.model.endpoints.client import EndpointClient
+from engine.model.endpoints.tokens import count_pieces
 from engine.model.interface import Spending
 
 T = TypeVar("T")
@@ -31,6 +34,27 @@ LEAST_CHARS_PER_TOKEN = 2.0
 
 LEAST_SHOWN_COST = 0.00005
 """Smallest cost that is shown in four digits."""
+
+
+@dataclass(slots=True)
+class Account:
+    """What the requests of a run have taken.
+
+    Attributes:
+        requests: Number of requests that an endpoint answered.
+        cached: Number of requests that were answered from the cache, or by an equal one in flight.
+        retries: Number of requests that were sent again.
+        read: Number of prompt tokens.
+        written: Number of tokens of replies.
+        cost: Cost in the currency of the prices; None if no prices are known.
+    """
+
+    requests: int = 0
+    cached: int = 0
+    retries: int = 0
+    read: int = 0
+    written: int = 0
+    cost: float | None = None
 
 
 class Replies(Protocol):
@@ -50,6 +74,10 @@ class Prices:
     read: float
     written: float
 
+    def cost_of(self, read_tokens: float, written_tokens: float) -> float:
+        """Returns what so many tokens cost, in the currency of the prices."""
+        return (read_tokens * self.read + written_tokens * self.written) / TOKENS_PRICED
+
 
 class RequestSender:
     """Sends requests to one endpoint. Once it has failed, it is not asked again until the next `begin`.
@@ -58,7 +86,7 @@ class RequestSender:
         prices: What its tokens cost; None if that is unknown.
         account: What the requests since the last `begin` have taken.
         spending: What the run may cost that the requests are part of.
-        check: Raises NetworkRefused where texts may not be sent.
+        check_allowed: Raises NetworkRefused where texts may not be sent.
         redact: Replaces personal data in every text that is sent; None sends texts as they are.
     """
 
@@ -77,20 +105,23 @@ class RequestSender:
             identity: Properties of the endpoint as text, which are part of the cache key.
         """
         self._client, self.prices = client, prices
+        # What the endpoint did when it failed; None while it works.
         self._failure: str | None = None
         self._replies, self._identity = replies, identity
-        self._loop = BackgroundLoop([client.address])
+        self._loop = BackgroundLoop(client.address.host, client.address.port)
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
+        # Keys of the requests that were answered, and messages of the refusals by key, since `begin`.
         self._sent: set[str] = set()
         self._refused: dict[str, str] = {}
         self.account = Account()
         self.spending = Spending()
-        self.check: Callable[[], None] = lambda: None
+        self.check_allowed: Callable[[], None] = lambda: None
         self.redact: Callable[[str], str] | None = None
+        # Bodies of the requests while they are rehearsed, else None; and the text whose tokens were asked for last.
         self._rehearsed: list[Mapping[str, Any]] | None = None
-        self._laid_out = ""
+        self._rehearsed_text = ""
 
     def begin(self) -> None:
         """Starts new counts, clears an earlier `cancel`, and lets what was refused be sent again."""
@@ -106,7 +137,7 @@ class RequestSender:
         return self._client.request_limit.limit
 
     def spent(self) -> str:
-        """Requests, tokens and cost since `begin`."""
+        """Returns the requests, tokens and cost since `begin`, in words."""
         account = self.account
         report = counted(account.requests, "request")
         report += f", {account.cached:,} more answered from the cache" if account.cached else ""
@@ -115,8 +146,8 @@ class RequestSender:
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
-            more = total - account.cost > LEAST_SHOWN_COST
-            report += f", {total:,.4f} with the stages before" if more else ""
+            is_shown = total - account.cost > LEAST_SHOWN_COST
+            report += f", {total:,.4f} with the stages before" if is_shown else ""
         return report
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -129,7 +160,7 @@ class RequestSender:
         if self._cancelled:
             raise Cancelled("The request was cancelled.")
         if self._rehearsed is None:
-            self.check()
+            self.check_allowed()
         return self._loop.run(lambda: self._run_with_places(work))
 
     def cancel(self) -> None:
@@ -163,10 +194,10 @@ class RequestSender:
             raise RequestRefused("The request was only rehearsed.")
         if "tokens" not in body:
             messages = "\n".join(message["content"] for message in body.get("messages", ()))
-            self._laid_out = str(body.get("prompt") or body.get("content") or messages)
-        first = zlib.crc32(self._laid_out.encode())  # other texts have other tokens
-        count = text_pieces(self._laid_out)
-        return {"tokens": list(range(first, first + count)), "prompt": self._laid_out}
+            self._rehearsed_text = str(body.get("prompt") or body.get("content") or messages)
+        text = self._rehearsed_text
+        first = zlib.crc32(text.encode())  # other texts have other tokens
+        return {"tokens": list(range(first, first + count_pieces(text))), "prompt": text}
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
         """Returns the JSON answer to a request, from the cache or from the endpoint.
@@ -180,7 +211,7 @@ class RequestSender:
             ModelError: The endpoint has failed.
         """
         if self.redact is not None:
-            body = _mapped(body, self.redact)
+            body = _with_changed_texts(body, self.redact)
         if self._rehearsed is not None:
             return self._rehearse(self._rehearsed, name, body)
         key = self._key(name, body)
@@ -194,9 +225,9 @@ class RequestSender:
             return json.loads(reply)
         assert self._places is not None, "inside run only"
         in_flight = self._places.in_flight
-        if (equal := in_flight.get(key)) is not None:
+        if (same_request := in_flight.get(key)) is not None:
             self.account.cached += is_paid(name)
-            return await asyncio.shield(equal)
+            return await asyncio.shield(same_request)
         task = in_flight[key] = asyncio.create_task(self._send(self._places, name, body, key))
         try:
             return await task
@@ -214,30 +245,30 @@ class RequestSender:
             ModelError: The endpoint has failed.
         """
         await places.take()
-        spending, most = self.spending, 0.0
+        spending, reserved_cost = self.spending, 0.0
         try:
             if self._failure is not None:
                 raise EndpointError(self._failure, "Look at the endpoint, then run again.")
-            most = await self._reserve(places, body) if is_paid(name) else 0.0
+            reserved_cost = await self._reserve(places, body) if is_paid(name) else 0.0
             answer = await self._client.ask(places.client, name, self._body_with_model(body))
         except EndpointAway as error:
             self._failure = error.message
             raise EndpointError(error.message, "Look at the endpoint, then run again.") from error
         finally:
-            if most:
-                spending.reserved.remove(most)
+            if reserved_cost:
+                spending.reserved.remove(reserved_cost)
             self.account.retries = self._client.retries - self._retries_before
             places.give_back()
         if is_paid(name):
-            self._count(answer)
+            self._add_to_account(answer)
         self._sent.add(key)
         if _is_worth_keeping(name, answer) and self._replies is not None:
             self._replies.put(key, json.dumps(answer))
         return answer
 
     async def _reserve(self, places: _Places, body: Mapping[str, Any]) -> float:
-        """Reserves the most that a request may cost, and returns it; 0 where the prices are unknown. Waits for the cost
-        of requests in flight where it depends on that whether the run may cost so much.
+        """Reserves the most that a request may cost, and returns it; 0 where the prices are unknown. Where that cost
+        might exceed the limit together with those of the requests in flight, it waits until these have ended.
 
         Raises:
             CostLimit: The run might then cost more than it may.
@@ -247,18 +278,18 @@ class RequestSender:
         spending = self.spending
         read = len(json.dumps(body, ensure_ascii=False)) / LEAST_CHARS_PER_TOKEN
         written = float(body.get("max_tokens", 0))
-        most = (read * self.prices.read + written * self.prices.written) / TOKENS_PRICED
+        max_cost = self.prices.cost_of(read, written)
         limit = spending.max_cost
-        while limit is not None and spending.cost + sum(spending.reserved) + most > limit:
+        while limit is not None and spending.cost + sum(spending.reserved) + max_cost > limit:
             if not spending.reserved:
                 raise CostLimit(
-                    f"The run has cost {spending.cost:,.4f}, and its next request might cost {most:,.4f}: together more"
-                    f" than the {limit:,.4f} of --max-cost.",
+                    f"The run has cost {spending.cost:,.4f}, and its next request might cost {max_cost:,.4f}:"
+                    f" together more than the {limit:,.4f} of --max-cost.",
                     "Run it again with a higher --max-cost: it goes on where it stopped.",
                 )
             await places.next_end()
-        spending.reserved.append(most)
-        return most
+        spending.reserved.append(max_cost)
+        return max_cost
 
     def _body_with_model(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the body of a request, which names the model."""
@@ -269,7 +300,7 @@ class RequestSender:
         content = [self._identity, self._client.address.base, name, self._body_with_model(body)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _count(self, answer: Any) -> None:
+    def _add_to_account(self, answer: Any) -> None:
         """Adds an answer to the account: its request, its tokens as the endpoint counts them, and their cost."""
         account = self.account
         account.requests += 1
@@ -286,8 +317,7 @@ class RequestSender:
         if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
             if self.prices is None:
                 return
-            millions_cost = read * self.prices.read + written * self.prices.written
-            cost = millions_cost / TOKENS_PRICED
+            cost = self.prices.cost_of(read, written)
         account.cost = (account.cost or 0.0) + cost
         self.spending.cost += cost
 
@@ -304,27 +334,28 @@ class RequestSender:
             places.users -= 1
             if not places.users:
                 self._places = None if self._places is places else self._places
-                await places.close()
+                await places.client.aclose()
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Returns a JSON value with all of its texts changed; the names of fields stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _mapped(inner, change) for key, inner in value.items()}
+        return {key: _with_changed_texts(inner, change) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return value if value and isinstance(value[0], int) else [_mapped(v, change) for v in value]
+        is_tokens = bool(value) and isinstance(value[0], int)
+        return value if is_tokens else [_with_changed_texts(inner, change) for inner in value]
     return value
 
 
 def rehearsed_pieces(body: Mapping[str, Any]) -> float:
-    """Returns the pieces of text in the prompt of a rehearsed request; see `text_pieces`."""
+    """Returns the pieces of text in the prompt of a rehearsed request; see `count_pieces`."""
     prompt = body.get("prompt", "")
     if isinstance(prompt, list):
         return len(prompt)
-    return text_pieces(prompt) + sum(
-        text_pieces(message["content"]) for message in body.get("messages", ())
+    return count_pieces(prompt) + sum(
+        count_pieces(message["content"]) for message in body.get("messages", ())
     )
 
 
@@ -351,8 +382,8 @@ class _Places:
     """Gives out the free places of an endpoint, inside one event loop.
 
     Attributes:
-        users: Number of works that use them.
-        loop: The event loop that they are of.
+        users: Number of calls of `RequestSender.run` that use them.
+        loop: The event loop in which they are given out.
         in_flight: The requests that are not answered yet, by their key.
         client: The connection pool.
     """
@@ -365,10 +396,6 @@ class _Places:
         self.in_flight: dict[str, asyncio.Task[Any]] = {}
         self._ended = asyncio.Event()
         self.client = client.open_connections()
-
-    async def close(self) -> None:
-        """Closes the connection pool."""
-        await self.client.aclose()
 
     async def take(self) -> None:
         """Waits for a free place."""

@@ -1,13 +1,11 @@
 """Access to the hub, a server from which models are downloaded: its URL, the token, and its errors.
 
 What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
-the environment, goes to the hub's host only, encrypted (or to this machine), and is in no
-message, no log and no file; answers about models are limited in bytes and in time, and whatever else they are than what
-was asked for is one error. What is not covered: what the hub notes of the requests that it answers.
+the environment, goes to the hub's host only, encrypted (or to this machine), and is in no message, no log and no file;
+answers about models are limited in bytes and in time, and whatever else they are than what was asked for is one error.
 
-Searches the hub for repositories with GGUF files, and lists the files of one with sizes and checksums.
-
-Text from the hub is untrusted: file names are used as paths only if they are plain names."""
+What is not covered: what the hub notes of the requests that it answers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,8 +25,6 @@ from urllib.parse import urljoin, urlsplit
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.base.text import one_line
-from engine.model.catalog_files import HubFile
-from engine.model.records import HubModel, HubRepository
 
 DEFAULT_HUB = "https://huggingface.co"
 """The hub that is asked if `HF_ENDPOINT` names none."""
@@ -99,8 +95,8 @@ class Hub:
     @property
     def sent_token(self) -> str | bool:
         """The `token` argument for `huggingface_hub`: False if there is none or the connection would be unencrypted."""
-        private = self.url.startswith("https://") or network_guard.is_this_machine(self.host)
-        return self.token if self.token and private else False
+        is_private = self.url.startswith("https://") or network_guard.is_this_machine(self.host)
+        return self.token if self.token and is_private else False
 
     @contextlib.contextmanager
     def api_session(self, repository: str = "") -> Iterator[Any]:
@@ -132,7 +128,7 @@ class Hub:
         def limit_refusal(answer: Any) -> None:
             """Limits an answer that is no file: the file itself may be of any size."""
             if not answer.is_success:
-                self._limit(answer)
+                self._limit_content(answer)
 
         return httpx2.Client(event_hooks={"response": [limit_refusal]}, **self._settings())
 
@@ -146,8 +142,8 @@ class Hub:
             "verify": ssl.create_default_context() if self.url.startswith("https://") else False,
         }
 
-    def _limit(self, answer: Any, deadline: float = math.inf) -> None:
-        """Lets at most `MAX_ANSWER_BYTES` bytes of an answer be read.
+    def _limit_content(self, answer: Any, deadline: float = math.inf) -> None:
+        """Makes an answer raise HubError when more than `MAX_ANSWER_BYTES` bytes of it are read.
 
         The time limit of each read does not end an answer that comes a byte at a time, so each part is checked against
         the deadline.
@@ -164,6 +160,7 @@ class Hub:
             raise HubError(
                 f"{self.host} sent a packed answer, which was not asked for.", _NO_HUB_HINT
             )
+        # Local names: inside the class below, `self` is the content.
         stream, host, check_deadline = answer.stream, self.host, self._check_deadline
 
         class Bounded(httpx2.SyncByteStream):  # type: ignore[misc]
@@ -200,11 +197,11 @@ class Hub:
         if not answer.has_redirect_location:
             return
         try:
-            onward = urlsplit(urljoin(str(answer.url), answer.headers["location"]))
-            here = (onward.hostname, port_of(onward.geturl())) == (self.host, self.port)
+            target = urlsplit(urljoin(str(answer.url), answer.headers["location"]))
+            stays = (target.hostname, port_of(target.geturl())) == (self.host, self.port)
         except ValueError:
-            here = False
-        if not here:
+            stays = False
+        if not stays:
             raise HubError(
                 f"{self.host} sends the question on to another address, which is not followed.",
                 "Name the other hub in HF_ENDPOINT if you trust it.",
@@ -222,7 +219,10 @@ class Hub:
             follow_redirects=True,
             max_redirects=MAX_REDIRECTS,
             event_hooks={
-                "response": [partial(self._limit, deadline=deadline), self._refuse_other_host]
+                "response": [
+                    partial(self._limit_content, deadline=deadline),
+                    self._refuse_other_host,
+                ]
             },
             **self._settings(),
         )
@@ -235,15 +235,15 @@ class Hub:
             try:
                 answer = send(request, **options)
             except httpx2.TransportError as error:
-                raise self.unreachable(error) from error
+                raise self.unreachable_error(error) from error
             if answer.status_code in BUSY_STATUSES:
-                raise self.busy(answer.status_code)
+                raise self.busy_error(answer.status_code)
             return answer
 
         client.send = send_once
         return client
 
-    def unreachable(self, why: Exception) -> ModelError:
+    def unreachable_error(self, why: Exception) -> ModelError:
         """Returns the error for a hub that does not answer."""
         reason = _ERRNO.sub("", one_line(str(why))) or type(why).__name__
         return HubError(
@@ -251,7 +251,7 @@ class Hub:
             "Look at the connection, or name another hub in HF_ENDPOINT; then run it again.",
         )
 
-    def busy(self, status: int) -> ModelError:
+    def busy_error(self, status: int) -> ModelError:
         """Returns the error for a hub that answers with a status that means nothing else."""
         if status == TOO_MANY_REQUESTS:
             return HubError(f"{self.host} asks to wait.", "Run it again in some minutes.")
@@ -275,7 +275,7 @@ class Hub:
         except errors.HfHubHTTPError as error:
             raise self._refusal(error, repository) from error
         except httpx2.TransportError as error:
-            raise self.unreachable(error) from error
+            raise self.unreachable_error(error) from error
         except httpx2.TooManyRedirects as error:
             raise HubError(f"{self.host} sends the question in circles.", _NO_HUB_HINT) from error
         except Exception as error:
@@ -323,7 +323,7 @@ class Hub:
                 f" {'this' if self.sent_token else 'no'} token.",
                 f"Look for it with `workbench models search`; for a private one put a token into {TOKEN}.",
             )
-        return self.busy(status)
+        return self.busy_error(status)
 
 
 def hub_from_environment() -> Hub:
@@ -370,104 +370,3 @@ def port_of(url: str) -> int:
     """Returns the port of a URL; raises ValueError for one that is none."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
-
-
-MAX_REPOSITORIES = 50
-"""Most repositories that a search returns."""
-
-_PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-"""A path in a repository that is safe as a path on disk: of plain names, none of which begins with a dot."""
-
-_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
-"""The end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-"""A SHA-256 in hex."""
-
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
-"""The hash of a commit in hex."""
-
-_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-"""OWNER/NAME of a repository."""
-
-
-def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
-    """Returns repositories with GGUF files whose name holds these words, most downloaded first.
-
-    Raises:
-        ModelError: The hub cannot be asked.
-        NetworkRefused: A switch forbids the network.
-    """
-    with hub.api_session() as api:
-        repositories = api.list_models(
-            search=text,
-            filter="gguf",
-            sort="downloads",
-            limit=min(limit, MAX_REPOSITORIES),
-            expand=["downloads", "likes", "gated", "tags", "lastModified"],
-        )
-        return [_hub_model(info) for info in repositories if _REPOSITORY.fullmatch(str(info.id))]
-
-
-def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubRepository:
-    """Returns the GGUF files of a repository.
-
-    Args:
-        revision: Branch, tag or commit; None for what the hub shows.
-
-    Raises:
-        ModelError: The hub cannot be asked, or has no such repository.
-        NetworkRefused: A switch forbids the network.
-        UsageError: It is no name of a repository.
-    """
-    if not _REPOSITORY.fullmatch(repository):
-        raise UsageError(
-            f"{repository!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
-        )
-    with hub.api_session(repository) as api:
-        info = api.model_info(repository, revision=revision, files_metadata=True)
-        if not _COMMIT.fullmatch(info.sha or ""):
-            raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
-        ggufs = [
-            sibling for sibling in info.siblings or () if str(sibling.rfilename).endswith(".gguf")
-        ]
-        files = [file for sibling in ggufs if (file := _pullable_file(sibling)) is not None]
-        card = info.card_data.get("license") if info.card_data else None
-        return HubRepository(
-            name=repository,
-            revision=info.sha,
-            license=_license(card if isinstance(card, str) else None, info.tags),
-            gated=bool(info.gated),
-            files=tuple(sorted(files, key=lambda file: (file.size, file.path))),
-            left_out=len(ggufs) - len(files),
-        )
-
-
-def _hub_model(info: Any) -> HubModel:
-    """Returns a repository of a search."""
-    return HubModel(
-        name=str(info.id),
-        gated=bool(info.gated),
-        license=_license(None, info.tags),
-        downloads=int(info.downloads or 0),
-        likes=int(info.likes or 0),
-        changed=info.last_modified.date().isoformat() if info.last_modified else "",
-    )
-
-
-def _license(card: str | None, tags: Iterable[str] | None) -> str:
-    """Returns the license of a repository: that of its card, else that of its tags; empty if there is none."""
-    named = (tag.removeprefix("license:") for tag in tags or () if tag.startswith("license:"))
-    return card or next(named, "")
-
-
-def _pullable_file(sibling: Any) -> HubFile | None:
-    """Returns a file that can be pulled: a whole model of a plain name, with a size and a checksum."""
-    lfs = sibling.lfs
-    path, sha256 = str(sibling.rfilename), str(lfs.sha256) if lfs else ""
-    size = int(lfs.size) if lfs else None
-    if not _PLAIN_PATH.fullmatch(path) or _SPLIT.search(path):
-        return None
-    if not _SHA256.fullmatch(sha256) or not size or size < 0:
-        return None
-    return HubFile(path, size, sha256)

@@ -1,7 +1,8 @@
-"""Pulls models from the hub, which downloads and checks their files, into the catalog.
+"""Pulls models from the hub into the catalog: downloads their files and checks them.
 
 All state is on disk: the partial file and the plan, beside the place of the file. So a pull that ended in any way, even
-with a killed process, resumes from there."""
+with a killed process, resumes from there.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +11,13 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import urljoin, urlsplit
 
-from engine.base import network_guard
 from engine.base.errors import (
     HubError,
     ModelError,
@@ -32,199 +29,10 @@ from engine.base.errors import (
 from engine.base.files import create_private_folder
 from engine.jobs.progress import RateMeter
 from engine.model.catalog_files import PULLED, HubFile, Manifest, read_manifest
-from engine.model.endpoints.pacing import wait_after
 from engine.model.gguf_file import read_gguf
-from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
+from engine.model.hub.access import Hub
+from engine.model.hub.downloads import Download
 from engine.model.records import HubRepository
-
-MAX_ATTEMPTS = 8
-"""Most connections in a row that bring no data."""
-
-WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
-"""Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal
-because the file ends before the piece."""
-
-MAX_REDIRECTS = 5
-"""Most requests on the way from the hub to the file."""
-
-_RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
-"""Header of an answer that gives a piece, like `bytes 500-999/1000`: the first byte of the piece."""
-
-
-class _RetryLater(Exception):
-    """The connection failed and may be tried again."""
-
-    def __init__(self, why: str, headers: Mapping[str, str] | None = None) -> None:
-        """Creates the exception.
-
-        Args:
-            why: A sentence without its end.
-            headers: Headers of the answer, which may say how long to wait; None for none.
-        """
-        super().__init__(why)
-        self.headers: Mapping[str, str] = headers or {}
-
-
-class Fetch:
-    """Downloads one file of a repository, which can be resumed at any moment."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        repository: str,
-        revision: str,
-        file: HubFile,
-        target: Path,
-        *,
-        report: Callable[[int, str], None],
-    ) -> None:
-        """Prepares a download; sends no request.
-
-        Args:
-            revision: A commit, so that a resumed file is the file that was begun.
-            file: The file in the repository.
-            target: Path of the file while it is incomplete.
-            report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
-                download to ("" for none), and once before that host is asked.
-        """
-        self._hub, self._repository, self._revision = hub, repository, revision
-        self._file, self._target = file, target
-        self._report = report
-        self._redirect_host = ""
-
-    def run(self) -> None:
-        """Fetches until every byte is there.
-
-        Raises:
-            ModelError: The hub refuses, sends something else, or is away for too long; the disk is full.
-            NetworkRefused: A switch forbids the network.
-        """
-        hub_library()
-        attempt = 0
-        with self._hub.client() as client:
-            while (have := self._bytes_on_disk()) < self._file.size:
-                try:
-                    self._connect(client, have)
-                    # Where all has arrived nevertheless, the next lines end the download.
-                    raise _RetryLater("the connection ended early")
-                except _RetryLater as failure:
-                    if self._bytes_on_disk() >= self._file.size:
-                        return
-                    # Only attempts that bring nothing count.
-                    attempt = 0 if self._bytes_on_disk() > have else attempt + 1
-                    if attempt >= MAX_ATTEMPTS:
-                        raise self._final_error(failure) from failure
-                    seconds = wait_after(max(0, attempt - 1), failure.headers, jitter=0.0)
-                    time.sleep(seconds)
-
-    def _bytes_on_disk(self) -> int:
-        """Returns the number of bytes that have arrived."""
-        return self._target.stat().st_size if self._target.exists() else 0
-
-    def _connect(self, client: Any, have: int) -> None:
-        """Asks for what is missing and follows the hub to where the file lies."""
-        import httpx2
-        from huggingface_hub import hf_hub_url
-        from huggingface_hub.utils import build_hf_headers
-
-        url = hf_hub_url(
-            self._repository, self._file.path, revision=self._revision, endpoint=self._hub.url
-        )
-        headers = build_hf_headers(token=self._hub.sent_token)
-        headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
-        try:
-            with contextlib.ExitStack() as stack:
-                for _ in range(MAX_REDIRECTS):
-                    host = urlsplit(url).hostname or ""
-                    stack.enter_context(network_guard.reaching(host, port_of(url)))
-                    answer = stack.enter_context(client.stream("GET", url, headers=headers))
-                    if not answer.has_redirect_location:
-                        self._write_answer(answer, have, host)
-                        return
-                    url = self._redirected(url, answer.headers["location"], headers)
-                raise HubError(f"{self._hub.host} sends the download in circles.")
-        except httpx2.TransportError as error:
-            raise _RetryLater(str(error) or type(error).__name__) from error
-        except httpx2.InvalidURL as error:
-            raise self._bad_redirect_error() from error
-
-    def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
-        """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https."""
-        try:
-            onward = urljoin(url, location)
-            parts, port = urlsplit(onward), port_of(onward)
-        except ValueError as error:
-            raise self._bad_redirect_error() from error
-        host = parts.hostname or ""
-        if parts.scheme != "https" and not (parts.scheme == "http" and url.startswith("http://")):
-            raise HubError(f"{self._hub.host} sends the download to {host} unencrypted.")
-        if (parts.scheme, host, port) != (
-            urlsplit(self._hub.url).scheme,
-            self._hub.host,
-            self._hub.port,
-        ):
-            headers.pop("authorization", None)
-            if network_guard.is_this_machine(host) and not network_guard.is_this_machine(
-                self._hub.host
-            ):
-                raise HubError(f"{self._hub.host} sends the download to this machine.")
-            self._redirect_host = host
-            self._report(self._bytes_on_disk(), host)
-        return onward
-
-    def _bad_redirect_error(self) -> HubError:
-        """Returns the error for a redirect to something that is no address."""
-        return HubError(f"{self._hub.host} sends the download to an address that is none.")
-
-    def _write_answer(self, answer: Any, have: int, host: str) -> None:
-        """Adds what arrives to the file; from its beginning where the server does not resume."""
-        if answer.status_code in BUSY_STATUSES:
-            raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
-        if answer.status_code == NO_SUCH_PIECE:
-            self._target.unlink(missing_ok=True)
-            raise _RetryLater(f"{host} does not have the rest")
-        if answer.status_code not in (WHOLE_FILE, PIECE):
-            self._refuse(answer, host)
-        piece_range = _RANGE.match(answer.headers.get("content-range", ""))
-        if answer.status_code == WHOLE_FILE:
-            have = 0
-        elif piece_range is None or int(piece_range["first"]) != have:
-            raise HubError(f"{host} sent another piece than was asked for.", "Pull again.")
-        try:
-            with self._target.open("r+b" if self._target.exists() else "wb") as file:
-                file.truncate(have)
-                file.seek(have)
-                for piece in answer.iter_raw():
-                    have += len(piece)
-                    if have > self._file.size:
-                        raise HubError(
-                            f"{host} sent more than the {self._file.size:,} bytes of the file.",
-                            "Remove the pull and begin again.",
-                        )
-                    file.write(piece)
-                    self._report(have, self._redirect_host)
-        except OSError as error:
-            raise HubError(
-                f"{self._target.parent} cannot take the download ({error.strerror}).",
-                "Make room there; pulling again goes on where it stopped.",
-            ) from error
-
-    def _refuse(self, answer: Any, host: str) -> None:
-        """Raises the error for an answer that is no file."""
-        from huggingface_hub.utils import hf_raise_for_status
-
-        if host == self._hub.host:
-            answer.read()
-            with self._hub.translated_errors(self._repository):
-                hf_raise_for_status(answer)
-        raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
-
-    def _final_error(self, why: Exception) -> ModelError:
-        """Returns the error for a download that no further attempt is made at."""
-        error = self._hub.unreachable(why)
-        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self._file.size / 1e6:,.1f} MB have arrived and are kept."
-        return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
-
 
 PLAN_SUFFIX = ".pull.json"
 """Ending of a stored plan in place of that of the file."""
@@ -308,7 +116,7 @@ class PullProgress:
 
 
 class _Reporter:
-    """Reports the progress of one pull with its rate, which the check measures anew."""
+    """Reports the progress of one pull with its rate; the rate of the check is measured anew."""
 
     def __init__(self, total: int, report: Callable[[PullProgress], None]) -> None:
         """Reports nothing yet."""
@@ -317,13 +125,13 @@ class _Reporter:
         self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(self, done: int, *, checking: bool = False, redirect: str = "") -> None:
-        """Reports so many bytes of all."""
+        """Reports that so many bytes have arrived, or were checked."""
         # A server that cannot resume sends a file from its beginning.
         if checking != self._last.checking or done < self._last.done:
             self._meter = RateMeter(time.monotonic, RATE_SECONDS)
         self._meter.mark(done)
-        left = self._meter.eta(done, self._total)
-        self._last = PullProgress(checking, done, self._meter.rate(), left, redirect)
+        seconds_left = self._meter.eta(done, self._total)
+        self._last = PullProgress(checking, done, self._meter.rate(), seconds_left, redirect)
         self._report(self._last)
 
 
@@ -352,7 +160,9 @@ def plan_pull(
         file=file,
     )
     plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
-    stored_plan = next((stored for stored in unfinished(data) if stored.file == plan.file), None)
+    stored_plan = next(
+        (stored for stored in unfinished_pulls(data) if stored.file == plan.file), None
+    )
     if stored_plan is not None:
         if stored_plan.manifest.file.sha256 == file.sha256:
             return stored_plan
@@ -369,7 +179,7 @@ def plan_pull(
     return plan
 
 
-def unfinished(data: Path) -> list[PullPlan]:
+def unfinished_pulls(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
     plans = []
     for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):
@@ -385,7 +195,7 @@ def carry_out(hub: Hub, plan: PullPlan, report: Callable[[PullProgress], None]) 
         report: Called with the progress after each piece.
 
     Raises:
-        ModelError: The disk has no room, or the hub refuses or does not answer; see `Fetch.run`.
+        ModelError: The disk has no room, or the hub refuses or does not answer; see `Download.run`.
         ModelFileError: The file does not have the hub's checksum or is not a valid model; it was deleted.
         NetworkRefused: A switch forbids the network.
         UsageError: Another process is pulling it.
@@ -394,27 +204,22 @@ def carry_out(hub: Hub, plan: PullPlan, report: Callable[[PullProgress], None]) 
     create_private_folder(plan.folder)
     reporter = _Reporter(plan.size, report)
     manifest = plan.manifest
+
+    def report_arrived(count: int, redirect_host: str) -> None:
+        """Reports the bytes that have arrived."""
+        reporter(count, redirect=f"from {redirect_host}" if redirect_host else "")
+
     with _locked_plan(plan):
         try:
             reporter(plan.done)
             if _size(plan.place) != plan.size:
-
-                def report_file(count: int, redirect_host: str) -> None:
-                    """Reports the bytes that have arrived."""
-                    reporter(count, redirect=f"from {redirect_host}" if redirect_host else "")
-
-                Fetch(
-                    hub,
-                    manifest.repository,
-                    manifest.revision,
-                    manifest.file,
-                    plan.part,
-                    report=report_file,
+                repository, revision = manifest.repository, manifest.revision
+                Download(
+                    hub, repository, revision, manifest.file, plan.part, report=report_arrived
                 ).run()
             file = _check(plan, reporter)
         except (ModelError, NetworkRefused):
-            # Nothing has arrived, so there is nothing to resume.
-            if not plan.done:
+            if not plan.done:  # nothing has arrived, so there is nothing to resume
                 _delete_files(plan)
             raise
         pulled_at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,5 @@
-"""What llama.cpp does with model files: log its warnings, write other formats, and say what loading one will take."""
+"""What llama.cpp does with the files of models: it writes them in other formats and looks up their metadata. Files that
+are too large for the memory are refused."""
 
 from __future__ import annotations
 

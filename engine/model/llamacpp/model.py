@@ -1,10 +1,9 @@
-"""One model and one context of llama.cpp.
+"""A model of llama.cpp with its context, as a `TokenModel`.
 
 A context of llama.cpp is what a model computes in: its cache, which has a cell for each token of a sequence, and the
-buffers of a decode. Changing the layout of the cache needs a new one.
-
-One `LlamaModel` owns one model and one context; exactly one thread may touch it. Imported in the model process
-only, because loading and the native code write to the descriptors that a terminal interface draws on."""
+buffers of a decode. Changing the layout of the cache needs a new context. One `LlamaModel` owns one model and one
+context; exactly one thread may touch it.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +21,14 @@ from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
-from engine.model.batched_replies import apart, widest
+from engine.model.batched_replies import count_separate, divided_capacity
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.files import forward_log, metadata_of, refuse_if_too_large
 from engine.model.llamacpp.writing import ChatRenderer, Sampler
 from engine.model.memory_plan import (
     ALL_F32,
+    FLOAT_BYTES,
     MAX_ROWS,
     MAX_SEQUENCES,
     context_tokens,
@@ -39,8 +39,17 @@ from engine.model.memory_plan import (
 HIDDEN_STATE_TENSOR = b"result_norm"
 """Name in llama.cpp's graph of the tensor with the last hidden states."""
 
-FLOAT_BYTES = 4
-"""Bytes of one number of that tensor."""
+ABORTED = 2
+"""Status of a decode that the abort callback ended."""
+
+MAX_TOKEN_BYTES = 256
+"""Most bytes that one token may stand for."""
+
+SPARE_TOKENS = 8
+"""Tokens more than bytes that a text is first given room for: start tokens, and a space that some vocabularies add."""
+
+MIN_LENGTH = 1e-12
+"""Length of an embedding below which it is not scaled to 1 any more, so that zeros stay zeros."""
 
 
 class BatchBuffers:
@@ -50,7 +59,7 @@ class BatchBuffers:
         token, position: Id of each token, and its position in its sequences.
         sequence_count: Number of sequences that each token belongs to.
         sequences: Those sequences, shape (size, `MAX_SEQUENCES`); only the first `sequence_count` of a row count.
-        wanted: 1 for each token after which logits are wanted, else 0.
+        gives_logits: 1 for each token after which logits are computed, else 0.
         pointers: Address of each row of `sequences`, which is how llama.cpp wants them.
     """
 
@@ -60,7 +69,7 @@ class BatchBuffers:
         self.position = np.zeros(size, dtype=np.int32)
         self.sequence_count = np.zeros(size, dtype=np.int32)
         self.sequences = np.zeros((size, MAX_SEQUENCES), dtype=np.int32)
-        self.wanted = np.zeros(size, dtype=np.int8)
+        self.gives_logits = np.zeros(size, dtype=np.int8)
         row_bytes, _ = self.sequences.strides
         base = self.sequences.ctypes.data
         self.pointers = np.arange(base, base + size * row_bytes, row_bytes, dtype=np.uint64)
@@ -78,10 +87,10 @@ class BatchBuffers:
             self.position[start:stop] = np.arange(span.position, span.position + count)
             self.sequence_count[start:stop] = len(span.sequences)
             self.sequences[start:stop, : len(span.sequences)] = span.sequences
-            self.wanted[start:stop] = 0
-            for offset in span.wanted:
-                self.wanted[start + offset] = 1
-            rows += len(span.wanted)
+            self.gives_logits[start:stop] = 0
+            for offset in span.logit_offsets:
+                self.gives_logits[start + offset] = 1
+            rows += len(span.logit_offsets)
             start = stop
         as_ints = ctypes.POINTER(ctypes.c_int32)
         batch = llama_cpp.llama_batch(
@@ -91,24 +100,20 @@ class BatchBuffers:
             pos=self.position.ctypes.data_as(as_ints),
             n_seq_id=self.sequence_count.ctypes.data_as(as_ints),
             seq_id=self.pointers.ctypes.data_as(ctypes.POINTER(as_ints)),
-            logits=self.wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
+            logits=self.gives_logits.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
         )
         return batch, rows
 
 
 class HiddenStates:
-    """Collects the hidden states of a decode.
+    """Collects the hidden states of the last decode.
 
     Attributes:
         callback: What a context calls for each tensor; `cb_eval` of its parameters.
     """
 
     def __init__(self, dimensions: int) -> None:
-        """Prepares.
-
-        Args:
-            dimensions: Length of a hidden state of the model.
-        """
+        """Collects nothing yet; `dimensions` is the length of a hidden state of the model."""
         self._dimensions = dimensions
         self._parts: list[NDArray[np.float32]] = []
         self._ggml = _ggml()
@@ -133,7 +138,11 @@ class HiddenStates:
         return np.concatenate(self._parts)
 
     def _on_tensor(self, tensor: int, asks: bool, _data: Any) -> bool:
-        """Says which tensor is wanted (`asks`), and copies it once it is computed; always lets the work go on."""
+        """Copies the tensor with the hidden states once it is computed.
+
+        llama.cpp calls it twice for a tensor: before the tensor is computed, whether it is to be shown (`asks`), and
+        then with the tensor, whether the work is to go on.
+        """
         if self._ggml.ggml_get_name(tensor) != HIDDEN_STATE_TENSOR:
             return not asks
         if not asks:
@@ -159,19 +168,6 @@ def _ggml() -> ctypes.CDLL:
     ]
     library.ggml_backend_tensor_get.restype = None
     return library
-
-
-ABORTED = 2
-"""Status of a decode that the abort callback ended."""
-
-MAX_TOKEN_BYTES = 256
-"""Most bytes that one token may stand for."""
-
-SPARE_TOKENS = 8
-"""Tokens more than bytes that a text is first given room for: start tokens, and a space that some vocabularies add."""
-
-MIN_LENGTH = 1e-12
-"""Length of an embedding below which it is not scaled to 1 any more, so that zeros stay zeros."""
 
 
 class LlamaModel:
@@ -200,15 +196,16 @@ class LlamaModel:
         offload = llama_cpp.llama_supports_gpu_offload() and options.gpu_layers != 0
         if not offload:
             refuse_if_too_large(path, need)
-        self.path, self.options, self._cancelled = path, options, cancelled
+        self.path, self.options, self._is_cancelled = path, options, cancelled
         self._model = self._load_weights(options.gpu_layers if offload else 0)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self.vocabulary: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
         trained: int = llama_cpp.llama_model_n_ctx_train(self._model)
         self._context_tokens = context_tokens(options, trained)
-        self._cache_bytes, self._most_cells = need.cache, need.cells
+        self._max_cells = need.cells
+        # Number of sequences with cells of their own; 0 when all share the cache.
         self._separate = 0
-        self._states: HiddenStates | None = None
+        self._hidden_states: HiddenStates | None = None
         self.meta = metadata_of(self._model)
         self._adapters: dict[str, Any] = {}
         self._adapter_in_use: str | None = None
@@ -218,8 +215,9 @@ class LlamaModel:
             llama_cpp.llama_model_free(self._model)
             raise
         self._memory = llama_cpp.llama_get_memory(self._context)
-        self._bytes: dict[int, bytes] = {}
+        self._bytes_by_token: dict[int, bytes] = {}
         self._buffers = BatchBuffers(options.batch)
+        # Rows of logits of the last decode.
         self._rows = 0
 
     def _load_weights(self, gpu_layers: int) -> Any:
@@ -228,12 +226,12 @@ class LlamaModel:
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
         # A name of its own keeps the callback alive while llama.cpp calls it.
-        go_on = llama_cpp.llama_progress_callback(lambda _share, _data: not self._cancelled())
-        params.progress_callback = go_on
+        goes_on = llama_cpp.llama_progress_callback(lambda _share, _data: not self._is_cancelled())
+        params.progress_callback = goes_on
         model = llama_cpp.llama_model_load_from_file(str(self.path).encode(), params)
         if model:
             return model
-        if self._cancelled():
+        if self._is_cancelled():
             raise Cancelled("The request was cancelled.")
         raise ModelFileError(
             f"llama.cpp cannot load {self.path.name}.",
@@ -258,14 +256,14 @@ class LlamaModel:
         else:
             # llama.cpp aborts when this is less than the number of sequences.
             params.n_outputs_max = max(capacity.rows, MAX_SEQUENCES)
-        if self._exact:
+        if self._is_exact:
             params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.n_threads = params.n_threads_batch = options.threads or os.cpu_count() or 1
-        self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._cancelled())
+        self._abort = llama_cpp.ggml_abort_callback(lambda _data: self._is_cancelled())
         params.abort_callback = self._abort
-        if self._states:
-            params.cb_eval = self._states.callback
+        if self._hidden_states:
+            params.cb_eval = self._hidden_states.callback
         context = llama_cpp.llama_init_from_model(self._model, params)
         if not context:
             raise OutOfMemory(
@@ -275,7 +273,7 @@ class LlamaModel:
         return context
 
     @property
-    def _exact(self) -> bool:
+    def _is_exact(self) -> bool:
         """Whether the weights are F32: they are kept for exactness, which a 16-bit cache and flash attention undo.
 
         Measured on the default model: batch noise 0.000002 without the two, 0.001 with them, at the same speed.
@@ -303,7 +301,7 @@ class LlamaModel:
 
     @property
     def capacity(self) -> Capacity:
-        """What this context can hold."""
+        """The limits of this context."""
         recurrent = llama_cpp.llama_model_is_recurrent(self._model)
         hybrid = llama_cpp.llama_model_is_hybrid(self._model)
         shared = Capacity(
@@ -314,16 +312,18 @@ class LlamaModel:
             sequences=MAX_SEQUENCES,
             forkable=not (recurrent or hybrid),
         )
-        return apart(shared, self._most_cells, self._separate) if self._separate else shared
+        return (
+            divided_capacity(shared, self._max_cells, self._separate) if self._separate else shared
+        )
 
     @property
-    def longest(self) -> int:
+    def longest_sequence(self) -> int:
         """Tokens of the longest sequence in a shared cache."""
         return self._context_tokens
 
-    def widest(self, length: int) -> int:
+    def max_separate(self, length: int) -> int:
         """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
-        return widest(self._most_cells, length)
+        return count_separate(self._max_cells, length)
 
     def arrange(self, separate: int) -> None:
         """Forgets all sequences and lays the cache out anew; see `GenerativeModel.arrange`.
@@ -343,7 +343,7 @@ class LlamaModel:
         Raises:
             ModelError: The model is recurrent or hybrid, or there is not enough memory.
         """
-        if on == (self._states is not None):
+        if on == (self._hidden_states is not None):
             return
         if on and not self.capacity.forkable:
             # Such a model reads sequences side by side, in another order than that of the logits.
@@ -351,7 +351,8 @@ class LlamaModel:
                 f"{self.path.name} is recurrent or hybrid; its hidden states cannot be read.",
                 "Use mode `tuned` with the model's own end token.",
             )
-        self._states = HiddenStates(llama_cpp.llama_model_n_embd(self._model)) if on else None
+        dimensions = llama_cpp.llama_model_n_embd(self._model)
+        self._hidden_states = HiddenStates(dimensions) if on else None
         self._renew_context()
 
     def _renew_context(self) -> None:
@@ -362,11 +363,6 @@ class LlamaModel:
         self._memory = llama_cpp.llama_get_memory(self._context)
         if self._adapter_in_use is not None:
             self._apply(self._adapter_in_use)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of weights and cache, computed from the model's own figures."""
-        return int(llama_cpp.llama_model_size(self._model)) + self._cache_bytes
 
     # Tokens
 
@@ -385,7 +381,7 @@ class LlamaModel:
 
     def token_bytes(self, token: int) -> bytes:
         """Returns the bytes a token stands for; empty for control tokens."""
-        data = self._bytes.get(token)
+        data = self._bytes_by_token.get(token)
         if data is None:
             buffer = ctypes.create_string_buffer(MAX_TOKEN_BYTES)
             size = llama_cpp.llama_token_to_piece(
@@ -396,7 +392,7 @@ class LlamaModel:
                 0,  # leading spaces to strip
                 False,  # no text for control tokens
             )
-            data = self._bytes[token] = buffer.raw[: max(size, 0)]
+            data = self._bytes_by_token[token] = buffer.raw[: max(size, 0)]
         return data
 
     @property
@@ -406,9 +402,9 @@ class LlamaModel:
 
     @cached_property
     def stop_tokens(self) -> frozenset[int]:
-        """All end-of-generation tokens."""
-        is_end = llama_cpp.llama_vocab_is_eog
-        return frozenset(token for token in range(self.vocabulary) if is_end(self._vocab, token))
+        """All tokens that end a generation."""
+        ends = llama_cpp.llama_vocab_is_eog
+        return frozenset(token for token in range(self.vocabulary) if ends(self._vocab, token))
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
         """Returns the model's own chat template applied to messages, with the assistant's turn opened.
@@ -454,17 +450,17 @@ class LlamaModel:
         Raises:
             ModelError: They were not kept, or the model's graph does not show them.
         """
-        if self._states is None:
+        if self._hidden_states is None:
             raise ModelError("The hidden states of this decode were not kept.")
-        return self._states.rows(self._rows)
+        return self._hidden_states.rows(self._rows)
 
     def _decode(self, spans: Sequence[Span]) -> int:
         """Decodes spans as one batch, and returns the number of rows of logits; raises as `decode`."""
-        if self._states:
-            self._states.forget()
+        if self._hidden_states:
+            self._hidden_states.forget()
         batch, rows = self._buffers.fill(spans)
         status = llama_cpp.llama_decode(self._context, batch)
-        if status == ABORTED or self._cancelled():
+        if status == ABORTED or self._is_cancelled():
             self.clear()
             raise Cancelled("The request was cancelled.")
         if status != 0:

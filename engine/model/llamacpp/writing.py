@@ -1,14 +1,14 @@
-"""Chooses tokens with the samplers of llama.cpp, and applies chat templates.
+"""Applies the chat template of a model to messages, and chooses the next tokens of a reply with llama.cpp's samplers.
 
-Chooses the next token of one sequence with llama.cpp's samplers; JSON schemas become the grammars that it reads.
+A JSON schema that a reply has to follow becomes a grammar, which llama.cpp reads.
 
-Applies the chat template of a model file, which comes from whoever made the file, to messages.
+A chat template comes from whoever made the file of the model. Templates are programs in Jinja's language. They run in
+its immutable sandbox: no attribute whose name begins with an underscore, no unsafe method, no change of what they are
+given, no files and no imports, since there is no loader. In addition the number of steps is limited and, on Linux, the
+memory.
 
-Templates are programs in Jinja's language. They run in its immutable sandbox: no attribute whose name begins with an
-underscore, no unsafe method, no change of what they are given, no files and no imports, since there is no loader. In
-addition the number of steps is limited and, on Linux, the memory.
-
-Not covered: a single operation inside Python that takes long on the memory that is allowed; memory on other systems."""
+Not covered: a single operation inside Python that takes long on the memory that is allowed; memory on other systems.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +39,14 @@ MAX_STEPS = 5_000_000
 MAX_EXTRA_BYTES = 1 << 30
 """Memory beyond what the process has that the making of one prompt may take."""
 
-
 MAX_REASON_CHARACTERS = 200
 """Number of characters of an error of a template that are shown."""
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
+"""Characters that a literal of a grammar escapes."""
+
+_TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
+"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 class ChatRenderer:
@@ -51,7 +56,7 @@ class ChatRenderer:
         """Compiles a template.
 
         Args:
-            name: The model's, for errors.
+            name: Name of the model, for errors.
             end: The text of its end-of-text token.
             start: The text of its start token.
 
@@ -59,7 +64,7 @@ class ChatRenderer:
             ModelError: It is no template, or one beyond the limits.
         """
         self._name = name
-        with self._guarded("cannot be used"):
+        with self._limited("cannot be used"):
             self._formatter = Jinja2ChatFormatter(template, eos_token=end, bos_token=start)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
@@ -68,12 +73,16 @@ class ChatRenderer:
         Raises:
             ModelError: The template refuses the messages, is wrong, or goes beyond the limits.
         """
-        with self._guarded("does not take these messages"):
+        with self._limited("does not take these messages"):
             return str(self._formatter(messages=[dict(message) for message in messages]).prompt)
 
     @contextmanager
-    def _guarded(self, what: str) -> Iterator[None]:
-        """Limits what runs in the block, and translates its errors; `what` continues "The chat template of a model"."""
+    def _limited(self, problem: str) -> Iterator[None]:
+        """Limits what runs in the block, and translates its errors.
+
+        Args:
+            problem: What the error says of the chat template, as a verb phrase.
+        """
         try:
             with _limited_steps(), _limited_memory():
                 yield
@@ -88,7 +97,7 @@ class ChatRenderer:
             MemoryError,
         ) as error:
             why = str(error)[:MAX_REASON_CHARACTERS] or type(error).__name__
-            raise ModelError(f"The chat template of {self._name} {what} ({why}).") from error
+            raise ModelError(f"The chat template of {self._name} {problem} ({why}).") from error
 
 
 @contextmanager
@@ -131,13 +140,6 @@ def _limited_memory() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\r": "\\r", "\n": "\\n"})
-"""Characters that a literal of a grammar escapes."""
-
-_TOKEN_DATA = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-"""The layout of llama.cpp's `llama_token_data`: a token that may be chosen."""
 
 
 def grammar_of(schema: str) -> str:
@@ -240,7 +242,7 @@ class Sampler:
 
 
 def _candidate_array(candidates: NDArray[Any]) -> Any:
-    """Returns llama.cpp's view of candidates, an array of `_CANDIDATE` of shape (tokens,)."""
+    """Returns llama.cpp's view of candidates, an array of `_TOKEN_DATA` of shape (tokens,)."""
     data = candidates.ctypes.data_as(llama_cpp.llama_token_data_p)
     return llama_cpp.llama_token_data_array(
         data=data, size=len(candidates), selected=-1, sorted=False

@@ -123,21 +123,21 @@ def chat_replies(
     """
     tasks, notes = [], []
     for call in calls:
-        tokens, note = fit_into_context(model, call, model.longest)
+        tokens, note = fit_into_context(model, call, model.longest_sequence)
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
     # The first continuation is the value that the reply gives, the others are those that it could have given.
-    values = {
+    questions = {
         index: question
         for index, (call, task) in enumerate(zip(calls, tasks, strict=True))
         if call.probability_of
         and (question := _value_question(model, call, task.prompt, replies[index]))
     }
-    log_probs = continuation_log_probs(model, list(values.values())) if values else []
+    log_probs = continuation_log_probs(model, list(questions.values())) if questions else []
     probabilities = {
-        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, other - given)) for other in (given, *others))
-        for index, (given, *others) in zip(values, log_probs, strict=True)
+        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, log_p - values[0])) for log_p in values)
+        for index, values in zip(questions, log_probs, strict=True)
     }
     return [
         Completion(reply.text, reply.stopped, note, probabilities.get(index))

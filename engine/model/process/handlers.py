@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
-from engine.model.generation import uniform_tasks
+from engine.model.generation import Task
+from engine.model.interface import Sampling
 from engine.model.llamacpp.files import copy_first_layers, gpu_offload, system_info
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
@@ -19,7 +20,6 @@ from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
 from engine.model.process.requests import (
     Chat,
-    CountTokens,
     Embed,
     Generate,
     Load,
@@ -30,7 +30,7 @@ from engine.model.process.requests import (
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
-from engine.model.prompt_files import frame
+from engine.model.prompt_files import tokens_around
 from engine.model.tuning import noise_of, speed_of, tune
 
 
@@ -50,54 +50,35 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
 
     model = session.use(path, options, load)
     model.use_adapter(request.adapter)
-    capacity = model.capacity
     return {
         "name": model.meta("general.name") or model.path.stem,
         "architecture": model.meta("general.architecture"),
-        "context": capacity.context,
-        "forkable": capacity.forkable,
-        "memory_bytes": model.memory_bytes,
+        "context": model.capacity.context,
         "vocabulary": model.vocabulary,
     }
 
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
     """Writes one reply to each log, which the prompt is laid around."""
-    model = session.take_to_arrange()
-    prompt_frame = frame(request.prompt, model)
-    room = model.longest - request.max_tokens - len(prompt_frame.head) - len(prompt_frame.tail)
-    prompts, notes = [], []
+    model = session.claim()
+    prompt, around = request.prompt, tokens_around(request.prompt, model)
+    room = model.longest_sequence - prompt.max_tokens - len(around.head) - len(around.tail)
+    tasks, notes = [], []
     for texts, leading_pieces in request.items:
         tokens, note = log_tokens(model, texts, leading_pieces, room)
-        prompts.append([*prompt_frame.head, *tokens, *prompt_frame.tail])
+        tokens = [*around.head, *tokens, *around.tail]
+        tasks.append(Task(tokens, Sampling(), prompt.max_tokens, prompt.stop))
         notes.append(note)
-    tasks = uniform_tasks(
-        prompts,
-        sampling=request.sampling,
-        max_tokens=request.max_tokens,
-        stop=request.stop,
-        seed=request.seed,
-    )
     replies = generate(model, tasks, session.total_progress())
     return [
-        WrittenReply(reply.text, reply.tokens, reply.stopped, note)
+        WrittenReply(reply.text, reply.stopped, note)
         for reply, note in zip(replies, notes, strict=True)
     ]
 
 
 def _chat(session: ModelSession, request: Chat) -> list[Completion]:
     """Writes the reply to each call."""
-    return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
-
-
-def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
-    """Counts the tokens of each item."""
-    model, report = session.model, session.progress()
-    counts = []
-    for texts in request.items:
-        counts.append(sum(len(model.tokenize(text)) for text in texts))
-        report(1)
-    return counts
+    return chat_replies(session.claim(), request.calls, session.total_progress())
 
 
 def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
@@ -107,13 +88,13 @@ def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
 
 def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
     """Embeds texts; returns vectors of shape (texts, dimensions)."""
-    model = session.take()
+    model = session.claim_shared()
     return model.embed([model.tokenize(text, start=True) for text in request.texts])
 
 
 def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
     """Measures tokens a second and batch noise."""
-    model = session.take()
+    model = session.claim_shared()
     tokens = model.tokenize(request.text)
     return speed_of(model, tokens), noise_of(model, tokens)
 
@@ -138,7 +119,6 @@ HANDLERS: Handlers = {
     Load: _load,
     Generate: _generate,
     Chat: _chat,
-    CountTokens: _count_tokens,
     Tokenize: _tokenize,
     Embed: _embed,
     Measure: _measure,

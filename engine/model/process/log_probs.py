@@ -8,7 +8,7 @@ cache at the same time are a wave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,8 +37,8 @@ class PrefixQuestion:
     continuations: Sequence[Sequence[int]]
 
 
-class _Read(NamedTuple):
-    """A log-probability that one row of logits gives to a continuation.
+class _Lookup(NamedTuple):
+    """A log-probability that is looked up in one row of logits for a continuation.
 
     Attributes:
         question: Index of the question.
@@ -52,14 +52,10 @@ class _Read(NamedTuple):
 
 
 def continuation_log_probs(
-    model: TokenModel,
-    questions: Sequence[PrefixQuestion],
-    progress: Callable[[int], None] | None = None,
+    model: TokenModel, questions: Sequence[PrefixQuestion]
 ) -> list[list[float]]:
-    """Returns the natural log-probability of each continuation after its prefix: the sum over its tokens.
-
-    Args:
-        progress: Called after each decode with the number of its tokens.
+    """Returns for each question the natural log-probability of each continuation after its prefix: the sum over its
+    tokens.
 
     Raises:
         ModelError: A prefix with its longest continuation exceeds the context.
@@ -77,7 +73,7 @@ def continuation_log_probs(
     model.clear()
     try:
         for wave in _waves(model, questions):
-            _answer_wave(model, questions, wave, results, progress)
+            _answer_wave(model, questions, wave, results)
     finally:
         model.clear()
     return results
@@ -111,10 +107,9 @@ def _answer_wave(
     questions: Sequence[PrefixQuestion],
     wave: range,
     results: list[list[float]],
-    progress: Callable[[int], None] | None,
 ) -> None:
     """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
-    packer = _BatchPacker(model, results, progress)
+    packer = _BatchPacker(model, results)
     # First the common beginning of all prefixes.
     prefixes = [questions[index].prefix for index in wave]
     head = _common_length(prefixes)
@@ -127,22 +122,23 @@ def _answer_wave(
         prefix, sequence = questions[index].prefix, sequences[index]
         if head:
             model.fork(HEAD_SEQUENCE, sequence, head)
-        first_reads = [
-            _Read(index, number, first_token)
+        first_lookups = [
+            _Lookup(index, number, first_token)
             for number, (first_token, *_) in _numbered_continuations(questions[index])
         ]
-        packer.add(sequence, prefix[head:], head, {len(prefix) - 1 - head: first_reads})
+        packer.add(sequence, prefix[head:], head, {len(prefix) - 1 - head: first_lookups})
     packer.flush()
-    # Then the continuations, each token of which gives the next one; the last has none to give.
+    # Then the continuations: the logits after each token give the probability of the next one.
     for index in wave:
         prefix = questions[index].prefix
         for number, tokens in _numbered_continuations(questions[index]):
             if len(tokens) > 1:
                 fork = packer.fork(sequences[index], len(prefix), len(tokens) - 1)
-                reads_at = {
-                    offset: [_Read(index, number, token)] for offset, token in enumerate(tokens[1:])
+                lookups_at = {
+                    offset: [_Lookup(index, number, token)]
+                    for offset, token in enumerate(tokens[1:])
                 }
-                packer.add(fork, tokens[:-1], len(prefix), reads_at)
+                packer.add(fork, tokens[:-1], len(prefix), lookups_at)
     packer.flush()
     for sequence in (HEAD_SEQUENCE, *sequences.values()):
         model.drop(sequence)
@@ -167,30 +163,29 @@ class _BatchPacker:
 
     Attributes:
         results: The sums of log-probabilities, for each question and continuation.
-        progress: Called after each decode with the number of its tokens.
-        _spans, _reads: The batch, and what is read off each row of logits that it gives.
+        _spans, _lookups: The batch, and what is read off each row of logits that it gives.
         _forks: Sequences that were forked since the last flush, from the highest number down.
-        _batched_tokens: Tokens of the batch.
-        _reserved: Tokens that the forks get in all; at most a batch, which bounds the cells that they need.
+        _batched_tokens: Number of tokens in the batch.
+        _reserved_tokens: Tokens that the forks get in all; at most a batch, which bounds the cells that they need.
     """
 
     model: TokenModel
     results: list[list[float]]
-    progress: Callable[[int], None] | None
     _spans: list[Span] = field(default_factory=list)
-    _reads: list[list[_Read]] = field(default_factory=list)
+    _lookups: list[list[_Lookup]] = field(default_factory=list)
     _forks: list[int] = field(default_factory=list)
     _batched_tokens: int = 0
-    _reserved: int = 0
+    _reserved_tokens: int = 0
 
     def fork(self, source: int, end: int, more_tokens: int) -> int:
         """Returns a sequence that shares the first `end` tokens of `source` until the next flush; `more_tokens` will be
         added to it."""
         capacity = self.model.capacity
         sequences = capacity.sequences
-        if len(self._forks) == sequences // 2 or self._reserved + more_tokens > capacity.batch:
+        is_full = self._reserved_tokens + more_tokens > capacity.batch
+        if is_full or len(self._forks) == sequences // 2:
             self.flush()
-        self._reserved += more_tokens
+        self._reserved_tokens += more_tokens
         fork = sequences - 1 - len(self._forks)
         self._forks.append(fork)
         self.model.fork(source, fork, end)
@@ -201,22 +196,22 @@ class _BatchPacker:
         sequence: int,
         tokens: Sequence[int],
         position: int,
-        reads_at: Mapping[int, list[_Read]],
+        lookups_at: Mapping[int, list[_Lookup]],
     ) -> None:
-        """Adds tokens of a sequence; `reads_at` gives what is read off the logits after the token at an offset."""
+        """Adds tokens of a sequence; `lookups_at` gives what is read off the logits after the token at an offset."""
         capacity = self.model.capacity
         start = 0
         while start < len(tokens):
-            if self._batched_tokens >= capacity.batch or len(self._reads) >= capacity.rows:
+            if self._batched_tokens >= capacity.batch or len(self._lookups) >= capacity.rows:
                 self._decode()
             end = min(len(tokens), start + capacity.batch - self._batched_tokens)
-            read_offsets = [offset for offset in range(start, end) if reads_at.get(offset)]
-            free_rows = capacity.rows - len(self._reads)
+            read_offsets = [offset for offset in range(start, end) if lookups_at.get(offset)]
+            free_rows = capacity.rows - len(self._lookups)
             if len(read_offsets) > free_rows:
                 end, read_offsets = read_offsets[free_rows], read_offsets[:free_rows]
             offsets = tuple(offset - start for offset in read_offsets)
             self._spans.append(Span(tokens[start:end], position + start, (sequence,), offsets))
-            self._reads.extend(reads_at[offset] for offset in read_offsets)
+            self._lookups.extend(lookups_at[offset] for offset in read_offsets)
             self._batched_tokens += end - start
             start = end
 
@@ -225,17 +220,15 @@ class _BatchPacker:
         self._decode()
         for fork in self._forks:
             self.model.drop(fork)
-        self._forks, self._reserved = [], 0
+        self._forks, self._reserved_tokens = [], 0
 
     def _decode(self) -> None:
         """Decodes the batch and adds what is read off its logits to the results."""
         if not self._spans:
             return
         rows = self.model.decode(self._spans)
-        for row, reads in zip(rows, self._reads, strict=True):
-            values = log_probs(row, [read.token for read in reads])
-            for read, value in zip(reads, values, strict=True):
-                self.results[read.question][read.continuation] += float(value)
-        if self.progress:
-            self.progress(self._batched_tokens)
-        self._spans, self._reads, self._batched_tokens = [], [], 0
+        for row, lookups in zip(rows, self._lookups, strict=True):
+            values = log_probs(row, [lookup.token for lookup in lookups])
+            for lookup, value in zip(lookups, values, strict=True):
+                self.results[lookup.question][lookup.continuation] += float(value)
+        self._spans, self._lookups, self._batched_tokens = [], [], 0

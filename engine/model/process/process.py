@@ -36,11 +36,11 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Hello,
     Request,
-    Stopped,
     Working,
 )
 from engine.model.process.requests import Load, ModelClient
@@ -344,7 +344,7 @@ class ModelProcess:
             match answer:
                 case Answer(number=answered_number) if answered_number == number:
                     return answer.value
-                case Stopped(number=answered_number) if answered_number == number:
+                case CancelDone(number=answered_number) if answered_number == number:
                     raise Cancelled("The request was cancelled.")
                 case Failure(number=answered_number) if answered_number == number:
                     raise _error_from(answer)
@@ -473,21 +473,18 @@ class RoutedProcess(ModelProcess):
 
     def client_for(self, model: LoadableModel) -> ModelClient:
         """Returns the client for a model: that of its endpoint, or this process."""
-        if model.endpoint is None:
+        name = model.endpoint
+        if name is None:
             return self
-        client = self.endpoint(model.endpoint)
-        client.spend(model.spending)
-        return client
-
-    def endpoint(self, name: str) -> EndpointModel:
-        """Returns the client of the endpoint of this name, always the same one."""
         with self._endpoints_lock:
             if name not in self._endpoint_models:
                 self._endpoint_models[name] = self._connect(name)
-            return self._endpoint_models[name]
+            client = self._endpoint_models[name]
+        client.sender.spending = model.spending
+        return client
 
     def close(self) -> None:
         """Kills the process and abandons requests to endpoints."""
         super().close()
         for endpoint_model in list(self._endpoint_models.values()):
-            endpoint_model.close()
+            endpoint_model.cancel()

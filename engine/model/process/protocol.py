@@ -2,7 +2,7 @@
 its length.
 
 The first frame of the process is `Hello`. Each `Ask` is answered by any number of `Working` frames, then by exactly one
-of `Answer`, `Failure` and `Stopped`, all with the number of the `Ask`. `Cancel` requests `Stopped`.
+of `Answer`, `Failure` and `CancelDone`, all with the number of the `Ask`. `Cancel` requests `CancelDone`.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class Failure(msgspec.Struct, tag=True):
     hint: str
 
 
-class Stopped(msgspec.Struct, tag=True):
+class CancelDone(msgspec.Struct, tag=True):
     """The last frame about a request that was cancelled."""
 
     number: int
 
 
-Frame = Hello | Ask | Cancel | Working | Answer | Failure | Stopped
+Frame = Hello | Ask | Cancel | Working | Answer | Failure | CancelDone
 """What crosses the pipe."""
 
 _FRAME_DECODER = msgspec.msgpack.Decoder(Frame)

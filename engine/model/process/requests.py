@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import LoadOptions
 from engine.model.process.protocol import Request
 from engine.model.prompt_files import Prompt
 
@@ -31,13 +31,11 @@ class WrittenReply:
 
     Attributes:
         text: The reply.
-        tokens: Token ids of the reply; empty if an endpoint does not give them.
         stopped: Why the reply ended.
         note: Which part of the log was left out, in words; None if the model read all of it.
     """
 
     text: str
-    tokens: tuple[int, ...]
     stopped: Stopped
     note: str | None
 
@@ -45,8 +43,7 @@ class WrittenReply:
 class Load(Request[dict[str, Any]], frozen=True):
     """Loads a model unless it is loaded already, and switches to an adapter or back.
 
-    The answer has the keys `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes` and `vocabulary`
-    (number of tokens).
+    The answer has the keys `name`, `architecture`, `context` (tokens) and `vocabulary` (number of tokens).
 
     Attributes:
         path: File of the model.
@@ -61,23 +58,17 @@ class Load(Request[dict[str, Any]], frozen=True):
 
 
 class Generate(Request[list[WrittenReply]], frozen=True):
-    """Writes one reply to each log. Reply i is sampled with `seed + i`. Progress counts finished replies.
+    """Writes the most probable reply to a prompt around each log. Progress counts finished replies.
 
     An endpoint raises `RequestRefused` if it refuses one of the logs.
 
     Attributes:
         items: Pieces of each log, and the number of leading pieces that stay if the log is too long.
-        prompt: Text around each log; None for none.
-        max_tokens: Largest number of tokens of a reply.
-        stop: Texts that end a reply and are not part of it.
+        prompt: The text around each log, with the limits of a reply.
     """
 
     items: Sequence[tuple[Sequence[str], int]]
-    prompt: Prompt | None
-    sampling: Sampling
-    max_tokens: int
-    stop: Sequence[str] = ()
-    seed: int = 0
+    prompt: Prompt
 
 
 class Chat(Request[list[Completion]], frozen=True):
@@ -89,12 +80,6 @@ class Chat(Request[list[Completion]], frozen=True):
     """
 
     calls: Sequence[Call]
-
-
-class CountTokens(Request[list[int]], frozen=True):
-    """Counts the tokens of each item, which is a list of texts. Progress counts items."""
-
-    items: Sequence[Sequence[str]]
 
 
 class Measure(Request[tuple[float, float]], frozen=True):

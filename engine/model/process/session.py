@@ -2,7 +2,7 @@
 reads requests on one thread and answers them on the main thread, which owns the model.
 
 The cache of a model has a cell for each token that it has read, for each sequence. A handler that may find its cells
-again at its next request is the keeper of the cache until another handler takes the model.
+again at its next request is the keeper of the cache until another handler claims the model.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Request,
-    Stopped,
     Working,
 )
 
@@ -56,10 +56,6 @@ class LoadedModel(GenerativeModel, Protocol):
 
     path: Path
     vocabulary: int
-
-    @property
-    def memory_bytes(self) -> int:
-        """The size of its weights and its cache in bytes."""
 
     def meta(self, key: str) -> str | None:
         """Returns a value from the header of its file; None if there is none."""
@@ -104,7 +100,7 @@ class ModelSession:
         if self._loaded_with != (path, options):
             self.close()
             self._model, self._loaded_with = load(), (path, options)
-        return self.take()
+        return self.claim_shared()
 
     def close(self) -> None:
         """Frees the model, if there is one."""
@@ -123,23 +119,23 @@ class ModelSession:
             raise ModelError("No model is loaded.")
         return self._model
 
-    def take(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """Returns the model with an empty cache that all sequences share.
+    def claim_shared(self, keeper: CellKeeper | None = None) -> LoadedModel:
+        """Returns the model for one request, with a cache that all sequences share.
 
         Args:
-            keeper: Owner of the cells that stay in the cache until another handler takes the model; a keeper that takes
-                it twice in a row finds its cells again. None empties the cache.
+            keeper: Owner of the cells that stay in the cache until another handler claims the model; a keeper that
+                claims it twice in a row finds its cells again. None empties the cache.
 
         Raises:
             ModelError: No model is loaded.
         """
-        model = self.take_to_arrange(keeper)
+        model = self.claim(keeper)
         if model.capacity.separate:
             model.arrange(0)
         return model
 
-    def take_to_arrange(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """Returns the model as `take` does, but with the cache laid out as the last request left it."""
+    def claim(self, keeper: CellKeeper | None = None) -> LoadedModel:
+        """Returns the model as `claim_shared` does, but with the cache laid out as the last request left it."""
         model = self.model
         if self._keeper is not None and self._keeper is not keeper:
             self._keeper.forget()
@@ -228,7 +224,7 @@ class Server:
             answer = handler(self._session, protocol.decode(kind, ask.request))
             self._send(Answer(number, protocol.encode(answer)))
         except Cancelled:
-            self._send(Stopped(number))
+            self._send(CancelDone(number))
         except WorkbenchError as error:
             self._send(Failure(number, error.code, error.message, error.hint))
         except Exception as error:

@@ -13,12 +13,12 @@ from engine.base import network_guard
 from engine.base.errors import AddressNotAllowed, NotFound, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_fields, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_chat, no_fields, no_replies
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.sender import RequestSender
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache
 from engine.project import settings
@@ -29,6 +29,12 @@ ALLOWED_KEY = "allowed_addresses"
 
 SECRET_KEY = "pseudonym_secret"
 """Setting: the secret of the pseudonyms in requests: with it the same e-mail address has the same one in all runs."""
+
+REPLIES = "replies.sqlite"
+"""Name of the reply cache in the cache folder."""
+
+MAX_PART_CHARACTERS = 160
+"""Longest part of the summary of an endpoint, such as its URL."""
 
 
 class Egress:
@@ -95,13 +101,6 @@ def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
             yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))
 
 
-REPLIES = "replies.sqlite"
-"""Name of the reply cache in the cache folder."""
-
-MAX_PART_CHARACTERS = 160
-"""Longest part of the summary of an endpoint, such as its URL."""
-
-
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
@@ -129,13 +128,8 @@ class Endpoints:
         """
         return EndpointBook(self._data)
 
-    def model(self, name: str | None, options: LoadOptions) -> LoadableModel | None:
-        """Returns the model that the named endpoint serves; None if there is no endpoint of this name."""
-        entry = self.book.entry(name)
-        return None if entry is None else entry.loadable(options)
-
     def serves(self, name: str | None, adapter: object = None) -> bool:
-        """Whether a name is that of an endpoint.
+        """Returns whether a name is that of an endpoint.
 
         Raises:
             UsageError: It is, and an adapter is given too.
@@ -149,6 +143,13 @@ class Endpoints:
             )
         return True
 
+    def entry(self, name: str) -> EndpointEntry:
+        """Returns the endpoint of this name; raises NotFound if it is not in the list any more."""
+        entry = self.book.entry(name)
+        if entry is None:
+            raise NotFound(f"There is no endpoint {name!r} any more.")
+        return entry
+
     def connect(self, name: str) -> EndpointModel:
         """Returns a client for this endpoint.
 
@@ -161,9 +162,7 @@ class Endpoints:
 
     def _client(self, name: str, replies: ReplyCache | None) -> EndpointModel:
         """Returns a client for the endpoint of this name, with a cache of replies or without."""
-        entry = self.book.entry(name)
-        if entry is None:
-            raise NotFound(f"There is no endpoint {name!r} any more.")
+        entry = self.entry(name)
         sender = entry.sender(replies)
         self.guard(sender, entry.address, entry.redacted)
         return EndpointModel(name, sender, entry.can)
@@ -175,7 +174,7 @@ class Endpoints:
             redacted: Whether personal data is replaced in what is sent.
         """
         if self._egress is not None and not address.local:
-            sender.check = partial(self._egress.check, [address])
+            sender.check_allowed = partial(self._egress.check, [address])
             sender.redact = self._egress.redact if redacted else None
 
     def entry_at(self, url: str) -> EndpointEntry | None:
@@ -195,16 +194,16 @@ class Endpoints:
     # Checks before a run starts. They never refuse a model of this machine.
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
-        """Raises UsageError if an endpoint cannot write replies."""
-        self.check(model, lambda served: served.refuse_writing(prompt))
+        """Raises UsageError if the model is behind an endpoint that cannot write replies to this prompt."""
+        self._refuse(model, "replies", lambda can: no_replies(can, prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
-        """Raises UsageError if an endpoint cannot give something because its replies have no fields."""
-        self.check(model, lambda served: served.refuse(what, no_fields(served.can)))
+        """Raises UsageError if the model is behind an endpoint whose replies have no fields, which `what` needs."""
+        self._refuse(model, what, no_fields)
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
-        """Raises UsageError if an endpoint cannot write chat replies with this sampling."""
-        self.check(model, lambda served: served.refuse_chat(sampling))
+        """Raises UsageError if the model is behind an endpoint that cannot write chat replies with this sampling."""
+        self._refuse(model, "replies to messages", lambda can: no_chat(can, sampling))
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
@@ -215,14 +214,18 @@ class Endpoints:
                 "Add it again with --prices READ WRITTEN, what a million tokens cost.",
             )
 
-    def check(self, model: LoadableModel, refuse: Callable[[EndpointModel], None]) -> None:
-        """Lets a function refuse what the endpoint of a model cannot do.
+    def _refuse(
+        self, model: LoadableModel, what: str, reason: Callable[[Capabilities], str | None]
+    ) -> None:
+        """Raises UsageError if there is a reason why the endpoint of a model cannot give something.
 
         Args:
-            refuse: Raises UsageError if it cannot.
+            what: What a run wants of the model, in words.
+            reason: Returns the reason for the capabilities of an endpoint; None for none.
         """
         if model.endpoint is not None:
-            refuse(self._client(model.endpoint, None))
+            client = self._client(model.endpoint, None)
+            client.refuse(what, reason(client.can))
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
@@ -237,7 +240,7 @@ def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     fields = no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_writing(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
+        "replies": no_replies(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

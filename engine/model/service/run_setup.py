@@ -1,4 +1,4 @@
-"""What the runs of one project are made with: prompts, the model of each kind of work, tuning before a first run.
+"""Finds for the runs of one project their prompts, their models, and the tuning before a first run.
 
 The model of a run is the one that it names, else the one that the project chose for its kind of work, else the built-in
 one. A prompt of a simulation is called after its folder and file, like `sharded/user`; all others are prompt files.
@@ -69,7 +69,7 @@ class ProjectPrompts:
         self._project = project
 
     def prompt(self, name: str) -> Prompt:
-        """Returns a prompt file as the project has it."""
+        """Returns the prompt of a prompt file as the project has it."""
         return parse_prompt(name, self.source(name))
 
     def source(self, name: str) -> str:
@@ -125,7 +125,7 @@ class ModelsInUse:
                 finds.
         """
         self._project, self._catalog, self._endpoints = project, catalog, endpoints
-        self._given_find_adapter = find_adapter
+        self._find_adapter = find_adapter or catalog.find_adapter
 
     # What the project chose
 
@@ -142,7 +142,7 @@ class ModelsInUse:
             ProjectReadOnly: The project cannot be written.
             UsageError: There is no such model.
         """
-        if self._endpoints.model(name, LoadOptions()) is None:
+        if not self._endpoints.serves(name):
             entry = self._catalog.entry(name)
             name = str(entry.path) if entry.origin == "file" else entry.name
         chosen = self.chosen()
@@ -190,24 +190,19 @@ class ModelsInUse:
         name = request.model or base or self.for_work(None, request.work)
         options = LoadOptions(context=request.context)
         if self._endpoints.serves(name, request.adapter):
-            served = self._endpoints.model(name, options)
-            assert served is not None
-            served.spending = Spending(request.max_cost, request.fresh)
+            endpoint_model = self._endpoints.entry(name).loadable(options)
+            endpoint_model.spending = Spending(request.max_cost, request.fresh)
             if request.max_cost is not None:
-                self._endpoints.check_prices(served)
-            return served
+                self._endpoints.check_prices(endpoint_model)
+            return endpoint_model
         entry = self._catalog.entry(name)
-        shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
-        layers = FIRST_LAYERS if shortened else None
+        is_shortened = request.first_layers and adapter is None and entry.name == DEFAULT_MODEL
+        layers = FIRST_LAYERS if is_shortened else None
         model = self._catalog.loadable(entry, adapter.path if adapter else None, layers)
         model.options = replace(model.options, context=request.context)
         model.spending = Spending(fresh=request.fresh)
         model.adapter_reference = adapter.name if adapter else None
         return model
-
-    def _find_adapter(self, name: str) -> AdapterEntry:
-        """Returns the adapter with a name; raises UsageError if there is none."""
-        return (self._given_find_adapter or self._catalog.find_adapter)(name)
 
     def _adapter(self, request: ModelRequest) -> AdapterEntry | None:
         """Returns the adapter of a run: the requested one; else in mode `tuned` the one in use, unless it is for
@@ -222,10 +217,10 @@ class ModelsInUse:
             return self._find_adapter(str(request.adapter))
         if not request.tuned:
             return None
-        in_use = adapter_in_use(self._project)
-        if in_use is None:
+        name = adapter_in_use(self._project)
+        if name is None:
             return None
-        adapter = self._find_adapter(in_use)
+        adapter = self._find_adapter(name)
         fits = request.model is None or self._catalog.base_of(adapter) in (None, request.model)
         return adapter if fits else None
 

@@ -1,4 +1,4 @@
-"""What can be done with models: list, choose, tune, add and remove them.
+"""Lists, chooses, tunes, adds and removes models, for commands and screens.
 
 Facts about the models and adapters on disk are told without loading them. A file is loaded once before it is added, so
 that a broken one is refused at once.
@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from engine.base import folders, number_format
 from engine.base.errors import ModelFileError, NotFound, UsageError
@@ -77,8 +78,8 @@ class ModelService:
     def facts(self, name: str) -> list[Fact]:
         """Returns all facts about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
         works = ", ".join(WORKS[work] for work in self._works(name))
-        used = [Fact("used for", works)] if works else []
-        return [*used, *list_facts(self._catalog, name, self._folder)]
+        used_for = [Fact("used for", works)] if works else []
+        return [*used_for, *list_facts(self._catalog, name, self._folder)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
         """Stores a model as the project's choice for these kinds of work, used when a run names none.
@@ -101,14 +102,15 @@ class ModelService:
         Raises:
             UsageError: It cannot be removed.
         """
-        if self._is_endpoint(name):
+        if self._endpoint_book.entry(name) is not None:
             return f"forget the endpoint {name}"
         return removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
-        if self._is_endpoint(name):
-            EndpointBook(self._catalog.data).forget(name)
+        book = self._endpoint_book
+        if book.entry(name) is not None:
+            book.forget(name)
         else:
             remove(self._catalog, find(self._catalog, name))
         self._changed()
@@ -128,9 +130,10 @@ class ModelService:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
         return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
 
-    def _is_endpoint(self, name: str) -> bool:
-        """Returns whether this is the name of an endpoint."""
-        return any(entry.name == name for entry in EndpointBook(self._catalog.data).entries())
+    @property
+    def _endpoint_book(self) -> EndpointBook:
+        """The endpoints as they are stored now; commands may add some at any time."""
+        return EndpointBook(self._catalog.data)
 
 
 # Rows and facts
@@ -289,9 +292,9 @@ def list_facts(catalog: Catalog, name: str, folder: Path) -> list[Fact]:
     Raises:
         UsageError: There is none of this name.
     """
-    for endpoint in EndpointBook(catalog.data).entries():
-        if endpoint.name == name:
-            return _endpoint_details(endpoint)
+    endpoint = EndpointBook(catalog.data).entry(name)
+    if endpoint is not None:
+        return _endpoint_details(endpoint)
     entry = find(catalog, name)
     file = Fact("file", folders.shown_path(entry.path, folder))
     if isinstance(entry, AdapterEntry):
@@ -326,17 +329,13 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
         ]
     facts_shown += _memory_details(facts, machine)
     tuning = facts.entry.tuning
-    if tuning is None:
-        facts_shown.append(Fact("tuning", "never tuned on this machine"))
-    else:
-        facts_shown.append(
-            Fact(
-                "tuning",
-                f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
-                f" {tuning['gain']:.1f} times as fast as the file",
-            )
+    tuning_text = "never tuned on this machine"
+    if tuning is not None:
+        tuning_text = (
+            f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
+            f" {tuning['gain']:.1f} times as fast as the file"
         )
-    return facts_shown
+    return [*facts_shown, Fact("tuning", tuning_text)]
 
 
 def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
@@ -443,11 +442,7 @@ def add_file(
     """
     if path.is_dir() or is_adapter(read_gguf(path)):
         return _add_adapter(catalog, path, name, narrate)
-    process = ModelProcess(folders.log_dir() / "model.log")
-    try:
-        facts = process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS))
-    finally:
-        process.close()
+    facts = _load_once(path)
     narrate(
         f"{facts['name']}: {facts['architecture']}, {facts['vocabulary']:,} tokens of vocabulary,"
         f" takes {estimate(read_gguf(path)).total / 1e9:.1f} GB of memory."
@@ -462,13 +457,22 @@ def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrat
     if base is None:
         narrate("No model of the catalog is its base; add that with `workbench models add` too.")
         return catalog.add_adapter(path, name)
-    process = ModelProcess(folders.log_dir() / "model.log")
-    try:
-        process.load(base.path, LoadOptions(context=TEST_CONTEXT_TOKENS), path)
-    finally:
-        process.close()
+    _load_once(base.path, path)
     narrate(f"An adapter for {base.name}.")
     return catalog.add_adapter(path, name)
+
+
+def _load_once(path: Path, adapter: Path | None = None) -> dict[str, Any]:
+    """Loads a file, with an adapter if one is given, in a model process that ends then; returns the answer to `Load`.
+
+    Raises:
+        ModelError: llama.cpp cannot load them, or there is not enough memory.
+    """
+    process = ModelProcess(folders.log_dir() / "model.log")
+    try:
+        return process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS), adapter)
+    finally:
+        process.close()
 
 
 def removal(entry: ModelEntry | AdapterEntry) -> str:

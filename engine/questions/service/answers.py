@@ -28,6 +28,12 @@ from engine.questions.service.answer_tables import (
 from engine.questions.tables import answers as stored_answers
 from engine.questions.tables import questions, second_answers
 
+Outcome = Literal[
+    "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
+    "not_understood",
+]  # fmt: skip
+"""What became of an answer."""
+
 _OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
     "given": ("verdict was given", "verdicts were given"),
     "replaced": ("verdict replaced another one", "verdicts replaced others"),
@@ -55,8 +61,8 @@ _OUTCOME_WORDS: dict[Outcome, tuple[str, str]] = {
 """Words for one and for several answers with each outcome."""
 
 _GAPS: tuple[Outcome, ...] = (
-    *("conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood"),
-)
+    "conflicts", "disagreements", "changed", "unknown", "ambiguous", "not_understood",
+)  # fmt: skip
 """Outcomes of answers that were not taken as they are."""
 
 _VERDICTS = frozenset(verdict.value for verdict in Verdict)
@@ -91,15 +97,102 @@ class ImportedAnswer:
     duplicates: tuple[str, ...] = ()
 
 
-def records_of(path: Path) -> list[Any]:
-    """Returns the records of a file of JSON or of JSON Lines.
+@dataclass(slots=True)
+class AnswerReport:
+    """What an import of answers did, or would do.
+
+    Attributes:
+        outcomes: By conversation, but for `unanswered`, `unknown` and `not_understood`, which are by answer.
+        annotators: How many answers were read of each person.
+        others: Number of answers to other questions than `SUCCEEDED`.
+    """
+
+    outcomes: Outcomes[Outcome] = field(default_factory=lambda: Outcomes(_OUTCOME_WORDS, _GAPS))
+    annotators: Counter[str] = field(default_factory=Counter)
+    others: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the report as JSON values."""
+        return {
+            **self.outcomes.as_json(),
+            "others": self.others,
+            "annotators": dict(self.annotators),
+            "examples": self.outcomes.examples,
+        }
+
+    def sentences(self) -> list[str]:
+        """Returns the report in sentences, one for each thing that happened."""
+        sentences = self.outcomes.sentences()
+        if self.others:
+            sentences.append(f"{counted(self.others, 'answer')} to other questions given.")
+        if self.annotators:
+            people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
+            sentences.append(f"Answers by person: {', '.join(people)}.")
+        return sentences or ["The file has no tasks."]
+
+
+def import_answers(
+    project: Project,
+    path: Path,
+    *,
+    replace: bool = False,
+    annotator: str = "",
+    dry_run: bool = False,
+) -> AnswerReport:
+    """Takes the verdicts, notes and tags of a file, as one act that triage can undo.
+
+    Each person's verdict is kept under their name. Where the conversation has no verdict, the one that most people
+    gave comes into force; none does where as many said something else.
+
+    Args:
+        replace: Also where the conversation has another verdict.
+        annotator: Name of the person whose answers have no name.
+        dry_run: Only reports what would happen.
 
     Raises:
-        FormatError: It cannot be read, or is neither.
+        FormatError: The file cannot be read, or has nothing that looks like an answer.
     """
+    report = AnswerReport()
+    with project.reading() as conn:
+        definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
+        given = [
+            _make_storable(answer, annotator.strip())
+            for answer in _read_answers(path, definitions, report)
+        ]
+        acts = _plan(conn, given, definitions, replace, report)
+    if acts and not dry_run:
+        project.write(lambda conn: stored_answers.give_all(conn, acts))
+    return report
+
+
+# Reading a file
+
+
+def _read_answers(
+    path: Path, names: Collection[str], report: AnswerReport
+) -> Iterator[ImportedAnswer]:
+    """Yields the answers of a file.
+
+    Args:
+        names: Names of the questions here.
+
+    Raises:
+        FormatError: As `import_answers`.
+    """
+    understood = 0
     text = read_text(path, "Choose a JSON file.")
-    hint = "Export JSON from Label Studio."
-    return json_records(path, text, hint)
+    for record in json_records(path, text, "Export JSON from Label Studio."):
+        answers = answers_of(record, names)
+        understood += answers is not None
+        if answers is None:
+            report.outcomes.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])
+        else:
+            yield from answers
+    if not understood:
+        raise FormatError(
+            f"{path} has no answers of Label Studio and no exported answers.",
+            "Export tasks with `workbench export PROJECT conversations --as label-studio`.",
+        )
 
 
 def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] | None:
@@ -232,79 +325,7 @@ def _person_name(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-Outcome = Literal[
-    "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
-    "not_understood",
-]  # fmt: skip
-"""What became of an answer."""
-
-
-@dataclass(slots=True)
-class AnswerReport:
-    """What an import of answers did, or would do.
-
-    Attributes:
-        outcomes: By conversation, but for `unanswered`, `unknown` and `not_understood`, which are by answer.
-        annotators: How many answers were read of each person.
-        others: Number of answers to other questions than `SUCCEEDED`.
-    """
-
-    outcomes: Outcomes[Outcome] = field(default_factory=lambda: Outcomes(_OUTCOME_WORDS, _GAPS))
-    annotators: Counter[str] = field(default_factory=Counter)
-    others: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values."""
-        return {
-            **self.outcomes.as_json(),
-            "others": self.others,
-            "annotators": dict(self.annotators),
-            "examples": self.outcomes.examples,
-        }
-
-    def sentences(self) -> list[str]:
-        """Returns the report in sentences, one for each thing that happened."""
-        sentences = self.outcomes.sentences()
-        if self.others:
-            sentences.append(f"{counted(self.others, 'answer')} to other questions given.")
-        if self.annotators:
-            people = (f"{name} {count:,}" for name, count in self.annotators.most_common())
-            sentences.append(f"Answers by person: {', '.join(people)}.")
-        return sentences or ["The file has no tasks."]
-
-
-def import_answers(
-    project: Project,
-    path: Path,
-    *,
-    replace: bool = False,
-    annotator: str = "",
-    dry_run: bool = False,
-) -> AnswerReport:
-    """Takes the verdicts, notes and tags of a file, as one act that triage can undo.
-
-    Each person's verdict is kept under their name. Where the conversation has no verdict, the one that most people
-    gave comes into force; none does where as many said something else.
-
-    Args:
-        replace: Also where the conversation has another verdict.
-        annotator: Name of the person whose answers have no name.
-        dry_run: Only reports what would happen.
-
-    Raises:
-        FormatError: The file cannot be read, or has nothing that looks like an answer.
-    """
-    report = AnswerReport()
-    with project.reading() as conn:
-        definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
-        given = [
-            _make_storable(answer, annotator.strip())
-            for answer in _read_answers(path, definitions, report)
-        ]
-        acts = _plan(conn, given, definitions, replace, report)
-    if acts and not dry_run:
-        project.write(lambda conn: stored_answers.give_all(conn, acts))
-    return report
+# What is stored
 
 
 def _make_storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
@@ -335,6 +356,31 @@ def _plan(
     Args:
         definitions: The questions of the project, by name.
     """
+    acts: list[Act] = []
+    for key, own_answers in _answers_by_conversation(conn, answers, report).items():
+        now = stored_answers.current(conn, key)
+        verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
+        acts += verdict_acts
+        # A verdict that comes into force brings the notes along.
+        if not any(act.question == NOTE for act in verdict_acts):
+            acts += _note_acts(key, own_answers, now)
+        in_force = dict(() if now is None else now.answers)
+        others = [
+            Act(key, name, value, answer.annotator)
+            for answer in own_answers
+            for name, value in _select_valid(answer, definitions, report)
+            if in_force.get(name) != value
+        ]
+        report.others += len(others)
+        acts += others
+    return acts
+
+
+def _answers_by_conversation(
+    conn: sqlite3.Connection, answers: Sequence[ImportedAnswer], report: AnswerReport
+) -> dict[int, list[ImportedAnswer]]:
+    """Returns the answers by the id of the conversation that they are about; counts those that are about none, that
+    are empty or that are not understood."""
     answers_by_id: dict[int, list[ImportedAnswer]] = {}
     for answer in answers:
         if answer.verdict is None and not answer.note and not answer.answers:
@@ -353,24 +399,7 @@ def _plan(
             answers_by_id.setdefault(conversation, []).append(answer)
         else:
             report.outcomes.count(conversation, answer.conversation)
-    acts: list[Act] = []
-    for key, own_answers in answers_by_id.items():
-        now = stored_answers.current(conn, key)
-        verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
-        acts += verdict_acts
-        # A verdict that comes into force brings the notes along.
-        if not any(act.question == NOTE for act in verdict_acts):
-            acts += _note_acts(key, own_answers, now)
-        in_force = dict(() if now is None else now.answers)
-        others = [
-            Act(key, name, value, answer.annotator)
-            for answer in own_answers
-            for name, value in _select_valid(answer, definitions, report)
-            if in_force.get(name) != value
-        ]
-        report.others += len(others)
-        acts += others
-    return acts
+    return answers_by_id
 
 
 def _select_valid(
@@ -397,8 +426,8 @@ def _verdict_acts(
     """Returns the verdicts to append on one conversation: one may come into force, others are kept beside it.
 
     Args:
-        answers: The answers on it; at least one.
         key: Id of the conversation.
+        answers: The answers on it; at least one.
         now: Its verdict, note and tags in force; None without any.
         replace: Whether a verdict may replace another one that is in force.
     """
@@ -419,18 +448,11 @@ def _verdict_acts(
     else:
         # Against a verdict in force only the file's answers count; without one, earlier opinions have their say too.
         winner = _find_majority({**known, **new} if in_force is None else new)
-    giver = None
-    outcome: Outcome
-    if winner is None or winner not in new.values():
-        outcome = "disagreements"
-    elif in_force == winner:
-        outcome = "same"
-    elif in_force is not None and not replace:
-        outcome = "conflicts"
-    else:
-        outcome = "given" if in_force is None else "replaced"
-        giver = decider or next(name for name, verdict in new.items() if verdict == winner)
+    outcome = _outcome_of(winner, new.values(), in_force, replace)
     report.outcomes.count(outcome, answers[0].conversation)
+    giver = None  # whose verdict comes into force
+    if outcome in ("given", "replaced"):
+        giver = decider or next(name for name, verdict in new.items() if verdict == winner)
     owner = None if now is None or in_force is None else now.annotator
     others = [
         Act(key, SUCCEEDED, verdict, name, blind=True)
@@ -450,6 +472,25 @@ def _verdict_acts(
     # who decides comes after those who are overruled: see `engine.questions.tables.second_answers`
     is_decision = decider is not None and not people[decider].disputed
     return [*others, *repeats, *give] if is_decision else [*give, *repeats, *others]
+
+
+def _outcome_of(
+    winner: Verdict | None, new: Collection[Verdict], in_force: Verdict | None, replace: bool
+) -> Outcome:
+    """Returns what becomes of new verdicts on one conversation.
+
+    Args:
+        winner: The verdict that should be in force by the new ones; None where as many people gave another.
+        in_force: The verdict in force before; None without one.
+        replace: Whether a verdict may replace another one that is in force.
+    """
+    if winner is None or winner not in new:
+        return "disagreements"
+    if in_force == winner:
+        return "same"
+    if in_force is None:
+        return "given"
+    return "replaced" if replace else "conflicts"
 
 
 def _note_acts(key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None) -> list[Act]:
@@ -501,29 +542,3 @@ def _join_notes(answers: Sequence[ImportedAnswer], *, named: bool = False) -> st
         for answer in with_note
     )
     return "; ".join(dict.fromkeys(notes))
-
-
-def _read_answers(
-    path: Path, names: Collection[str], report: AnswerReport
-) -> Iterator[ImportedAnswer]:
-    """Yields the answers of a file.
-
-    Args:
-        names: Names of the questions here.
-
-    Raises:
-        FormatError: As `import_answers`.
-    """
-    understood = 0
-    for record in records_of(path):
-        answers = answers_of(record, names)
-        understood += answers is not None
-        if answers is None:
-            report.outcomes.count("not_understood", json.dumps(record)[:MAX_EXAMPLE_CHARACTERS])
-        else:
-            yield from answers
-    if not understood:
-        raise FormatError(
-            f"{path} has no answers of Label Studio and no exported answers.",
-            "Export tasks with `workbench export PROJECT conversations --as label-studio`.",
-        )

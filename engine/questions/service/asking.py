@@ -63,13 +63,20 @@ BATCH = 1_000
 MAX_ANSWERS_SHOWN = 12
 """Most answers that a summary names: texts and numbers may have as many as there are conversations."""
 
+PATTERNS_PER_SECOND = 5_000
+"""Conversations that patterns read in a second, roughly."""
+
+WRITING_COST = 5
+"""Tokens that a model reads in the time in which it writes one: an assumption, since only reading is measured here. A
+prompt is read many tokens at a time, a reply is written one after the other, several replies side by side."""
+
 
 class PatternStage(CpuStage):
     """Lets the patterns of a question answer it on what they have not answered in its present text, in id order.
 
     Attributes:
-        counts: Number of conversations by answer; None for those without one.
-        by: The name under which it answers.
+        counts: Number of conversations by answer; None stands for no answer.
+        by: The name under which the patterns answer.
     """
 
     name = "ask"
@@ -119,7 +126,7 @@ class PatternStage(CpuStage):
             """Stores the answers of a batch."""
             machine_answers.put(conn, answerer, run_id, answers)
 
-        yield from self._each_batch(run_id, ids, BATCH, self._read_answers, put)
+        yield from self._run_batches(run_id, ids, BATCH, self._read_answers, put)
 
     def _read_answers(self, conn: sqlite3.Connection, ids: Sequence[int]) -> list[MachineAnswer]:
         """Returns the answers on conversations, and counts them."""
@@ -139,7 +146,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
     """Lets a model answer a question on what it has not answered yet, in id order.
 
     Attributes:
-        counts: Number of conversations by answer; None for those without one.
+        counts: Number of conversations by answer; None stands for no answer.
     """
 
     name = "ask"
@@ -165,11 +172,11 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         self._question, self._selection = question, selection
         self._prompt = question_prompt(prompt, question)
         self._form = reply_form(question)
-        self._notes = 0
+        self._changed_logs = 0  # logs that did not fit, and were read in parts or shortened
 
     @property
     def by(self) -> str:
-        """The name under which it answers."""
+        """The name under which the model answers."""
         return self._work.model.name
 
     @property
@@ -222,8 +229,10 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
             text += (
                 f" `workbench answers PROJECT {self._question.name}` says why there is no answer."
             )
-        if self._notes:
-            text += f" {counted(self._notes, 'log')} did not fit: read in parts, or shortened."
+        if self._changed_logs:
+            text += (
+                f" {counted(self._changed_logs, 'log')} did not fit: read in parts, or shortened."
+            )
         return text + self._work.spent()
 
     def _key_of(self, entry: MachineAnswer) -> int:
@@ -234,7 +243,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[MachineAnswer]
     ) -> None:
         """Stores the answers of a block."""
-        answerer = Answerer(self.config_hash, self._question.name, "model", self._work.model.name)
+        answerer = Answerer(self.config_hash, self._question.name, "model", self.by)
         machine_answers.put(conn, answerer, run_id, entries)
 
     def _tally(self, entries: Sequence[MachineAnswer]) -> None:
@@ -263,7 +272,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
         last = question.windows == "last"
         parts = [log_parts(messages, room, last=last) for _, messages in rows]
         flat = [part for several in parts for part in several]
-        self._notes += sum(len(several) > 1 or bool(several[0].note) for several in parts)
+        self._changed_logs += sum(len(several) > 1 or bool(several[0].note) for several in parts)
         votes: list[list[MachineAnswer]] = [[] for _ in rows]
         for vote in range(question.votes):
             replies = iter(
@@ -309,14 +318,6 @@ def _counts_text(counts: Counter[str | None]) -> str:
         given += f", {len(counts) - MAX_ANSWERS_SHOWN:,} other answers"
     read = counted(counts.total(), "conversation")
     return f"{read} read{given and ': '}{given}"
-
-
-PATTERNS_PER_SECOND = 5_000
-"""Conversations that patterns read in a second, roughly."""
-
-WRITING_COST = 5
-"""Tokens that a model reads in the time in which it writes one: an assumption, since only reading is measured here. A
-prompt is read many tokens at a time, a reply is written one after the other, several replies side by side."""
 
 
 @dataclass(frozen=True, slots=True)

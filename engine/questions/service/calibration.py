@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +115,7 @@ class CalibrationService:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
             matching = np.asarray(selecting.ids(conn, query), np.int64)
-            states = calibration.count_states(scored.scores[_is_among(scored.ids, matching)], rule)
+            states = calibration.count_states(scored.scores[np.isin(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             return CalibrationReport(
@@ -145,8 +144,33 @@ class CalibrationService:
             return model, _agreement_of_repeats(conn, question)
 
     def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
-        """Returns the agreement of those who answered a question. Slow with many answers."""
-        return measure_people_agreement(self._project, question)
+        """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
+        answers: draws bootstrap samples."""
+        with self._project.reading() as conn, snapshot(conn):
+            values_by_name = second_answers.values_by_person(conn, question)
+            machines = machine_answers.values_by_name(conn, question)
+            values_by_name.update(reversed(machines.items()))
+            disagreements = len(second_answers.disagreements(conn, question))
+        people = {name: len(values) for name, values in values_by_name.items()}
+        people = dict(sorted(people.items(), key=lambda row: -row[1]))
+        pairs = []
+        for one, other in combinations(people, 2):
+            first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
+            pairs.append(
+                PairAgreement(
+                    one, other, agreement.agreement_of_two(first, second) if first else None
+                )
+            )
+        pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
+        counts = _count_values(values_by_name)
+        return PeopleAgreement(
+            people,
+            tuple(machines),
+            tuple(pairs),
+            int((counts.sum(axis=1) > 1).sum()),
+            agreement.krippendorff_alpha(counts),
+            disagreements,
+        )
 
     def use(self, rule: DecisionRule) -> DecisionRule:
         """Puts a rule in force, such as a proposed one, and returns it.
@@ -209,16 +233,6 @@ def _propose(
         return None, ""
     now = calibration.count_states(population, rule)
     return Proposal(new, now.above / now.scored, then.above / then.scored), ""
-
-
-def _is_among(
-    ids: npt.NDArray[np.int64], known_ids: npt.NDArray[np.int64]
-) -> npt.NDArray[np.bool_]:
-    """Returns for each id whether it is among others; by a table, as ids are small and there may be a million."""
-    table = np.zeros(int(max(ids.max(initial=0), known_ids.max(initial=0))) + 1, bool)
-    table[known_ids] = True
-    is_among: npt.NDArray[np.bool_] = table[ids]
-    return is_among
 
 
 def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:
@@ -292,10 +306,6 @@ class PeopleAgreement:
             sentences.append(f"{both} agree on {share} of {common}{kappa}.")
         return sentences
 
-    def as_json(self) -> dict[str, Any]:
-        """Returns the agreement as JSON values."""
-        return asdict(self)
-
     def sentences(self) -> list[str]:
         """Returns the agreement in sentences; none if fewer than two answered."""
         if len(self.people) < 2:
@@ -311,34 +321,6 @@ class PeopleAgreement:
                 f"{counted(self.disagreements, 'conversation')} to decide on (disagreement:people)."
             )
         return sentences
-
-
-def measure_people_agreement(project: Project, question: str = SUCCEEDED) -> PeopleAgreement:
-    """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
-    answers: draws bootstrap samples."""
-    with project.reading() as conn, snapshot(conn):
-        values_by_name = second_answers.values_by_person(conn, question)
-        machines = machine_answers.values_by_name(conn, question)
-        values_by_name.update(reversed(machines.items()))
-        disagreements = len(second_answers.disagreements(conn, question))
-    people = {name: len(values) for name, values in values_by_name.items()}
-    people = dict(sorted(people.items(), key=lambda row: -row[1]))
-    pairs = []
-    for one, other in combinations(people, 2):
-        first, second = agreement.shared_labels(values_by_name[one], values_by_name[other])
-        pairs.append(
-            PairAgreement(one, other, agreement.agreement_of_two(first, second) if first else None)
-        )
-    pairs.sort(key=lambda pair: -(pair.found.count if pair.found else 0))
-    counts = _count_values(values_by_name)
-    return PeopleAgreement(
-        people,
-        tuple(machines),
-        tuple(pairs),
-        int((counts.sum(axis=1) > 1).sum()),
-        agreement.krippendorff_alpha(counts),
-        disagreements,
-    )
 
 
 def _count_values(

@@ -6,28 +6,21 @@ Each subject has at most one, which lists, filters and figures use. The table `t
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+
+import msgspec
 
 from engine.base.conversation import SUCCEEDED
-from engine.base.statistics.intervals import Interval, Share
 from engine.project.sql import chunks, placeholders, to_json
 from engine.questions.question import NO, YES
-from engine.questions.records import (
-    CHANCE,
-    YES_FROM,
-    CompletionRate,
-    ExampleProbe,
-    ExampleProbeTest,
-    MachineAnswer,
-)
+from engine.questions.records import CHANCE, YES_FROM, ExampleProbe, ExampleProbeTest, MachineAnswer
 from engine.questions.tables.answers import CURRENT_ANSWERS
 
 Value = tuple[int, float | None, int | None]
-"""Conversation, its probability, and its place in the order *most informative first*; None for an example."""
+"""Id of a conversation, its probability, None without a fit, and its place in the order *most informative first*, None
+for an example."""
 
 VALUES = (
     "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
@@ -77,7 +70,12 @@ def put(conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value]) 
 def get(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
     """Returns the probe of a subject; None where there is none."""
     row = conn.execute("SELECT marks, figures FROM taught WHERE subject = ?", (subject,)).fetchone()
-    return None if row is None else ExampleProbe(subject, row[0], _parse_test(row[1]))
+    if row is None:
+        return None
+    marks, test = row
+    return ExampleProbe(
+        subject, marks, None if test is None else msgspec.json.decode(test, type=ExampleProbeTest)
+    )
 
 
 def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
@@ -118,7 +116,7 @@ def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, floa
 
 
 def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
-    """Returns the conversations that were examples when the probe was fitted, and so have no place in its
+    """Returns the ids of the conversations that were examples when the probe was fitted, and so have no place in its
     order."""
     rows = conn.execute(
         "SELECT conversation_id FROM taught_value WHERE taught_id ="
@@ -126,23 +124,3 @@ def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
         (subject,),
     )
     return {row[0] for row in rows}
-
-
-def _parse_test(text: str | None) -> ExampleProbeTest | None:
-    """Returns the test of a probe from its stored JSON; None where the probe has none."""
-    if text is None:
-        return None
-    fields: dict[str, Any] = json.loads(text)
-    rate = fields["rate"]
-    corrected = rate["corrected"]
-    return ExampleProbeTest(
-        **{
-            **fields,
-            "auroc": Interval(**fields["auroc"]),
-            "agreement": Share(**fields["agreement"]),
-            "precision": None if fields["precision"] is None else Share(**fields["precision"]),
-            "rate": CompletionRate(
-                **{**rate, "corrected": None if corrected is None else Interval(**corrected)}
-            ),
-        }
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 from engine.base.conversation import SUCCEEDED, State, Verdict, without_surrogates
@@ -12,15 +13,7 @@ from engine.base.errors import NotFound
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import state_selection_sql
-from engine.conversations.filter_fields import (
-    FIELDS,
-    QUESTION_FIELD,
-    CountedValues,
-    CountValues,
-    FieldQuery,
-    MatchTerm,
-    OrderConversations,
-)
+from engine.conversations.filter_fields import FIELDS, QUESTION_FIELD, CountedValues, FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
     add_any_or_none,
@@ -63,7 +56,7 @@ MACHINES = (
     f" JOIN machine_answer AS m USING (config_hash) WHERE m.value IS NOT NULL AND {IN_FORCE}"
     " AND a.question = ?"
 )
-"""(conversation_id, value) of the answers of a pattern, a model or a file to a question."""
+"""(conversation_id, value) of the answers in force of patterns, models and files to a question."""
 
 _ASKED = (
     f"SELECT conversation_id, question AS value FROM ({CURRENT_ANSWERS}) UNION"
@@ -79,13 +72,14 @@ MACHINES_WHERE_NO_PERSON = (
     f" AND v.conversation_id = m.conversation_id AND v.kind = 'give' AND {NOT_UNDONE}"
     " AND v.value IS NOT NULL)"
 )
-"""The same of what answered last, where no person has; a verdict is that of a person alone."""
+"""(conversation_id, value) of the answers of the machine that answered a question last, where no person has answered;
+none of `SUCCEEDED`, whose answer is that of a person alone."""
 
 
-def _make_queries(statement: str, column: str) -> tuple[MatchTerm, OrderConversations, CountValues]:
-    """Returns condition, order and counts of a field whose values a statement of (conversation_id, column) selects."""
+def _make_query(statement: str, column: str) -> FieldQuery:
+    """Returns the query of a field whose values a statement of (conversation_id, column) selects."""
 
-    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    def matches(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         """Returns the conversations whose value is one that the term names."""
         result = among - among
         texts = tuple(without_surrogates(value) for value in named_values(term))
@@ -112,17 +106,11 @@ def _make_queries(statement: str, column: str) -> tuple[MatchTerm, OrderConversa
         rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
         return count_values(conn, rows, among, limit)
 
-    return condition, order, values
-
-
-_verdict, _by_verdict, _verdict_counts = _make_queries(CURRENT_VERDICTS, "verdict")
-_tag, _by_tag, _tag_counts = _make_queries(CURRENT_TAGS, "tag")
-_note = _make_queries(CURRENT_NOTES, "note")[0]
-_annotator, _by_annotator, _annotator_counts = _make_queries(NAMED_OPINIONS, "annotator")
+    return FieldQuery(matches, order, count_values=values, is_selective=True)
 
 
 def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those on which the answer to the question of the term is one of its values.
+    """Returns the conversations on which the answer to the question of the term is one of its values.
 
     Raises:
         NotFound: There is no such question, or nobody of that name answered it.
@@ -223,7 +211,8 @@ def _count_answers(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
 
 
 def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those that one calls complete and the other incomplete, or on which people disagree."""
+    """Returns the conversations on which two disagree: the verdict or another set of scores with the scores in force,
+    or people with each other; the term names which."""
 
     def called_by(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
         """Returns the conversations that a rule calls complete, and those it calls incomplete."""
@@ -251,7 +240,7 @@ def _match_disagreements(conn: sqlite3.Connection, term: Term, among: IdSet) -> 
 
 
 def _match_success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those whose probability of success is in the range of the term."""
+    """Returns the conversations whose probability of success is in the range of the term."""
     inner = number_condition("p", term)
     sql = f"SELECT conversation_id FROM ({VALUES}) WHERE {inner.text}"
     return select_among(conn, among, sql, (SUCCEEDED, *inner.values))
@@ -263,17 +252,16 @@ def _order_by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    SUCCEEDED: FieldQuery(_verdict, _by_verdict, count_values=_verdict_counts, is_selective=True),
+    SUCCEEDED: _make_query(CURRENT_VERDICTS, "verdict"),
     "disagreement": FieldQuery(
         _match_disagreements,
         count_values=choice_counts(_match_disagreements, FIELDS["disagreement"].choices),
     ),
-    "annotator": FieldQuery(
-        _annotator, _by_annotator, count_values=_annotator_counts, is_selective=True
-    ),
-    "tag": FieldQuery(_tag, _by_tag, count_values=_tag_counts, is_selective=True),
+    "annotator": _make_query(NAMED_OPINIONS, "annotator"),
+    "tag": _make_query(CURRENT_TAGS, "tag"),
     QUESTION_FIELD: FieldQuery(_match_answers, count_values=_count_answers),
-    "note": FieldQuery(_note, is_selective=True),
+    # Notes are free texts, which are neither ordered nor counted.
+    "note": replace(_make_query(CURRENT_NOTES, "note"), order=None, count_values=None),
     "success": FieldQuery(_match_success, _order_by_success),
 }
 """Answers terms on what people said, and on what probes predict, by the name of the field."""

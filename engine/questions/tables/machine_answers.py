@@ -20,13 +20,10 @@ from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.tables import example_probes
 
 IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind, name)"
-"""Whether an answerer `a` is the newest one of its name."""
+"""SQL condition on a row `a` of `answerer`: it is the newest one of its name."""
 
-
-def configurations(conn: sqlite3.Connection, question: str) -> set[str]:
-    """Returns the configurations whose answers to a question are in force."""
-    sql = f"SELECT a.config_hash FROM answerer AS a WHERE a.question = ? AND {IN_FORCE}"
-    return {config for (config,) in conn.execute(sql, (question,))}
+EXAMPLES = "examples"
+"""Name and configuration of a probe fitted to examples where it stands among other machines."""
 
 
 def renew(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -156,15 +153,11 @@ def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[in
     return result
 
 
-EXAMPLES = "examples"
-"""Stands for a probe fitted to examples among those who answer."""
-
-
 def answers_by_machine(
     conn: sqlite3.Connection, question: str
 ) -> Iterator[tuple[str, str, list[MachineAnswer]]]:
-    """Yields (name, configuration, answers that have a value) of what answered a question, the newest first, and at
-    last the probe, if its test is better than chance."""
+    """Yields (name, configuration, answers that have a value) of each machine that answered a question, the newest
+    first; at last of the probe fitted to examples, if its test is better than chance."""
     for answerer, _ in answerers(conn, question):
         rows = of_answerer(conn, answerer.config_hash)
         yield answerer.name, answerer.config_hash, rows

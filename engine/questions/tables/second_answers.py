@@ -21,16 +21,21 @@ from engine.questions.tables import answers
 from engine.questions.tables.answers import CURRENT_ANSWERS
 
 
-def opinions_on_question(question: str) -> str:
-    """SQL for (conversation_id, annotator, verdict) of every person's opinion on a question: the newest answer that
-    they gave, else the newest that they gave blind. `question` is a name of a question, which has no quotes."""
+def opinions_on_question(question: str, condition: str = "TRUE") -> str:
+    """Returns the SQL for (conversation_id, annotator, verdict) of every person's opinion on a question: the newest
+    answer that they gave, else the newest that they gave blind.
+
+    Args:
+        question: Name of the question, which has no quotes.
+        condition: SQL condition on the rows `v` of `answer` that are read.
+    """
     return (
         "SELECT conversation_id, annotator, verdict FROM ("
         "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
         " v.value AS verdict, row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
         " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM answer AS v"
         f" WHERE v.question = '{make_slug(question)}' AND v.target IS NULL AND {NOT_UNDONE}"
-        f" AND {OF_THIS_TEXT}) WHERE nth = 1 AND verdict IS NOT NULL"
+        f" AND {OF_THIS_TEXT} AND {condition}) WHERE nth = 1 AND verdict IS NOT NULL"
     )
 
 
@@ -42,7 +47,8 @@ NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE ann
 
 
 def disagreements_on(question: str) -> str:
-    """SQL for (conversation_id) of everything on which people disagree about a question and nobody decided."""
+    """Returns the SQL for (conversation_id) of everything on which people disagree about a question and nobody
+    decided."""
     is_on_question = f"v.question = '{make_slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
     return (
         "SELECT o.conversation_id AS conversation_id"
@@ -61,7 +67,7 @@ DISAGREEMENTS = disagreements_on(SUCCEEDED)
 
 
 def values_by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
-    """Returns the opinions on a question by person and conversation."""
+    """Returns the opinions on a question, by the name of the person and by the id of the conversation."""
     result: dict[str, dict[int, str]] = {}
     for key, name, value in conn.execute(f"{opinions_on_question(question)} ORDER BY 1, 2"):
         result.setdefault(name, {})[key] = value
@@ -72,13 +78,9 @@ def opinions_on(
     conn: sqlite3.Connection, conversation_id: int, question: str = SUCCEEDED
 ) -> list[Opinion]:
     """Returns the opinion of each person on a conversation, by name."""
-    query = opinions_on_question(question).replace(
-        " WHERE v.question", " WHERE v.conversation_id = ? AND v.question"
-    )
-    return [
-        Opinion(row[1], row[2])
-        for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
-    ]
+    query = opinions_on_question(question, "v.conversation_id = ?")
+    rows = conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
+    return [Opinion(annotator, value) for _, annotator, value in rows]
 
 
 def disagreements(conn: sqlite3.Connection, question: str = SUCCEEDED) -> list[int]:

@@ -8,7 +8,7 @@
 - `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
   order of what has answers already.
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
-  (`engine.questions.service.example_probes.rank_by_information`); then those that came later, in id order.
+  (`engine.questions.example_fits.rank_by_information`); then those that came later, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `check`: those that were drawn to check what a machine answered (`engine.questions.answer_check`), as drawn.
@@ -32,7 +32,7 @@ from itertools import islice
 from engine.base.conversation import SUCCEEDED, State
 from engine.base.sign import in_words
 from engine.completeness.records import DecisionRule, mode_in_words
-from engine.completeness.tables import score_sets
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import NO_VALUE, QUESTION_FIELD
@@ -103,7 +103,10 @@ def queue(
                 items = [TriageItem(key, reason) for key, reason in rows if among.flags[key]]
                 return TriagePage(tuple(items[:page]), len(items))
             case "list":
-                items = _items_as_listed(conn, waiting[:page], rule, config)
+                states = scores.states(conn, waiting[:page])
+                items = [
+                    TriageItem(key, f"next in the list; {state}") for key, state in states.items()
+                ]
             case "people":
                 items = [
                     TriageItem(key, _opinions_text(conn, key, question)) for key in waiting[:page]
@@ -153,19 +156,20 @@ def _waiting_term(order: QueueOrder, question: str) -> Term:
 
 def _put_scored_first(
     conn: sqlite3.Connection,
-    scores: Iterable[tuple[int, float]],
+    ordered_scores: Iterable[tuple[int, float]],
     waiting: array[int],
     among: IdSet,
     page: int,
     rule: DecisionRule,
     config: str | None,
 ) -> list[TriageItem]:
-    """Returns the waiting conversations in the order of (id, score) of all scored ones, then the unscored ones.
+    """Returns the waiting conversations, those with a score in a given order, then the unscored ones.
 
     Args:
+        ordered_scores: Id and score of all scored conversations, in that order.
         among: The set of the waiting ones.
     """
-    scored = list(islice(((key, p) for key, p in scores if among.flags[key]), page))
+    scored = list(islice(((key, p) for key, p in ordered_scores if among.flags[key]), page))
     items = [TriageItem(key, _score_reason(p, rule)) for key, p in scored]
     if room := page - len(items):
         items += _items_without_score(conn, config, waiting, {key for key, _ in scored}, room)
@@ -271,22 +275,6 @@ def _items_without_score(
         )
         for key in keys
     ]
-
-
-def _items_as_listed(
-    conn: sqlite3.Connection, keys: array[int], rule: DecisionRule, config: str | None
-) -> list[TriageItem]:
-    """Returns the next conversations of the list, with their states as the reason."""
-    scores: dict[int, float | None] = {}
-    for chunk in chunks(keys):
-        scores.update(
-            conn.execute(
-                "SELECT conversation_id, p_end_normalised FROM score"
-                f" WHERE config_hash = ? AND conversation_id IN ({placeholders(chunk)})",
-                (config, *chunk),
-            ).fetchall()
-        )
-    return [TriageItem(key, f"next in the list; {rule.state(scores.get(key))}") for key in keys]
 
 
 def _queue_disagreements(

@@ -1,4 +1,4 @@
-"""What goes with one of two sides, as lines of text, as sentences and blocks of a document, and as JSON."""
+"""Makes lines of text, sentences, tables and JSON of the features that go with one of two sides, called A and B."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_EXAMPLES = 5
 """Most conversations of an association in JSON."""
 
 MAX_NEAR_EQUAL = 3
-"""Most near-equal features that are named."""
+"""Most near-equal features of an association that are named."""
 
 _FEATURE_CHARACTERS = 60
 """Most characters of a feature."""
@@ -39,7 +39,7 @@ _SPEAKER_NAMES = {
     "assistant": "assistant",
     "tool": "tool result",
 }
-"""What each speaker is called."""
+"""Name of each speaker."""
 
 _SENTENCES: dict[tuple[Speaker, Place], str] = {
     ("system", "anywhere"): "the system prompt has",
@@ -51,14 +51,14 @@ _SENTENCES: dict[tuple[Speaker, Place], str] = {
     ("tool", "anywhere"): "a result of a tool has",
     ("tool", "last"): "the last result of a tool has",
 }
-"""How a sentence on words goes, without the words."""
+"""Beginning of a sentence on words, by who says them where; the words follow."""
 
 _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last message"}
-"""What each place is called after the speaker; `tool result, last message` is the last result."""
+"""Name of each place, which follows that of the speaker; `tool result, last message` is the last result."""
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a term as a filter writes it, words with who says them where."""
+    """Returns a feature in words: a term as a filter writes it, or words with who says them where."""
     if isinstance(feature, Term):
         return one_line(str(feature), _FEATURE_CHARACTERS)
     speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
@@ -66,9 +66,9 @@ def feature_text(feature: Feature) -> str:
 
 
 def plainest_feature(row: Association) -> str:
-    """Returns the near-equal feature that says most to a reader; empty where all are single words.
+    """Returns, in words, the one of near-equal features that tells a reader most; empty where all are single words.
 
-    A sign of trouble, in words, comes before any other term of a filter, and that before the longest phrase.
+    A sign of trouble is preferred to other terms of a filter, and these to the longest phrase.
     """
     features = (row.feature, *row.near_equal)
     terms = [feature for feature in features if isinstance(feature, Term)]
@@ -87,24 +87,24 @@ def association_cells(row: Association) -> tuple[str, str, str, str]:
 
 
 def near_equal_text(row: Association) -> str:
-    """Returns the first near-equal features that bring a new word, and the number of the others; empty without any."""
-    words = _side_words(row.feature)
+    """Returns the first near-equal features that have a new word, and the number of the others; empty without any."""
+    words = _feature_words(row.feature)
     names: list[str] = []
     for feature in row.near_equal:
-        if len(names) < MAX_NEAR_EQUAL and not _side_words(feature) <= words:
+        if len(names) < MAX_NEAR_EQUAL and not _feature_words(feature) <= words:
             names.append(feature_text(feature))
-            words |= _side_words(feature)
+            words |= _feature_words(feature)
     more = len(row.near_equal) - len(names)
     return " · ".join([*names, *([f"{more:,} more"] if more else [])])
 
 
-def _side_words(feature: Feature) -> set[str]:
-    """Returns the words of a phrase, or a term as one."""
+def _feature_words(feature: Feature) -> set[str]:
+    """Returns the words of a feature; a term counts as one word."""
     return {str(feature)} if isinstance(feature, Term) else set(feature.text.split())
 
 
 def side_lines(result: Associations) -> tuple[str, str]:
-    """Returns the filters of both sides with their numbers of conversations."""
+    """Returns a line on each side with its filter and number of conversations."""
     filters = str(result.split.first) or "all", str(result.split.second) or "all the others"
     first, second = (
         f"{letter}  {one_line(text, _FEATURE_CHARACTERS)}: {counted(size, 'conversation')}"
@@ -114,7 +114,7 @@ def side_lines(result: Associations) -> tuple[str, str]:
 
 
 def conclusion(result: Associations) -> str:
-    """Returns how many features go with a side, in a sentence."""
+    """Returns a sentence on how many features go with a side."""
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
         return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
@@ -123,7 +123,7 @@ def conclusion(result: Associations) -> str:
 
 
 def notes(result: Associations) -> list[str]:
-    """Returns how the figures are to be read, a sentence each."""
+    """Returns sentences on how to read the figures."""
     lines = []
     if result.split.outcome == MOST_TROUBLE:
         lines.append(
@@ -151,7 +151,11 @@ def notes(result: Associations) -> list[str]:
 
 
 def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[ReportTable]:
-    """Yields what goes with each side as a table, the clearest first; nothing for a side with which nothing goes."""
+    """Yields a table of the features that go with each side, the clearest first; none for a side without features.
+
+    Args:
+        most: Most rows of a table.
+    """
     for side, letter in enumerate("AB"):
         rows = [row for row in result.rows if row.side == side]
         if rows:
@@ -165,7 +169,7 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
 
 
 def association_lines(result: Associations) -> list[str]:
-    """Returns the sides and all that goes with each, with its columns parted by tabs, and how they are to be read."""
+    """Returns lines on the sides and on all features that go with each, with columns separated by tabs, and notes."""
     lines = [*side_lines(result), "", conclusion(result)]
     for table in association_tables(result, len(result.rows)):
         lines += ["", table.title, tab_separated(table, table.rows)]
@@ -173,10 +177,10 @@ def association_lines(result: Associations) -> list[str]:
 
 
 def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
-    """Returns the result for JSON.
+    """Returns the result as JSON values.
 
     Args:
-        names: Names of the conversations that are examples, by id.
+        names: Names of the conversations of `example_ids`, by id.
     """
     filters = (str(result.split.first), str(result.split.second))
     return {
@@ -207,19 +211,20 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
 
 
 def example_ids(result: Associations) -> list[int]:
-    """Returns the ids of the conversations that `as_json` names."""
+    """Returns the ids of the conversations that `as_json` names as examples, ascending."""
     return sorted({key for row in result.rows for key in row.ids[:MAX_EXAMPLES]})
 
 
 def marked_words(row: Association) -> list[str]:
-    """Returns the words to mark in the conversations of an association: its own, of a term those that go with it."""
+    """Returns the words to mark in the conversations of an association: those of the feature, or near-equal to a
+    term."""
     features = (row.feature, *row.near_equal[:MAX_NEAR_EQUAL])
     words = [feature.text for feature in features if not isinstance(feature, Term)]
     return words if isinstance(row.feature, Term) else words[:1]
 
 
 def _feature_json(feature: Feature) -> dict[str, str | None]:
-    """Returns the parts of a feature: the filter of a term, or the words, who says them and where."""
+    """Returns a feature as JSON values: the filter of a term, or the words, who says them and where."""
     if isinstance(feature, Term):
         return {"filter": str(feature), "words": None, "speaker": None, "place": None}
     return {
@@ -231,7 +236,11 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
 
 
 def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
-    """Returns an association as a sentence, beginning with the side that it goes with."""
+    """Returns an association as a sentence that begins with the side with which the feature goes.
+
+    Args:
+        verbs: What the conversations of each side did; see `Split`.
+    """
     feature = row.feature
     if isinstance(feature, Term) and feature.field == "sign":
         holds = f"there is a sign of trouble: {Sign(feature.values[0]).words}"
@@ -240,9 +249,9 @@ def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
     else:
         words = one_line(feature.text, _FEATURE_CHARACTERS)
         holds = f"{_SENTENCES[feature.speaker, feature.place]} “{words}”"
-    own, other = row.side, 1 - row.side
+    side, other = row.side, 1 - row.side
     return (
-        f"In {row.shares[own]:.0%} of the conversations that {verbs[own]} and {row.shares[other]:.0%} of those that"
+        f"In {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of those that"
         f" {verbs[other]} {holds} (odds {_odds_text(row)})."
     )
 

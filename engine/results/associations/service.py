@@ -1,4 +1,8 @@
-"""Finds what goes with one of two sides of a project's conversations: words, tools, goals, whatever filters know."""
+"""Finds the features that go with one of two sides of the conversations of a project.
+
+A *feature* is a word or phrase that somebody says, or a term of the filter language, such as a tool or a goal. It *goes
+with* a side if conversations of this side have it more often than chance explains.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.base.arrays import Bools, Ints
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
@@ -32,13 +36,13 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.tables import questions
 from engine.results.associations import formatting
-from engine.results.associations.features import (
+from engine.results.associations.features import word_features
+from engine.results.associations.odds import (
     Incidence,
     adjust_p_values,
     group_near_equal,
     join_incidences,
     odds_ratios,
-    word_features,
 )
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
@@ -56,13 +60,13 @@ MIN_SIDE = 10
 """Fewest conversations of a side."""
 
 TROUBLED_SHARE = 0.1
-"""Share of the conversations that stand for those in trouble where no outcome is known."""
+"""Share of the conversations, those with the most trouble, that stand for failures where no outcome is known."""
 
 MIN_GOAL = 10
-"""Fewest conversations of a goal of its own; those of smaller goals are compared with those in no goal."""
+"""Fewest conversations of a goal that is a stratum; those of smaller goals are compared with those in no goal."""
 
 MIN_COUNT, MIN_SHARE = 5, 0.05
-"""Fewest conversations that have a feature, and as a share of the smaller side; and as many have not."""
+"""Fewest conversations that have a feature, and as a share of the smaller side; as many must not have it."""
 
 NEAR_EQUAL = 0.8
 """Jaccard similarity from which two features stand for nearly the same conversations."""
@@ -79,7 +83,8 @@ _OUTCOMES = (
     ("truth.reward<1", "truth.reward>=1", *_FAILURE),
     ("state:broken-off", "state:ended", "breaking off", ("broke off", "ended")),
 )
-"""Sides by what is known of the outcome, the best known first, each with the fields of `Split`."""
+"""Splits by the kinds of outcomes, the best known first: filters of both sides, and `outcome` and `verbs` of
+`Split`."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -88,22 +93,22 @@ _SAME_MATTER = (
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
-    {"trouble", "turns", "messages", "length"},  # of which the sign `long` is one
+    {"trouble", "turns", "messages", "length"},  # a long conversation is a sign of trouble
 )
-"""Fields that say the same of a conversation, so that one of them explains no split by another."""
+"""Groups of fields that say the same of a conversation, so that one of a group explains no split by another."""
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
-"""Fields whose values are features although lists are not counted by them."""
+"""Fields whose values are features besides `COUNTABLE_FIELDS`."""
 
 
 class Sides(NamedTuple):
-    """The conversations of both sides, in ascending order of ids; arrays have the shape (conversations,).
+    """The conversations of both sides in ascending order of ids; arrays have the shape (conversations,) unless said.
 
     Attributes:
-        among: The conversations.
+        among: The set of the conversations.
         ids: Their ids.
         is_first: Whether each is on the first side.
-        row: Index of each id, shape (largest id + 1,).
+        row: Index in `ids` of each id, shape (largest id + 1,).
     """
 
     among: IdSet
@@ -113,7 +118,7 @@ class Sides(NamedTuple):
 
     @classmethod
     def of(cls, among: IdSet, is_first: Bools) -> Sides:
-        """Returns the sides of a set of conversations."""
+        """Returns the sides of a set of conversations; `is_first` as in the attributes."""
         row = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
         return cls(among, np.asarray(among.ascending(), np.int64), is_first, row)
 
@@ -128,17 +133,19 @@ class AssociationService:
     """Finds associations in one project. Slow: ten thousand conversations take seconds."""
 
     def __init__(self, project: Project, cache: MergeQueueCache) -> None:
-        """`cache` gives the clustering that is shown with its current groups."""
+        """Reads nothing yet; `cache` gives the clustering that is shown with its current groups."""
         self._project, self._cache = project, cache
 
     def split(
         self, first: Filter = NO_FILTER, second: Filter = NO_FILTER, question: str | None = None
     ) -> Split:
-        """Returns the sides that are named: by filters, by the answers no and yes to a question; else by the outcome
-        that is known best, of verdicts, imported outcomes, signs of trouble and states.
+        """Returns the sides that filters name, or the answers no and yes to a question.
+
+        Without filters and question the sides are those of the best known outcome: verdicts, imported outcomes, signs
+        of trouble, or states, in this order.
 
         Raises:
-            UsageError: Both are named, or there is no such question.
+            UsageError: Filters and a question are named, only the second filter is, or there is no such question.
             NotFound: No outcome is known of enough conversations on both sides, and too few show signs of trouble.
         """
         if (first or second) and question is not None:
@@ -174,16 +181,16 @@ class AssociationService:
         )
 
     def as_json(self, result: Associations) -> dict[str, Any]:
-        """Returns a result for JSON, with names of conversations as examples."""
+        """Returns a result as JSON values, with names of conversations as examples."""
         with self._project.reading() as conn:
             return formatting.as_json(result, names(conn, formatting.example_ids(result)))
 
     def associations(self, split: Split, *, within_goals: bool = True) -> Associations:
-        """Returns what goes with one side more than chance explains.
+        """Returns the features that go with one of two sides.
 
         Args:
             split: The sides.
-            within_goals: Whether conversations are compared with those of the same goal only, where there are goals and
+            within_goals: Whether conversations are compared only with those of the same goal, where there are goals and
                 the sides are not chosen by goal.
 
         Raises:
@@ -197,17 +204,17 @@ class AssociationService:
             if view is not None and not split.first.of("goal") and not split.second.of("goal"):
                 goal = goal_numbers(view, sides.ids)[0] + 1  # 0 is in no goal
                 goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
-            features, incidence = read_features(conn, split, sides, by_goal=not goal.any())
+            features, incidence = _read_features(conn, split, sides, by_goal=not goal.any())
         return _associations(split, sides, features, incidence, goal)
 
 
-def read_features(
+def _read_features(
     conn: sqlite3.Connection, split: Split, sides: Sides, *, by_goal: bool
 ) -> tuple[list[Feature], Incidence]:
-    """Returns what conversations of the sides have: terms of filters, words and phrases.
+    """Returns the features of the conversations of both sides: terms, words and phrases; and which have which.
 
     Args:
-        split: The filters of the sides; what they name is left out.
+        split: The filters of the sides; features that they name are left out.
         by_goal: Whether goals are features.
     """
     min_count = max(MIN_COUNT, round(MIN_SHARE * min(sides.sizes)))
@@ -220,64 +227,57 @@ def read_features(
     row_of = sides.row.tolist()
     messages = ((row_of[key], role, text) for key, role, text in texts(conn, sides.among))
     words, incidence = word_features(messages, len(sides.ids), min_count)
-    # what a side is searched by says nothing of it
+    # a word by which a side is searched says nothing of the side
     searched = {
         word
         for filter in (split.first, split.second)
         for term in filter.of(WORD_FIELD)
         for word in term.values[0].lower().split()
     }
-    named = np.array([searched.issuperset(word.text.split()) for word in words], bool)
-    other = ~named[incidence.feature]
-    incidences.append(Incidence(incidence.feature[other] + len(terms), incidence.row[other]))
+    is_searched = np.array([searched.issuperset(word.text.split()) for word in words], bool)
+    stays = ~is_searched[incidence.feature]
+    incidences.append(Incidence(incidence.feature[stays] + len(terms), incidence.row[stays]))
     return [*terms, *words], join_incidences(incidences)
 
 
 def _associations(
     split: Split, sides: Sides, features: list[Feature], incidence: Incidence, goal: Ints
 ) -> Associations:
-    """Returns those of the features that go with a side.
+    """Returns the features that go with a side.
 
     Args:
         incidence: Which of the conversations have which features.
         goal: Number of the goal of each conversation, shape (conversations,); 0 for none.
     """
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
-    z = odds.z
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
     p[tested] = adjust_p_values(odds.p[tested])
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
-    # of equally clear features that say the same, a term tells more than a word, and a phrase more than its parts
-    length = np.array(
-        [0 if isinstance(feature, Term) else -len(feature.text) for feature in features]
-    )
-    is_word = np.array([isinstance(feature, WordFeature) for feature in features])
-    order = significant[
-        np.lexsort((length[significant], is_word[significant], -np.abs(z[significant]).round(1)))
-    ]
+    order = significant[np.lexsort(_order_keys(features, odds.z)[:, significant])]
     rows: dict[object, Association] = {}
     for group in group_near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
         head, *others = group.tolist()
-        side, feature = int(z[head] < 0), features[head]
-        near = tuple(features[other] for other in others)
-        # the same words in other messages of the speaker are no news
+        feature = features[head]
+        near_equal = tuple(features[other] for other in others)
+        side = int(odds.z[head] < 0)
+        # the same words in other messages of the speaker get no row of their own
         key = (side, feature.speaker, feature.text) if isinstance(feature, WordFeature) else feature
         if key in rows:
             earlier = rows[key]
-            rows[key] = replace(earlier, near_equal=(*earlier.near_equal, feature, *near))
+            rows[key] = replace(earlier, near_equal=(*earlier.near_equal, feature, *near_equal))
             continue
-        center, width = abs(float(odds.log_ratio[head])), Z95 * float(odds.error[head])
+        center, half_width = abs(float(odds.log_ratio[head])), Z95 * float(odds.error[head])
         having = incidence.rows_of(head)
         rows[key] = Association(
-            feature,
-            side,
-            (int(odds.first[head]), int(odds.second[head])),
-            (float(odds.first_share[head]), float(odds.second_share[head])),
-            Interval(*np.exp([center, center - width, center + width]).tolist()),
-            float(p[head]),
-            near,
-            tuple(np.sort(sides.ids[having[sides.is_first[having] == (side == 0)]]).tolist()),
+            feature=feature,
+            side=side,
+            counts=(int(odds.first[head]), int(odds.second[head])),
+            shares=(float(odds.first_share[head]), float(odds.second_share[head])),
+            odds=Interval(*np.exp([center, center - half_width, center + half_width]).tolist()),
+            p=float(p[head]),
+            near_equal=near_equal,
+            ids=tuple(np.sort(sides.ids[having[sides.is_first[having] == (side == 0)]]).tolist()),
         )
     in_goal = np.bincount(goal)
     first_in_goal = np.bincount(goal[sides.is_first], minlength=len(in_goal))
@@ -293,20 +293,33 @@ def _associations(
     )
 
 
+def _order_keys(features: list[Feature], z: Floats) -> Floats:
+    """Returns sort keys of features for `np.lexsort`, the last row first, shape (3, features).
+
+    The clearest feature comes first. Of equally clear features that say the same, a term tells more than a word, and a
+    phrase more than its parts.
+    """
+    is_word = [isinstance(feature, WordFeature) for feature in features]
+    length = [-len(feature.text) if isinstance(feature, WordFeature) else 0 for feature in features]
+    return np.array([length, is_word, -np.abs(z).round(1)], dtype=float)
+
+
 def _count(conn: sqlite3.Connection, filter: Filter) -> int:
-    """Returns how many conversations match; none where no conversation has a key that the filter names."""
+    """Returns how many conversations match; 0 where the filter names a key that no conversation has."""
     if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
         return len(selecting.matching(conn, filter))
     return 0
 
 
 def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
-    """Yields the conversations with the most signs of trouble, `TROUBLED_SHARE` of all, and all others; nothing where
-    these show no more trouble than is usual."""
+    """Yields the split into the conversations with the most trouble, `TROUBLED_SHARE` of all, and all others.
+
+    Yields nothing where the former show no more trouble than is usual.
+    """
     ids = list(signs.by_trouble(conn))
     count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
     totals = signs.trouble_of(conn, ids[count - 1 : count])
-    bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # one decimal, as lists show it
+    bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # lists show one decimal
     if bound > 0 and len(ids) >= count + MIN_SIDE:
         verbs = "show the most trouble", "show less"
         yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
@@ -342,17 +355,18 @@ def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
 def _eligible_terms(
     conn: sqlite3.Connection, split: Split, among: IdSet, min_count: int, *, by_goal: bool
 ) -> Iterator[tuple[Term, IdSet]]:
-    """Yields the terms that at least `min_count` conversations of a set match and as many do not, with those that do.
+    """Yields the terms that are features, with the conversations of a set that match each.
 
-    What a side is chosen by, and what says the same, is left out; so is truth, which is an outcome and no reason.
+    At least `min_count` conversations match a feature, and at least as many do not. The fields by which a side is
+    chosen are left out, with those that say the same; so is truth, which is an outcome and no reason.
     """
     chosen_by = {
-        term.field.partition("@")[0]  # answers of whomever to the same question say the same
+        term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
         for filter in (split.first, split.second)
         for term in filter.terms
     }
     excluded_fields = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
-    excluded_fields |= {"reason"}  # it explains an answer, whichever side was chosen by
+    excluded_fields |= {"reason"}  # it explains an answer, by whatever a side is chosen
     if not by_goal:
         excluded_fields |= {"goal", "theme"}
     fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]

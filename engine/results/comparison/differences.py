@@ -1,6 +1,7 @@
-"""Tests two sets of conversations against each other, measure by measure; the results are frozen rows.
+"""Tests whether two sets of conversations, the *sides*, differ in their measures; the results are frozen rows.
 
-A share is given as two counts: `part` cases out of `of`. Changes are the second side minus the first.
+A share is given as two counts: `part` cases out of `of`. A change is the value of the second side minus that of the
+first.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ Measure = Literal[
     "entropy",
     "leaves",
 ]
-"""What is compared: a share of conversations for the first three, a mean over conversations for the others; `trouble`
-is the sum of standard scores of signs, `success` the probability of success that is fitted to verdicts."""
+"""Name of what is compared. The first three are shares of conversations, the others means over conversations;
+`trouble` is the sum of the standard scores of signs, `success` the probability of success that is fitted to
+verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two parts that are compared.
+    """One of the two sides of a comparison.
 
     Attributes:
-        name: What it is called.
+        name: Its name for a person.
         filter: The filter that selects its conversations; empty for all of a project; None where no filter does.
-        rate: Its number of conversations, and the share of them that is complete.
+        rate: Number of its conversations, and the share of them that is complete.
     """
 
     name: str
@@ -55,14 +57,14 @@ class Difference:
     """How one measure differs between the two sides.
 
     Attributes:
-        measure: What is compared.
+        measure: The measure.
         goal: Label of the goal; None for a measure over all conversations.
         values: The measure on the first and on the second side.
         cases: Number of conversations behind each value.
         change: The second value minus the first, with its 95% interval.
         p: The p value of the hypothesis that there is no difference.
-        corrected: The same by Holm's method over the further tests of the comparison; the completion rate over all
-            conversations is what a comparison asks first, and is tested alone.
+        corrected: The p value corrected by Holm's method for all tests of the comparison but one: the completion rate
+            over all conversations is the main question of a comparison, and is tested alone.
     """
 
     measure: Measure
@@ -75,8 +77,24 @@ class Difference:
 
     @property
     def significant(self) -> bool:
-        """Whether it is found at the 5% level, corrected."""
+        """Whether the difference is significant at the 5% level, by the corrected p value."""
         return self.corrected < 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class SignChange:
+    """How many conversations show a sign of trouble on the two sides.
+
+    Attributes:
+        sign: The sign as filters have it; `any` for any sign.
+        counts: How many show it on the first side, how many were read there, and both numbers of the second side.
+        corrected: The p value of the hypothesis that the shares are equal, by Holm's method over the signs of all
+            that is compared; 1 where a side has no conversation.
+    """
+
+    sign: str
+    counts: tuple[int, int, int, int]
+    corrected: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +102,11 @@ class AnswerChange:
     """How often one answer to a question was given on the two sides.
 
     Attributes:
-        by: What answered: a machine, whose newest answers count.
-        value: The answer; `mean` of numbers.
-        shares: The share, or mean, on the first and on the second side: without the errors of the machine where people
-            checked enough on both sides, else as it answered.
-        change: The second minus the first with its 95% interval; None while nothing corrects for the errors.
+        by: The machine that answered; its newest answers count.
+        value: The answer; `mean` where answers are numbers.
+        shares: The share, or mean, on the first and on the second side: corrected for the errors of the machine where
+            people checked enough on both sides, else as it answered.
+        change: The change with its 95% interval; None where the shares are not corrected.
     """
 
     question: str
@@ -104,10 +122,11 @@ class Comparison:
 
     Attributes:
         sides: The first and the second side.
-        corrected_change: Change of the completion rate without the errors of the classifier; None if unknown.
-        differences: What was tested: measures over all conversations first, then goals by p value.
+        corrected_change: Change of the completion rate, corrected for the errors of the scores; None if unknown.
+        differences: All tests: those of measures over all conversations first, then those of goals by p value.
         untested: Number of goals with too few conversations for a test.
         answer_changes: How often machines gave each answer on both sides.
+        sign_changes: How many show any sign of trouble, then each sign; empty where no conversation shows one.
     """
 
     sides: tuple[Side, Side]
@@ -115,6 +134,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     untested: int
     answer_changes: tuple[AnswerChange, ...] = ()
+    sign_changes: tuple[SignChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +143,11 @@ class Part:
 
     Attributes:
         value: The value.
-        filter: The filter that selects them.
+        filter: The filter that selects the conversations.
         rate: Their number, and the share of them that is complete.
-        against: What they are compared with: the value before, or `the others`; empty where there is none.
-        change: Difference of the completion rate to it; None where a side has no scores.
+        against: The part with which this one is compared: the value before, or `the others`; empty without one.
+        change: Difference of the completion rate from that part; None where one of the two has no scores.
+        sign_changes: As of a comparison, with that part as the first side.
     """
 
     value: str
@@ -134,6 +155,7 @@ class Part:
     rate: CompletionRate
     against: str
     change: Difference | None
+    sign_changes: tuple[SignChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +163,9 @@ class Breakdown:
     """A project by the values of one field.
 
     Attributes:
-        parts: In the order of time for a field of time, otherwise the most frequent value first.
+        parts: The parts, for a field of time in the order of time, otherwise the most frequent value first.
         without: Number of conversations without a value.
-        left_out: Number of further values that are not listed, and of their conversations.
+        left_out: Number of values that are not listed, and of their conversations.
     """
 
     field: str
@@ -163,8 +185,10 @@ _MIN_EXPECTED_COUNT = 5.0
 
 
 def share_difference(count: int, size: int, second_count: int, second_size: int) -> Interval:
-    """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both
-    samples have at least one case."""
+    """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10).
+
+    Both samples must have at least one case.
+    """
     first, second = wilson(count, size), wilson(second_count, second_size)
     return interval_difference(
         Interval(count / size, first.low, first.high),
@@ -173,9 +197,9 @@ def share_difference(count: int, size: int, second_count: int, second_size: int)
 
 
 def interval_difference(first: Interval, second: Interval) -> Interval:
-    """Returns the second of two independent values minus the first, with the interval of 95% that those of both
-    give."""
-    # the distances of each value to the ends of its own interval, added as errors of independent values are
+    """Returns the second of two independent values minus the first, with its 95% interval, which follows from
+    theirs."""
+    # the distances of both values to the ends of their intervals are added as errors of independent values are
     below = math.hypot(second.value - second.low, first.high - first.value)
     above = math.hypot(second.high - second.value, first.value - first.low)
     difference = second.value - first.value
@@ -201,22 +225,23 @@ def p_of_share_difference(count: int, size: int, second_count: int, second_size:
 
 
 def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
-    """Returns the p value of each of several pairs of shares, see `p_of_share_difference`, corrected by Holm's method;
-    1 for a side without cases.
+    """Returns the p values of several pairs of shares, corrected by Holm's method; 1 for a pair with an empty side.
 
     Args:
-        pairs: (count, size, second count, second size) of each pair.
+        pairs: The arguments of `p_of_share_difference` for each pair.
     """
     ps = [
-        p_of_share_difference(part, of, other_part, other_of) if of and other_of else 1.0
+        p_of_share_difference(part, of, other_part, other_of) if of and other_of else None
         for part, of, other_part, other_of in pairs
     ]
     return [1.0 if p is None else p for p in holm(ps)]
 
 
 def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | None:
-    """Returns the second mean minus the first with its 95% interval, and the p value of the hypothesis that they are
-    equal (Welch 1947, Biometrika 34); None where a sample has fewer than two values or nothing varies.
+    """Returns the second mean minus the first with its 95% interval, and the p value of equal means.
+
+    The method is that of Welch (1947, Biometrika 34). Returns None where a sample has fewer than two values, or where
+    all values of each sample are equal.
 
     Args:
         first, second: The two samples, each of shape (cases,).
@@ -243,14 +268,14 @@ def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | N
 
 
 MIN_GOAL_MEMBERS = 10
-"""Fewest conversations of a goal, both sides together, for a test of it."""
+"""Fewest conversations of a goal, on both sides together, for a test of the goal."""
 
 _MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "entropy", "leaves")
 """Measures whose means over conversations are compared."""
 
 
 def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comparison:
-    """Returns the tests of all measures of two disjoint sets of conversations, whose goals have the same numbers."""
+    """Returns the comparison of two disjoint sets of conversations; their goals must have the same numbers."""
     overall = [*_compare_completion(first, second), *_compare_all_means(first, second)]
     goals: list[Difference] = []
     untested = 0
@@ -272,8 +297,10 @@ def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comp
 
 
 def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
-    """Returns all differences with their corrected p values: those over all conversations, of which the completion rate
-    is tested alone, then those of goals by p value."""
+    """Returns all differences with corrected p values: those over all conversations, then those of goals by p value.
+
+    The completion rate over all conversations is tested alone and keeps its p value.
+    """
     alone = [difference for difference in overall if difference.measure == "completion"]
     others = [difference for difference in overall if difference.measure != "completion"]
     others += sorted(goals, key=lambda difference: difference.p)
@@ -288,14 +315,14 @@ def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> lis
 
 
 def completion_change(first: Measures, second: Measures) -> Difference | None:
-    """Returns the difference of the completion rates; None where a side has no scores."""
+    """Returns the difference of the completion rates over all conversations; None where a side has no scores."""
     return next(_compare_completion(first, second), None)
 
 
 def _compare_completion(
     first: Measures, second: Measures, goal: str | None = None
 ) -> Iterator[Difference]:
-    """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
+    """Yields the difference of the completion rates, of a goal if one is named; nothing where a side has no scores."""
     counts = _Count(*first.counts()), _Count(*second.counts())
     if not all(count.of for count in counts):
         return
@@ -308,9 +335,9 @@ def _compare_goal(
     """Yields the differences of a goal: in its share of all conversations, in its completion, and in its trouble.
 
     Args:
-        label: The goal.
+        label: Label of the goal.
         sides: All conversations of both sides.
-        members: Those of them with the goal.
+        members: The conversations of both sides with the goal.
     """
     first, second = (
         _Count(len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
@@ -331,7 +358,7 @@ class _Count(NamedTuple):
 def _compare_shares(
     measure: Measure, goal: str | None, first: _Count, second: _Count
 ) -> Difference:
-    """Returns a difference of shares of conversations; both sides have at least one."""
+    """Returns a difference of shares of conversations; both sides must have at least one conversation."""
     return Difference(
         measure,
         goal,
@@ -343,7 +370,7 @@ def _compare_shares(
 
 
 def _compare_all_means(first: Measures, second: Measures) -> Iterator[Difference]:
-    """Yields the differences of the means that both sides have."""
+    """Yields the differences of those of `_MEANS` that both sides have."""
     for measure in _MEANS:
         yield from _compare_means(
             measure, None, *(getattr(side, measure) for side in (first, second))
@@ -353,7 +380,7 @@ def _compare_all_means(first: Measures, second: Measures) -> Iterator[Difference
 def _compare_means(
     measure: Measure, goal: str | None, first: Floats, second: Floats
 ) -> Iterator[Difference]:
-    """Yields the difference of two means, NaN left out; nothing where `mean_difference` is None."""
+    """Yields the difference of two means without NaN; nothing where `mean_difference` gives None."""
     first, second = (column[~np.isnan(column)] for column in (first, second))
     difference = mean_difference(first, second)
     if difference is not None:

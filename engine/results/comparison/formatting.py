@@ -1,4 +1,4 @@
-"""Comparisons as tables."""
+"""Makes tables and sentences of comparisons and breakdowns, for the command line, screens and documents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.sign import ANY_SIGN, Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
@@ -18,17 +19,17 @@ from engine.results.comparison.differences import (
     Measure,
     Part,
     Side,
+    SignChange,
 )
 
 MAX_GOALS_LISTED = 12
-"""Most differences of goals that text lists, those without a significant one; significant ones are all
-listed."""
+"""Most differences of goals that text lists; significant ones are all listed."""
 
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
 
 ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
-"""Explains the word to a reader of a rate."""
+"""A note that explains the word `ended` below a table."""
 
 _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion": "ended",
@@ -36,7 +37,8 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""How measures are called where that differs from their value in JSON; those of a goal are followed by its label."""
+"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
+goals."""
 
 _SIDE_NAME_CELLS = 60
 """Most cells of the terminal for the name of a side."""
@@ -65,14 +67,14 @@ def difference_cells(difference: Difference) -> tuple[str, str, str, str, str]:
 
 
 def _difference_name(difference: Difference) -> str:
-    """Returns the measure, with the label of the goal where it is one of a goal."""
+    """Returns the name of the measure, with the label of the goal for a measure in a goal."""
     if difference.goal is None:
         return _MEASURE_NAMES.get(difference.measure, difference.measure)
     return f"{_MEASURE_NAMES[difference.measure]} “{difference.goal}”"
 
 
 def _side_text(side: Side) -> str:
-    """Returns a side with its numbers of conversations and the share that ended."""
+    """Returns the name of a side with its numbers of conversations and the share that ended."""
     rate = side.rate
     apparent, corrected = _format_rates(rate)
     counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
@@ -90,7 +92,7 @@ def _format_value(difference: Difference, side: int) -> str:
 
 
 def _format_change(difference: Difference) -> str:
-    """Returns a change with its 95% interval in brackets; of shares in points of percent."""
+    """Returns a change with its 95% interval in brackets; changes of shares are in percentage points."""
     change = difference.change
     if difference.measure in _SHARES:
         return f"{_format_points(change.value)} ({_format_points(change.low)} to {_format_points(change.high)})"
@@ -110,13 +112,12 @@ def _format_p(difference: Difference) -> str:
 
 
 def _format_points(share: float) -> str:
-    """Returns a difference of shares in points of percent with its sign."""
+    """Returns a difference of shares in percentage points with its sign."""
     return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def _format_rates(rate: CompletionRate) -> tuple[str, str]:
-    """Returns the rate of ended conversations, and the corrected one with its interval; a dash where there is
-    none."""
+    """Returns the rate of ended conversations, and the corrected rate with its interval; a dash where it is unknown."""
     apparent = format_rate(rate.above, rate.scored)
     if rate.corrected is None:
         return apparent, "–"
@@ -127,15 +128,17 @@ def _format_rates(rate: CompletionRate) -> tuple[str, str]:
     )
 
 
-# Tables, which the command line prints, screens draw and documents contain
+# Tables
 
 
 def comparison_table(comparison: Comparison, most_goals: int | None = None) -> ReportTable:
-    """Returns every measure with its change, its interval and its p, significant goals first, then what machines
-    answered; the filter behind a row is in its details.
+    """Returns a table with a row for each difference and for each answer of a machine.
+
+    Differences over all conversations come first, then significant ones of goals. The details of a row have the filter
+    that selects its conversations.
 
     Args:
-        most_goals: Most differences of goals that are listed beside significant ones; None lists all.
+        most_goals: Most differences of goals that are listed; significant ones always are. None lists all.
     """
     goals = [difference for difference in comparison.differences if difference.goal is not None]
     significant = [difference for difference in goals if difference.significant]
@@ -156,14 +159,14 @@ def comparison_table(comparison: Comparison, most_goals: int | None = None) -> R
 
 
 def _columns(titles: Sequence[str]) -> tuple[ReportColumn, ...]:
-    """Returns columns of texts, of which all but the first are figures."""
+    """Returns columns with these titles; the first has texts, all others have figures."""
     return tuple(
         ReportColumn(title, "number" if index else "text") for index, title in enumerate(titles)
     )
 
 
 def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow:
-    """Returns a difference as a row."""
+    """Returns the row of a difference."""
     filter = comparison.sides[_side_to_read(difference)].filter
     if filter is not None and difference.goal is not None:
         goal = Filter().with_choice("goal", difference.goal)
@@ -173,8 +176,10 @@ def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow
 
 
 def _side_to_read(difference: Difference) -> int:
-    """Returns the side, 0 or 1, whose conversations show the difference: of shares that ended the lower one, which
-    shows what went wrong, of shares of a goal the higher one."""
+    """Returns the side, 0 or 1, whose conversations show the difference best.
+
+    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one.
+    """
     if difference.measure == "share of goal":
         return int(difference.change.value > 0)
     if difference.measure in _SHARES:
@@ -183,7 +188,7 @@ def _side_to_read(difference: Difference) -> int:
 
 
 def _answer_row(change: AnswerChange) -> ReportRow:
-    """Returns how often an answer was given on both sides, corrected where both sides allow it."""
+    """Returns the row on how often an answer was given on both sides, corrected where that is possible on both."""
     first, second = change.shares
     name = f"{change.question}: {change.value} ({change.by}"
     if change.change is None:
@@ -200,7 +205,13 @@ def _answer_row(change: AnswerChange) -> ReportRow:
 def _comparison_notes(
     comparison: Comparison, goals: int, significant: int, others: int
 ) -> Iterator[str]:
-    """Yields how many goals were tested, and how the table is to be read."""
+    """Yields notes on how many goals were tested, and on how to read the table.
+
+    Args:
+        goals: Number of differences of goals.
+        significant: Number of the significant ones.
+        others: Number of the others that are listed.
+    """
     if goals:
         sentence = f"{counted(significant, 'difference')} of goals found among {goals:,} tested"
         hidden = goals - significant - others
@@ -211,6 +222,8 @@ def _comparison_notes(
         "Intervals 95%. p of what ended is that of its test alone, the others by Holm's method; * below .05."
         " Conversations count as independent."
     )
+    if clauses := sign_clauses(comparison.sign_changes):
+        yield f"B against A: {'; '.join(clauses)}."
     if comparison.answer_changes:
         yield (
             "Corrected: without the errors of what answered, as people's checks of it on both sides show them"
@@ -220,8 +233,7 @@ def _comparison_notes(
 
 
 def side_sentences(comparison: Comparison) -> list[str]:
-    """Returns both sides, then the change of the share that ended without the errors of the scores, where it is
-    known."""
+    """Returns a sentence on each side, then one on the corrected change of the share that ended where it is known."""
     sentences = [
         f"{letter}  {_side_text(side)}" for letter, side in zip("AB", comparison.sides, strict=True)
     ]
@@ -237,31 +249,58 @@ def side_sentences(comparison: Comparison) -> list[str]:
 def breakdown_table(
     breakdown: Breakdown, caption: str = "p corrected for all tests"
 ) -> ReportTable:
-    """Returns the values of a field with the share that ended and its changes; the filter behind a row is in its
-    details."""
+    """Returns a table with a row for each value of a field: the share that ended, and its change.
+
+    The details of a row have the filter that selects its conversations.
+    """
     field = breakdown.field
     return ReportTable(
         f"Ended by {field}; {caption}",
-        _columns((field, "conv.", "ended", "change in points", "p", "corrected", "scored")),
+        _columns(
+            (field, "conv.", "ended", "change in points", "p", "with signs", "corrected", "scored")
+        ),
         tuple(map(_completion_row, breakdown.parts)),
         tuple(_breakdown_notes(breakdown)),
     )
 
 
 def _completion_row(part: Part) -> ReportRow:
-    """Returns a value of a field with the share that ended."""
+    """Returns the row of a value of a field with the share that ended."""
     apparent, corrected = _format_rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
     change = (
         ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
     )
-    cells = (part.value, conversations, apparent, *change, corrected, scored)
+    with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
+    cells = (part.value, conversations, apparent, *change, with_signs, corrected, scored)
     faint = (2,) if is_few(part.rate.scored) else ()
     return ReportRow(cells, details={"filter": part.filter}, faint=faint)
 
 
+def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
+    """Returns the signs of trouble that significantly more or fewer conversations of the second side show, each with
+    the shares of the second and of the first side."""
+    clauses = []
+    for change in changes:
+        if change.corrected < 0.05:
+            first, first_read, second, second_read = change.counts
+            name = "signs of trouble" if change.sign == ANY_SIGN else f"“{Sign(change.sign).words}”"
+            clauses.append(f"{name} in {second / second_read:.0%} against {first / first_read:.0%}")
+    return clauses
+
+
+def sign_sentences(breakdown: Breakdown) -> list[str]:
+    """Returns for each value which signs of trouble differ significantly from those of what it is compared with."""
+    return [
+        f"{part.value} against {part.against}: {'; '.join(clauses)}."
+        for part in breakdown.parts
+        if (clauses := sign_clauses(part.sign_changes))
+    ]
+
+
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
-    """Yields what is not listed, and how the table is to be read."""
+    """Yields notes on what is not listed, and on how to read the table."""
+    yield from sign_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
         yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
@@ -273,4 +312,6 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
         yield (
             f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
         )
+    if any(part.sign_changes for part in breakdown.parts):
+        yield "With signs: the share with a sign of trouble. Signs are named whose share differs, by Holm's method."
     yield ENDED

@@ -1,4 +1,5 @@
-"""What is compared: the measures of conversations, as columns, and the conversations with each value of a field."""
+"""Reads what comparisons compare: the measures of conversations as arrays, and the conversations by values of a
+field."""
 
 from __future__ import annotations
 
@@ -28,25 +29,25 @@ from engine.signs import tables as signs
 from engine.trees import tables as trees
 
 NO_GOAL = -1
-"""Stands in `Measured.goal` for a conversation without a goal."""
+"""Stands in `Measures.goal` for a conversation without a goal."""
 
 MAX_OFFERED_VALUES = 200
-"""Most values of a field of metadata that is offered; what has more values is an id or a text."""
+"""Most values of a field of metadata that is offered; a field with more values is an id or a text."""
 
 MAX_SUGGESTIONS = 3
 """Most fields of similar names that a hint suggests."""
 
 MAX_LISTED_KEYS = 8
-"""Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the fixed ones."""
+"""Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the other fields."""
 
 TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
-"""Fields of the time, each with the number of characters of a date that it takes."""
+"""Fields of time, each with the number of first characters of a date that are its value."""
 
 _DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
 """GLOB pattern of SQLite for texts that begin with a year and a month."""
 
 _EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
-"""SQL condition on seconds and milliseconds since 1970 of the years in which logs are."""
+"""SQL ranges of seconds and of milliseconds since 1970 that are in the years of logs."""
 
 _SELECT_VALUES = {
     "source": SOURCES,
@@ -58,7 +59,7 @@ _SELECT_VALUES = {
     },
     "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
 }
-"""SQL that gives (conversation_id, value), for the fields that are no facets."""
+"""A query for (conversation_id, value), for each field that is no facet."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,10 +74,10 @@ class Measures:
         trouble: Sum of the standard scores of the signs of trouble; NaN before they were read.
         success: Probability of success, fitted to verdicts; NaN where there is none.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
-        goal: Number of its goal in `goals`; `NO_GOAL` where it has none.
+        goal: Index of the goal in `goals`; `NO_GOAL` where there is none.
         goals: Label of each goal.
-        rule: The decision rule of their project.
-        calibration: What the verdicts of the project say of the errors of its scores.
+        rule: The decision rule of the project.
+        calibration: The errors of the scores of the project, by its verdicts.
     """
 
     ids: Ints
@@ -94,8 +95,10 @@ class Measures:
 
     @classmethod
     def read(cls, conn: sqlite3.Connection, view: ClusteringView | None) -> Measures:
-        """Reads all conversations of a project, with the goals of a clustering or none; slow, see
-        `ScoredConversations.read`."""
+        """Returns the measures of all conversations of a project, with the goals of a clustering if one is given.
+
+        Slow; see `ScoredConversations.read`.
+        """
         id_column, turns, characters = _read_columns(
             conn, "SELECT id, turns, chars FROM conversation ORDER BY id"
         ).T
@@ -112,7 +115,7 @@ class Measures:
         last = int(ids[-1]) if len(ids) else 0
 
         def by_id(keys: Ints, values: Floats) -> Floats:
-            """Returns for each of `ids` the value of the equal key, NaN without one; all of shape (conversations,)."""
+            """Returns for each of `ids` the value of the equal key, NaN where there is none; shape (conversations,)."""
             table = np.full(last + 1, np.nan)
             table[keys] = values
             return table[ids]
@@ -135,7 +138,7 @@ class Measures:
         )
 
     def part(self, chosen: Bools) -> Measures:
-        """Returns the conversations for which `chosen`, of shape (conversations,), is true."""
+        """Returns the measures of the conversations for which `chosen`, of shape (conversations,), is true."""
         return replace(
             self,
             ids=self.ids[chosen],
@@ -150,16 +153,16 @@ class Measures:
         )
 
     def of(self, ids: Ints) -> Measures:
-        """Returns the conversations with these ids."""
+        """Returns the measures of the conversations with these ids."""
         return self.part(np.isin(self.ids, ids))
 
     @property
     def scored(self) -> Bools:
-        """Whether each has a score."""
+        """Whether each conversation has a score, shape (conversations,)."""
         return ~np.isnan(self.score)
 
     def states(self) -> StateCounts:
-        """Returns how many of them are in each state, and their rate of complete ones."""
+        """Returns how many conversations are in each state, and the rate of complete ones."""
         return count_states(self.score, self.rule)
 
     def counts(self) -> tuple[int, int]:
@@ -168,14 +171,21 @@ class Measures:
         return states.above, states.scored
 
     def rate(self, *, by_score: bool = False) -> CompletionRate:
-        """Returns the rate of complete conversations; `by_score` says that they were selected by score or verdict,
-        where the errors of the scores are not those of the project."""
+        """Returns the rate of complete conversations.
+
+        Args:
+            by_score: Whether the conversations were selected by score or verdict; then the errors of their scores are
+                not those of the whole project, and the rate is not corrected.
+        """
         why = CHOSEN_BY_SCORE if by_score else ""
         return estimate_completion_rate(self.calibration, self.states(), why)
 
 
 def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """Returns the number of each conversation's group, `NO_GOAL` for none; and the labels that the numbers index."""
+    """Returns the goal of each conversation, shape (conversations,), as an index into the labels that follow.
+
+    A conversation in no group has `NO_GOAL`.
+    """
     if view is None:
         return np.full(len(ids), NO_GOAL), ()
     ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
@@ -186,7 +196,7 @@ def goal_numbers(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[st
 
 
 def _read_columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
-    """Returns the numbers that a query gives, of shape (rows, columns)."""
+    """Returns the numbers of a query, shape (rows, columns)."""
     cursor = conn.execute(sql, values)
     width = len(cursor.description)
     flat = np.fromiter(chain.from_iterable(cursor), dtype=np.float64)
@@ -197,8 +207,9 @@ def _read_columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats
 
 
 def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:
-    """Returns the ids of conversations by the value of a field, ascending. A conversation with several values is under
-    each.
+    """Returns the ids of conversations by their value of a field, ascending.
+
+    A conversation with several values is listed under each of them.
 
     Raises:
         UsageError: There is no such field, or no conversation has it.
@@ -227,8 +238,7 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
 
 
 def comparable_fields(conn: sqlite3.Connection) -> list[str]:
-    """Returns the fields of which conversations have at least two values, and of metadata and truth at most
-    `MAX_OFFERED_VALUES`."""
+    """Returns the fields of which conversations have at least two values, and facets at most `MAX_OFFERED_VALUES`."""
     fields_with_values = [
         name for name, sql in _SELECT_VALUES.items() if _has_two_values(conn, sql)
     ]
@@ -241,7 +251,7 @@ def comparable_fields(conn: sqlite3.Connection) -> list[str]:
 
 
 def _has_two_values(conn: sqlite3.Connection, sql: str) -> bool:
-    """Whether a query of `_SELECT_VALUES` gives at least two different values."""
+    """Returns whether a query of `_SELECT_VALUES` gives at least two different values."""
     (has_two,) = conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()
     return bool(has_two)
 
@@ -252,7 +262,7 @@ def term_of(field: str, value: str) -> Term:
 
 
 def _date_hint(conn: sqlite3.Connection) -> str:
-    """Returns a sentence on where dates are instead, and how they can be used."""
+    """Returns a sentence on the fields of metadata that have dates, and how dates can be used."""
     rows = conn.execute(
         "SELECT key FROM facet WHERE key LIKE 'meta.%' GROUP BY key"
         f" HAVING min(coalesce(value GLOB '{_DATE_PATTERN}' OR number BETWEEN {_EPOCH_RANGE}, 0)) ORDER BY key LIMIT 5"
@@ -268,7 +278,7 @@ def _date_hint(conn: sqlite3.Connection) -> str:
 
 
 def _field_hint(conn: sqlite3.Connection, field: str) -> str:
-    """Returns the fields whose names are like `field`, and the fields that there are, in sentences."""
+    """Returns sentences with the fields whose names are similar to `field`, and with all fields."""
     dotted = [key for name in FIELDS_WITH_KEYS for key in facets.keys(conn, f"{name}.")]
     names = [*_SELECT_VALUES, *facets.FIELDS, *dotted]
     similar = get_close_matches(field, names, MAX_SUGGESTIONS)

@@ -1,6 +1,8 @@
-"""Compares parts of a project with each other, and says how often each answer to a question was given.
+"""Compares parts of a project with each other, and tells how often each answer to a question was given.
 
-The two sides of a comparison are called first and second; a *breakdown* has a part for each value of a field.
+A comparison has two sides, the first and the second one; a *breakdown* has a part for each value of a field. A
+*machine*
+is what answers questions besides people: a pattern, a model or a file.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import islice
 from statistics import fmean, stdev
 from typing import Any
 
@@ -27,7 +30,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.answer_check import AnswerCheck, is_stale, report, within
+from engine.questions.answer_check import AnswerCheck, is_stale, report, restrict
 from engine.questions.question import PEOPLE, Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
@@ -37,9 +40,11 @@ from engine.results.comparison.differences import (
     Comparison,
     Part,
     Side,
+    SignChange,
     compare,
     completion_change,
     interval_difference,
+    p_of_share_differences,
 )
 from engine.results.comparison.measures import (
     TIME_FIELDS,
@@ -49,9 +54,290 @@ from engine.results.comparison.measures import (
     goal_numbers,
     term_of,
 )
+from engine.signs import tables as signs
 
 ALL = "all"
-"""Name of the only row where no field is named."""
+"""Name of the only row of a table of rates without a field."""
+
+
+MAX_VALUES = 40
+"""Most values of a field that are compared: the most frequent ones, or for a field of time the latest."""
+
+OTHERS_NAME = "the others"
+"""Name of the conversations that are not on the first side, or do not have a value."""
+
+NO_IDS: Ints = np.empty(0, np.int64)
+"""The ids of no conversation."""
+
+
+class ComparisonService:
+    """Compares parts of one project. Slow: every method reads all scores."""
+
+    def __init__(self, project: Project, cache: MergeQueueCache) -> None:
+        """Reads nothing yet; `cache` gives the clusterings of the project with their current groups."""
+        self._project, self._cache = project, cache
+
+    def compare(self, first: Filter, second: Filter) -> Comparison:
+        """Returns how the conversations of two filters differ; an empty second filter stands for all others.
+
+        Raises:
+            UsageError: A side has no conversation, or a conversation is on both sides.
+            WorkbenchError: The project cannot evaluate a filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            all_measures = Measures.read(conn, self._cache.shown(conn))
+            first_ids = _ids(conn, first)
+            second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+        shared_ids = np.intersect1d(first_ids, second_ids)
+        if len(shared_ids):
+            raise UsageError(
+                f"{counted(len(shared_ids), 'conversation')} would be on both sides.",
+                "Choose filters that exclude each other.",
+            )
+        names = str(first) or "all", str(second) or OTHERS_NAME
+        texts = str(first), str(second) if second else _opposite(first)
+        parts = all_measures.of(first_ids), all_measures.of(second_ids)
+        for name, part in zip(names, parts, strict=True):
+            if not len(part.ids):
+                raise NotFound(
+                    f"There is no conversation of “{name}”.",
+                    "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
+                )
+        by_score = self.goes_by_score(first, second)
+        first_side, second_side = (
+            Side(name, text, part.rate(by_score=by_score))
+            for name, text, part in zip(names, texts, parts, strict=True)
+        )
+        comparison = compare((first_side, second_side), *parts)
+        with self._project.reading() as conn, snapshot(conn):
+            changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
+            (sign_changes,) = _sign_changes(conn, [parts])
+            return replace(comparison, answer_changes=tuple(changes), sign_changes=sign_changes)
+
+    def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
+        """Returns the completion rates by the values of a field, over the conversations of a filter.
+
+        A value of `year`, `month` or `day` is compared with the one before, any other value with all other
+        conversations that have a value.
+
+        Raises:
+            UsageError: There is no such field, or no conversation has it.
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        return self.breakdown(self.read_measures(filter), field, filter)
+
+    def breakdown(self, measures: Measures, field: str, filter: Filter) -> Breakdown:
+        """Returns the result of `by` for conversations whose measures were read before.
+
+        Args:
+            filter: The filter that selects them.
+
+        Raises:
+            UsageError: There is no such field, or no conversation has it.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            by_value = conversations_by_value(conn, field)
+        members = {value: _intersect(measures.ids, ids) for value, ids in by_value.items()}
+        members = {value: ids for value, ids in members.items() if len(ids)}
+        if not members:
+            raise NotFound(f"No conversation of the filter has a {field}.")
+        in_time = field in TIME_FIELDS
+        order = sorted(members) if in_time else _most_frequent_first(members)
+        compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
+        unlisted_values = set(order) - set(compared_values)
+        ids_with_value = np.unique(np.concatenate(list(members.values())))
+        parts, sides = [], []
+        against = "" if in_time else OTHERS_NAME
+        for value in compared_values:
+            part = measures.of(members[value])
+            rest_ids = np.setdiff1d(ids_with_value, members[value])
+            other_ids = members.get(against, NO_IDS) if in_time else rest_ids
+            parts.append(
+                Part(
+                    value=value,
+                    filter=str(Filter((*filter.terms, term_of(field, value)))),
+                    rate=part.rate(by_score=self.goes_by_score(filter)),
+                    against=against if len(other_ids) else "",
+                    change=completion_change(measures.of(other_ids), part),
+                )
+            )
+            sides.append((measures.of(other_ids), part))
+            if in_time:
+                against = value
+        is_mirrored = not in_time and len(members) == 2
+        with self._project.reading() as conn, snapshot(conn):
+            sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
+        parts = [
+            replace(part, sign_changes=changes)
+            for part, changes in zip(parts, sign_changes, strict=True)
+        ]
+        return Breakdown(
+            field,
+            tuple(_correct_p_values(parts, mirrored=is_mirrored)),
+            without=len(measures.ids) - len(ids_with_value),
+            left_out=(
+                len(unlisted_values),
+                sum(len(members[value]) for value in unlisted_values),
+            ),
+        )
+
+    def read_measures(self, filter: Filter = NO_FILTER) -> Measures:
+        """Returns the measures of the conversations of a filter.
+
+        Raises:
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            return Measures.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
+
+    def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
+        """Returns how often each answer to a question was given, by the values of a field.
+
+        Numbers and times are in their order, other values in that of their number of conversations.
+
+        Args:
+            field: Name of the field, `goal` for the goals; empty for all conversations together.
+
+        Raises:
+            UsageError: There is no such field, no conversation has it, or the answers are texts.
+            NotYet: Nobody has answered, or nothing is clustered.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            ids = _ids(conn, filter)
+            if not field:
+                members = {ALL: ids}
+            elif field == "goal":
+                members = _by_goal(self._cache.shown(conn), ids)
+            else:
+                by_value = conversations_by_value(conn, field)
+                members = {value: _intersect(ids, keys) for value, keys in by_value.items()}
+            if all(map(is_number, members)):
+                order = sorted(members, key=float)
+            elif field in TIME_FIELDS:
+                order = sorted(members)
+            else:
+                order = _most_frequent_first(members)
+            sorted_members = {value: members[value].tolist() for value in order}
+            return answer_rates(conn, question, sorted_members, field)
+
+    @staticmethod
+    def goes_by_score(*filters: Filter) -> bool:
+        """Returns whether a filter selects by score or verdict.
+
+        The errors of the scores of such conversations are not those of the whole project.
+        """
+        return any(filter.of(field) for filter in filters for field in FIELDS_BY_SCORE)
+
+    def fields(self) -> list[str]:
+        """Returns the fields by which the project can be compared: those with at least two values."""
+        with self._project.reading() as conn, snapshot(conn):
+            return comparable_fields(conn)
+
+
+def _answer_changes(
+    conn: sqlite3.Connection, first: Set[int], second: Set[int]
+) -> Iterator[AnswerChange]:
+    """Yields, for each question, how often the machine that answered it last gave each answer on both sides.
+
+    Args:
+        first, second: Ids of the conversations of each side.
+    """
+    for name in questions.answered(conn):
+        newest = next(machine_answers.answers_by_machine(conn, name), None)
+        question = questions.get(conn, name)
+        if newest is None or question.kind == "text":
+            continue
+        by, config, rows = newest
+        check = machine_answers.checks(conn, name).get(config)
+        if check is None or is_stale(check, rows):
+            check = AnswerCheck(by, {}, (), ())
+        people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
+        values = {row.conversation_id: str(row.value) for row in rows}
+        sides = [{key: values[key] for key in side & values.keys()} for side in (first, second)]
+        if not all(sides):
+            continue
+        before_report, after_report = (
+            report(restrict(check, side), question, people) for side in sides
+        )
+        for before, after in zip(before_report.shares, after_report.shares, strict=True):
+            change = None
+            if before.corrected is not None and after.corrected is not None:
+                change = interval_difference(before.corrected, after.corrected)
+            yield AnswerChange(name, by, before.value, (before, after), change)
+
+
+def _sign_changes(
+    conn: sqlite3.Connection, sides: Sequence[tuple[Measures, Measures]], *, mirrored: bool = False
+) -> list[tuple[SignChange, ...]]:
+    """Returns for each pair of sides how many conversations show any sign of trouble, then each sign.
+
+    Args:
+        mirrored: Whether there are two pairs, the second one the first turned round, which are one test.
+    """
+    ids_by_sign = signs.ids_by_sign(conn)
+    counts = []
+    for pair in sides:
+        first, second = (set(side.ids[~np.isnan(side.trouble)].tolist()) for side in pair)
+        counts += [
+            (len(first & ids), len(first), len(second & ids), len(second))
+            for ids in ids_by_sign.values()
+        ]
+    tested = counts[: len(ids_by_sign)] if mirrored else counts
+    ps = p_of_share_differences(tested) * (2 if mirrored else 1)
+    changes = map(SignChange, list(ids_by_sign) * len(sides), counts, ps)
+    return [tuple(islice(changes, len(ids_by_sign))) for _ in sides]
+
+
+def _correct_p_values(parts: list[Part], *, mirrored: bool) -> list[Part]:
+    """Returns the parts with their p values corrected for all tests.
+
+    Args:
+        mirrored: Whether there are two parts that are compared with each other, which is a single test.
+    """
+    ps = [None if part.change is None else part.change.p for part in parts]
+    corrected = [
+        None if part.change is None or p is None else replace(part.change, corrected=p)
+        for part, p in zip(parts, ps if mirrored else holm(ps), strict=True)
+    ]
+    return [replace(part, change=change) for part, change in zip(parts, corrected, strict=True)]
+
+
+def _most_frequent_first(members: Mapping[str, Ints]) -> list[str]:
+    """Returns the values in the order of their numbers of conversations, equally frequent ones in the alphabetical."""
+    return sorted(members, key=lambda value: (-len(members[value]), value))
+
+
+def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
+    """Returns the ids of the conversations that match a filter, shape (conversations,)."""
+    return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
+
+
+def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
+    """Returns the ids of the conversations that have a goal, by the label of the goal.
+
+    Raises:
+        NotYet: There is no clustering.
+    """
+    if view is None:
+        raise NotYet("Nothing is clustered.", "`workbench run cluster PROJECT` does it.")
+    numbers, labels = goal_numbers(view, ids)
+    return {label: ids[numbers == number] for number, label in enumerate(labels)}
+
+
+def _intersect(ids: Ints, other_ids: array[int]) -> Ints:
+    """Returns the ids that are in both arrays, ascending."""
+    return np.intersect1d(ids, np.asarray(other_ids, np.int64))
+
+
+def _opposite(filter: Filter) -> str | None:
+    """Returns the filter that selects all other conversations; None where no filter does."""
+    if len(filter.terms) != 1:
+        return None
+    (term,) = filter.terms
+    return str(Filter((replace(term, negated=not term.negated),)))
+
+
+# How often each answer to a question was given
 
 
 def answer_rates(
@@ -60,12 +346,14 @@ def answer_rates(
     members: Mapping[str, Collection[int]],
     field: str,
 ) -> ReportTable:
-    """Returns a row for each value of a field and each who answered: the share of each answer with its Wilson interval,
-    and where answers are numbers their mean with its normal interval. Nothing corrects for the errors of a machine.
+    """Returns a table with a row for each value of a field and each answerer: the people, or a machine.
+
+    A row has the share of each answer with its Wilson interval and, where answers are numbers, their mean with its
+    normal interval. The errors of machines are not corrected.
 
     Args:
         members: Ids of conversations by the value of the field, in the order of the rows.
-        field: Its name, the title of the first column.
+        field: Name of the field, which is the title of the first column.
 
     Raises:
         UsageError: The answers are texts.
@@ -78,7 +366,7 @@ def answer_rates(
         PEOPLE: {key: value for key, (value, _) in people.items()},
         **machine_answers.values_by_name(conn, question.name),
     }
-    values_by_answerer = {who: by_id for who, by_id in values_by_answerer.items() if by_id}
+    values_by_answerer = {by: by_id for by, by_id in values_by_answerer.items() if by_id}
     if not values_by_answerer:
         raise NotYet(
             f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
@@ -99,9 +387,9 @@ def answer_rates(
     ]
     rows = []
     for value, ids in members.items():
-        for who, by_id in values_by_answerer.items():
+        for by, by_id in values_by_answerer.items():
             texts = [by_id[key] for key in ids if key in by_id]
-            cells: list[Cell] = [value, who, len(texts)]
+            cells: list[Cell] = [value, by, len(texts)]
             if has_numbers:
                 cells.append(_mean_with_interval([float(text) for text in texts]))
             counts = Counter(answer for text in texts for answer in _split_answer(question, text))
@@ -114,7 +402,7 @@ def answer_rates(
 
 
 def rates_json(table: ReportTable) -> list[dict[str, Any]]:
-    """Returns the rows of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
+    """Returns the rows of a table of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
     rates = []
     for row in table.rows:
         cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
@@ -126,19 +414,19 @@ def rates_json(table: ReportTable) -> list[dict[str, Any]]:
 
 
 def _figure_json(cell: Cell) -> dict[str, Cell]:
-    """Returns a figure with both ends of its interval, None where it has none."""
+    """Returns a figure with both ends of its interval as JSON values; the ends are None without an interval."""
     if isinstance(cell, Interval):
         return {"value": cell.value, "low": cell.low, "high": cell.high}
     return {"value": cell, "low": None, "high": None}
 
 
 def _split_answer(question: Question, text: str) -> Sequence[str]:
-    """Returns the answers of which an answer consists."""
+    """Returns the answers of which an answer consists: several to a question that allows it, else one."""
     return text.split(",") if question.kind == "several" else (text,)
 
 
 def _share_with_interval(part: int, of: int) -> Interval | None:
-    """Returns a share with its 95% interval; None of nothing."""
+    """Returns a share with its 95% interval; None where there is nothing to share."""
     if not of:
         return None
     share = wilson(part, of)
@@ -146,283 +434,8 @@ def _share_with_interval(part: int, of: int) -> Interval | None:
 
 
 def _mean_with_interval(values: Sequence[float]) -> Interval | float | None:
-    """Returns a mean with its 95% interval; without one where all values are equal, None of nothing."""
+    """Returns a mean with its 95% interval; without the interval where all values are equal, None without values."""
     if len(set(values)) < 2:
         return values[0] if values else None
     mean, half = fmean(values), Z95 * stdev(values) / len(values) ** 0.5
     return Interval(mean, mean - half, mean + half)
-
-
-MAX_VALUES = 40
-"""Most values of a field that are compared; the more frequent ones, or for a field of time the latest."""
-
-OTHERS_NAME = "the others"
-"""Name of the second side where no filter selects it."""
-
-NO_IDS: Ints = np.empty(0, np.int64)
-"""No conversation."""
-
-
-class ComparisonService:
-    """Compares parts of one project. Slow: every method reads all scores."""
-
-    def __init__(self, project: Project, cache: MergeQueueCache) -> None:
-        """`cache` gives the clusterings of the project with their current groups."""
-        self._project, self._cache = project, cache
-
-    def compare(self, first: Filter, second: Filter) -> Comparison:
-        """Returns the tests of how the conversations of two filters differ; an empty second filter stands for all
-        others.
-
-        Raises:
-            UsageError: A side has no conversation, or a conversation is on both sides.
-            WorkbenchError: The project cannot evaluate a filter.
-        """
-        with self._project.reading() as conn, snapshot(conn):
-            all_measures = Measures.read(conn, self._cache.shown(conn))
-            first_ids = _ids(conn, first)
-            second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
-        shared_ids = np.intersect1d(first_ids, second_ids)
-        if len(shared_ids):
-            raise UsageError(
-                f"{counted(len(shared_ids), 'conversation')} would be on both sides.",
-                "Choose filters that exclude each other.",
-            )
-        names = str(first) or "all", str(second) or OTHERS_NAME
-        texts = str(first), str(second) if second else _opposite(first)
-        parts = all_measures.of(first_ids), all_measures.of(second_ids)
-        by_score = self.goes_by_score(first, second)
-        comparison = _compare_parts(names, texts, parts, by_score=by_score)
-        with self._project.reading() as conn, snapshot(conn):
-            changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
-        return replace(comparison, answer_changes=tuple(changes))
-
-    def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
-        """Returns the completion by the values of a field, over the conversations of a filter. A value
-        of `year`, `month` or `day` is compared with the one before, any other with all other conversations that have a
-        value.
-
-        Raises:
-            UsageError: There is no such field, or no conversation has it.
-            WorkbenchError: The project cannot evaluate the filter.
-        """
-        return self.breakdown(self.read_measures(filter), field, filter)
-
-    def breakdown(self, measures: Measures, field: str, filter: Filter) -> Breakdown:
-        """Returns `by` for conversations that were measured already; `filter` is the filter that selects them.
-
-        Raises:
-            UsageError: There is no such field, or none of them has it.
-        """
-        with self._project.reading() as conn, snapshot(conn):
-            by_value = conversations_by_value(conn, field)
-        members = {value: _intersect(measures.ids, ids) for value, ids in by_value.items()}
-        members = {value: ids for value, ids in members.items() if len(ids)}
-        if not members:
-            raise NotFound(f"No conversation of the filter has a {field}.")
-        in_time = field in TIME_FIELDS
-        order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
-        compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
-        unlisted_values = set(order) - set(compared_values)
-        ids_with_value = np.unique(np.concatenate(list(members.values())))
-        parts = []
-        previous_value = ""
-        for value in compared_values:
-            if in_time:
-                other_name, other_ids = previous_value, members.get(previous_value, NO_IDS)
-            else:
-                other_name = OTHERS_NAME
-                other_ids = np.setdiff1d(ids_with_value, members[value])
-            parts.append(
-                _compare_value(
-                    value,
-                    Filter((*filter.terms, term_of(field, value))),
-                    measures.of(members[value]),
-                    against=other_name or OTHERS_NAME,
-                    others=measures.of(other_ids) if len(other_ids) else None,
-                    by_score=self.goes_by_score(filter),
-                )
-            )
-            previous_value = value
-        return Breakdown(
-            field,
-            tuple(_correct_p_values(parts, mirrored=not in_time and len(members) == 2)),
-            without=len(measures.ids) - len(ids_with_value),
-            left_out=(
-                len(unlisted_values),
-                sum(len(members[value]) for value in unlisted_values),
-            ),
-        )
-
-    def read_measures(self, filter: Filter = NO_FILTER) -> Measures:
-        """Returns the measures of the conversations of a filter.
-
-        Raises:
-            WorkbenchError: The project cannot evaluate the filter.
-        """
-        with self._project.reading() as conn, snapshot(conn):
-            return Measures.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
-
-    def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
-        """Returns how often each answer to a question was given, by the values of a field, `goal` or none (empty).
-
-        Numbers and times are in their order, other values by their number of conversations.
-
-        Raises:
-            UsageError: There is no such field, no conversation has it, or the answers are texts.
-            NotYet: Nobody has answered, or nothing is clustered.
-        """
-        with self._project.reading() as conn, snapshot(conn):
-            ids = _ids(conn, filter)
-            if not field:
-                members = {ALL: ids}
-            elif field == "goal":
-                members = _by_goal(self._cache.shown(conn), ids)
-            else:
-                by_value = conversations_by_value(conn, field)
-                members = {value: _intersect(ids, keys) for value, keys in by_value.items()}
-            if all(map(is_number, members)):
-                order = sorted(members, key=float)
-            elif field in TIME_FIELDS:
-                order = sorted(members)
-            else:
-                order = sorted(members, key=lambda value: (-len(members[value]), value))
-            sorted_members = {value: members[value].tolist() for value in order}
-            return answer_rates(conn, question, sorted_members, field)
-
-    @staticmethod
-    def goes_by_score(*filters: Filter) -> bool:
-        """Returns whether a filter selects by score or verdict, where the errors of the scores are not those of the
-        project."""
-        return any(filter.of(field) for filter in filters for field in FIELDS_BY_SCORE)
-
-    def fields(self) -> list[str]:
-        """Returns the fields with at least two values, which the project can be compared by."""
-        with self._project.reading() as conn, snapshot(conn):
-            return comparable_fields(conn)
-
-
-def _compare_value(
-    value: str,
-    filter: Filter,
-    measures: Measures,
-    *,
-    against: str,
-    others: Measures | None,
-    by_score: bool,
-) -> Part:
-    """Returns the conversations with one value of a field, held against others; p values are not corrected yet.
-
-    Args:
-        filter: Selects the conversations.
-        measures: Their measures.
-        against: What the others are called.
-        others: The measures of what they are compared with; None where there is nothing.
-        by_score: Whether the filter selects by score; see `ComparisonService.goes_by_score`.
-    """
-    return Part(
-        value=value,
-        filter=str(filter),
-        rate=measures.rate(by_score=by_score),
-        against="" if others is None else against,
-        change=None if others is None else completion_change(others, measures),
-    )
-
-
-def _answer_changes(
-    conn: sqlite3.Connection, first: Set[int], second: Set[int]
-) -> Iterator[AnswerChange]:
-    """Yields how often what answered a question last gave each answer on both sides, given by their ids."""
-    for name in questions.answered(conn):
-        newest = next(machine_answers.answers_by_machine(conn, name), None)
-        question = questions.get(conn, name)
-        if newest is None or question.kind == "text":
-            continue
-        by, config, rows = newest
-        check = machine_answers.checks(conn, name).get(config)
-        if check is None or is_stale(check, rows):
-            check = AnswerCheck(by, {}, (), ())
-        people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
-        values = {row.conversation_id: str(row.value) for row in rows}
-        sides = [{key: values[key] for key in side & values.keys()} for side in (first, second)]
-        if not all(sides):
-            continue
-        before_report, after_report = (
-            report(within(check, side), question, people) for side in sides
-        )
-        for before, after in zip(before_report.shares, after_report.shares, strict=True):
-            change = None
-            if before.corrected is not None and after.corrected is not None:
-                change = interval_difference(before.corrected, after.corrected)
-            yield AnswerChange(name, by, before.value, (before, after), change)
-
-
-def _compare_parts(
-    names: tuple[str, str],
-    filters: tuple[str, str | None],
-    parts: tuple[Measures, Measures],
-    *,
-    by_score: bool,
-) -> Comparison:
-    """Returns the comparison of two measured parts; raises NotFound if one is empty.
-
-    Args:
-        names: What each side is called.
-        filters: The filter that selects each side, as text; None where no filter does.
-        by_score: Whether a filter selects by score; see `ComparisonService.goes_by_score`.
-    """
-    for name, part in zip(names, parts, strict=True):
-        if not len(part.ids):
-            raise NotFound(
-                f"There is no conversation of “{name}”.",
-                "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
-            )
-    first, second = (
-        Side(name, text, part.rate(by_score=by_score))
-        for name, text, part in zip(names, filters, parts, strict=True)
-    )
-    return compare((first, second), *parts)
-
-
-def _correct_p_values(parts: list[Part], *, mirrored: bool) -> list[Part]:
-    """Returns the parts with their p values corrected for all tests.
-
-    Args:
-        mirrored: Whether there are two parts, each compared with the other, which is one test.
-    """
-    ps = [None if part.change is None else part.change.p for part in parts]
-    corrected = [
-        None if part.change is None or p is None else replace(part.change, corrected=p)
-        for part, p in zip(parts, ps if mirrored else holm(ps), strict=True)
-    ]
-    return [replace(part, change=change) for part, change in zip(parts, corrected, strict=True)]
-
-
-def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
-    """Returns the ids of the conversations of a filter, shape (conversations,)."""
-    return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
-
-
-def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
-    """Returns those of the ids that have a goal by its label.
-
-    Raises:
-        NotYet: There is no clustering.
-    """
-    if view is None:
-        raise NotYet("Nothing is clustered.", "`workbench run cluster PROJECT` does it.")
-    numbers, labels = goal_numbers(view, ids)
-    return {label: ids[numbers == number] for number, label in enumerate(labels)}
-
-
-def _intersect(ids: Ints, kept_ids: array[int]) -> Ints:
-    """Returns those of the ids that are among others, ascending."""
-    return np.intersect1d(ids, np.asarray(kept_ids, np.int64))
-
-
-def _opposite(filter: Filter) -> str | None:
-    """Returns the filter that selects all other conversations; None where no filter does."""
-    if len(filter.terms) != 1:
-        return None
-    (term,) = filter.terms
-    return str(Filter((replace(term, negated=not term.negated),)))

@@ -1,10 +1,10 @@
-"""Tables of how well each figure (tree measure or baseline) predicts each claim, and of the figures' correlations.
+"""Computes how well each figure predicts each claim about conversations, and the correlations of figures.
 
-A *claim* is a yes or no that truth decides of a conversation; each says that something went wrong. A *figure* is a
-measure of response trees or a baseline that needs no tree; each grows with uncertainty, so that it should be higher
-where a claim holds. A *response tree* holds the answers that a model could give, token by token; each *leaf* is the end
-of one, with its probability. Log-probabilities are natural, entropies in bits. A figure whose name begins with a minus
-is negated so that it grows with uncertainty too.
+A *claim* says that something went wrong in a conversation; truth decides whether it holds. A *figure* is a measure of
+response trees, or a baseline that needs no tree; it grows with uncertainty, so it should be higher where a claim holds.
+A *response tree* has the answers that a model could give, token by token; each *leaf* is the end of an answer, with its
+probability. Log-probabilities are natural, entropies in bits. A figure whose name begins with a minus is negated so
+that it grows with uncertainty too.
 """
 
 from __future__ import annotations
@@ -38,25 +38,26 @@ MEASURES: Mapping[str, str] = {
     "-max_logprob": "minus the log-probability of the best leaf",
     "entropy": "entropy at the tree's resolution, bits",
 }
-"""Name of each measure and what it is."""
+"""Description of each measure by its name."""
 
 BASELINES: Mapping[str, str] = {
     "length": "characters of the conversation",
     "perplexity": "of the recorded answer: e to minus the mean log-probability of its tokens",
 }
-"""Figures that need no tree; perplexity after Jelinek et al. (1977). A measure is useful only if it beats them."""
+"""Description of each baseline by its name; perplexity is that of Jelinek et al. (1977). A measure is useful only if it
+beats the baselines."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
 
 _AP = RANK_FIGURES.index("average_precision")
-"""Index of average precision among the rank figures."""
+"""Index of the average precision in `RANK_FIGURES`."""
 
 _EITHER = "unanswerable or underspecified"
-"""Name of the claim that holds where one of the two after it does."""
+"""Name of the claim that holds where one of the two claims that follow it in `CLAIMS` does."""
 
 JUDGED_FAILED = "verdict no"
-"""Name of the claim that a person decides: the user did not get what they wanted."""
+"""Name of the claim, decided by a person, that the user did not get what they wanted."""
 
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
@@ -68,7 +69,7 @@ CLAIMS: Mapping[str, str] = {
     "underspecified": "the last question is not clear, against answerable",
     JUDGED_FAILED: "a person said that the user did not get what they wanted, against did; people chose what to judge",
 }
-"""Name of each claim, and what counts as yes and as no; other conversations are left out."""
+"""By the name of each claim, when it holds and when it fails; it is not decided for other conversations."""
 
 _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
@@ -83,8 +84,9 @@ class Case:
     """A conversation with its figures and claims.
 
     Attributes:
-        figures: Figures by name; None where there is none.
-        claims: Whether each claim that is decided holds, by name.
+        conversation: Id of the conversation.
+        figures: Figures by name; None where the conversation has none.
+        claims: The claims that are decided, by name, and whether they hold.
     """
 
     conversation: int
@@ -93,14 +95,14 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class FigureRow:
     """How well one figure predicts a claim.
 
     Attributes:
         figure: Name of the figure.
-        positives, negatives: Number of cases with the figure for which the claim holds, and does not hold.
+        positives, negatives: Number of cases with the figure for which the claim holds, and fails.
         area: Area under the ROC curve: P(the figure is higher where the claim holds).
-        average_precision: At chance level `positives / (positives + negatives)`.
+        average_precision: Average precision; its chance level is `positives / (positives + negatives)`.
         p: Two-sided p value of the hypothesis that the area is 0.5.
         corrected: `p` after Holm's correction over the figures of the table.
     """
@@ -119,15 +121,15 @@ class ClaimTable:
     """All figures as predictors of one claim.
 
     Attributes:
-        holds, fails: Number of cases for which the claim holds, and does not hold.
-        rows: One for each figure; empty when the claim has one value for all.
-        conclusions: A sentence on chance, and one on the best measure against the best baseline.
+        holds, fails: Number of cases for which the claim holds, and fails.
+        rows: A row for each figure; empty where the claim holds for all cases or for none.
+        conclusions: A sentence on chance, and one that compares the best measure with the best baseline.
     """
 
     claim: str
     holds: int
     fails: int
-    rows: tuple[Ranked, ...]
+    rows: tuple[FigureRow, ...]
     conclusions: tuple[str, ...]
 
 
@@ -141,11 +143,11 @@ class Pair:
 
 
 def figures_of(rows: Sequence[TreeRow], chars: int) -> dict[str, float | None]:
-    """Returns all measures and baselines of a conversation by name, of several trees the greatest value.
+    """Returns the figures of a conversation by name; of several trees the greatest value.
 
     Args:
-        rows: Its trees, at least one.
-        chars: Its length in characters.
+        rows: The trees of the conversation, at least one.
+        chars: Length of the conversation in characters.
     """
     figures_by_tree = [
         {
@@ -175,8 +177,7 @@ def _perplexity(row: TreeRow) -> float | None:
 
 
 def claim_tables(cases: Sequence[Case]) -> tuple[ClaimTable, ...]:
-    """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
-    earlier one."""
+    """Returns a table for each claim that is decided for a case; one with the answers of an earlier claim gets none."""
     tables = []
     earlier_answers: list[list[bool | None]] = []
     for claim in CLAIMS:
@@ -186,28 +187,29 @@ def claim_tables(cases: Sequence[Case]) -> tuple[ClaimTable, ...]:
             continue
         earlier_answers.append(answers)
         decided = [case for case in cases if claim in case.claims]
-        rows = _rank_measures(decided, claim)
+        rows = _figure_rows(decided, claim)
         conclusions = (_against_chance(rows), *_best_measure(decided, claim, rows)) if rows else ()
         tables.append(ClaimTable(claim, holds, fails, rows, conclusions))
     return tuple(tables)
 
 
-def _rank_measures(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
-    """Returns a row for each figure that both classes have, over the cases that have it."""
+def _figure_rows(cases: Sequence[Case], claim: str) -> tuple[FigureRow, ...]:
+    """Returns a row for each figure, over the cases that have it, if the claim holds for some of them but not for
+    all."""
     holds = np.array([case.claims[claim] for case in cases])
     resampling = Resampling([case.conversation for case in cases])
     rows = []
     for name in (*MEASURES, *BASELINES):
-        among = np.array([case.figures[name] is not None for case in cases])
-        if not _has_both_classes(holds[among]):
+        has_figure = np.array([case.figures[name] is not None for case in cases])
+        if not _has_both_classes(holds[has_figure]):
             continue
         with_figure = [case for case in cases if case.figures[name] is not None]
         values, labels, groups = _sample(with_figure, claim, name)
         all_values = [case.figures[name] or 0.0 for case in cases]
-        ranking = resampling.rank(all_values, holds.tolist(), among)
+        ranking = resampling.rank(all_values, holds.tolist(), has_figure)
         p = p_against_chance(placements(values, labels, groups))
         rows.append(
-            Ranked(
+            FigureRow(
                 figure=name,
                 positives=sum(labels),
                 negatives=len(labels) - sum(labels),
@@ -226,19 +228,19 @@ def _rank_measures(cases: Sequence[Case], claim: str) -> tuple[Ranked, ...]:
 
 
 def _has_both_classes(holds: Bools) -> bool:
-    """Whether a claim holds for some cases and not for others; `holds` has shape (cases,)."""
+    """Returns whether a claim holds for some cases and not for others; `holds` has shape (cases,)."""
     return bool(holds.any()) and not holds.all()
 
 
 def _sample(
     cases: Sequence[Case], claim: str, name: str
 ) -> tuple[list[float], list[bool], list[int]]:
-    """Returns a figure that all cases have, whether the claim holds, and the conversation, of each."""
+    """Returns three parallel lists of cases that all have a figure: the figure, whether a claim holds, and the id."""
     values = [case.figures[name] or 0.0 for case in cases]
     return values, [case.claims[claim] for case in cases], [case.conversation for case in cases]
 
 
-def _against_chance(rows: Sequence[Ranked]) -> str:
+def _against_chance(rows: Sequence[FigureRow]) -> str:
     """Returns a sentence on the figures that are significantly above and below chance."""
     significant = [row for row in rows if row.corrected < SIGNIFICANCE_LEVEL]
     above = [row.figure for row in significant if row.area.value > 0.5]
@@ -250,9 +252,11 @@ def _against_chance(rows: Sequence[Ranked]) -> str:
     return f"{'; '.join(parts).capitalize()}; no other figure differs significantly from chance."
 
 
-def _best_measure(cases: Sequence[Case], claim: str, rows: Sequence[Ranked]) -> list[str]:
-    """Returns a sentence on the measure with the largest area against the baseline with the largest one, over the cases
-    that have both; none where there is no such pair."""
+def _best_measure(cases: Sequence[Case], claim: str, rows: Sequence[FigureRow]) -> list[str]:
+    """Returns a sentence that compares the best measure with the best baseline, over the cases that have both figures.
+
+    The best is the one with the largest area. Returns an empty list where there is no such pair.
+    """
     best = {
         is_measure: max(
             (row for row in rows if (row.figure in MEASURES) == is_measure),
@@ -272,9 +276,9 @@ def _best_measure(cases: Sequence[Case], claim: str, rows: Sequence[Ranked]) -> 
     return [areas_in_words(names, (first, second))]
 
 
-def areas_in_words(names: tuple[str, str], placed: tuple[Placements, Placements]) -> str:
-    """Returns which of two areas over the same cases is larger, with the p value of no difference (DeLong's test)."""
-    first, second = placed
+def areas_in_words(names: tuple[str, str], areas: tuple[Placements, Placements]) -> str:
+    """Returns in words which of two areas over the same cases is larger, with the p value of DeLong's test."""
+    first, second = areas
     p = p_difference(first, second)
     compared = f"{names[0]} {figure(first.area)} against {names[1]} {figure(second.area)}"
     if p is None:
@@ -286,8 +290,10 @@ def areas_in_words(names: tuple[str, str], placed: tuple[Placements, Placements]
 
 
 def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
-    """Returns the correlations of figures with the length, and of the two measures that Soroka et al. compare, over the
-    cases that have both."""
+    """Returns the correlations of figures with the length, and of the two measures that Soroka et al. compare.
+
+    Each is over the cases that have both figures.
+    """
     correlated = []
     for first, second in combinations((*MEASURES, *BASELINES), 2):
         if "length" not in (first, second) and (first, second) != ("leaves", "-max_logprob"):
@@ -303,8 +309,8 @@ def claim_pairs(cases: Sequence[Case]) -> tuple[Pair, ...]:
     return tuple(correlated)
 
 
-def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
-    """Returns the claims about a conversation that its truth decides."""
+def claims_of(truth: Mapping[str, Any]) -> dict[str, bool]:
+    """Returns the claims that the truth of a conversation decides, and whether they hold."""
     claims: dict[str, bool] = {}
     reward, success = truth.get("reward"), truth.get("success")
     if _is_number(reward):
@@ -320,5 +326,5 @@ def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    """Whether a value of truth is a number; a truth value is none."""
+    """Returns whether a value of truth is a number; `True` and `False` are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

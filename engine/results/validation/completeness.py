@@ -1,11 +1,9 @@
-"""Validates the completeness scores of a project: with the truncation test and, where there is any, with truth.
+"""Validates the completeness scores of a project with the truncation test and, where there is any, with truth.
 
-The *truncation test* holds whole conversations against the same ones cut off at an earlier boundary (a place after
-which a conversation could end): scores should be higher for the whole ones. AUROC is the probability that they are, for
-a whole and a cut conversation drawn at random; F1 is that of calling a value from the threshold up whole. A *scoring*
-is the values that one model or rule gives at the boundaries. A *configuration* of scores is the mode, model and adapter
-that made them, named by its hash; it gets one row of the table. Conversations have two ids: the key in the project, and
-the *external id* that the source gave them, by which training runs record them.
+The test itself is in `engine.results.validation.cuts`; here a project is read for it. A *configuration* of scores is
+the mode, model and adapter that made them, named by its hash; it gets one row of the table. *Baselines* need no model:
+the keyword rule, and a regression on position and length. Conversations have two ids: the key in the project, and the
+*external id* that the source gave them, by which training runs record them.
 """
 
 from __future__ import annotations
@@ -19,23 +17,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import get_args
 
-import numpy as np
-
 from engine.base.conversation import LogPiece, Verdict, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.statistics.bootstrap import THRESHOLD, BootstrapDraws, draw
-from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import placements
+from engine.base.statistics.bootstrap import THRESHOLD
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.truncation import (
-    Position,
-    cross_fit_by_position,
-    cut_at,
-    matched,
-    sounds_complete,
-)
+from engine.completeness.truncation import Position, cross_fit_by_position, sounds_complete
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
@@ -53,11 +41,17 @@ from engine.results.records import (
     RowKind,
     SeparationRow,
     TruncationTest,
-    TruthRow,
-    TruthTable,
 )
-from engine.results.validation import claims as truths
-from engine.results.validation.claims import JUDGED_FAILED, areas_in_words, of_conversation
+from engine.results.validation.claims import JUDGED_FAILED, claims_of
+from engine.results.validation.cuts import (
+    Place,
+    Values,
+    best_against_baseline,
+    cut_places,
+    cut_test,
+    matched_test,
+    truth_tables,
+)
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -69,75 +63,17 @@ POSITION = "position alone"
 """Title of the row of the regression on position and length."""
 
 _BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
-"""The rows that need no model."""
+"""The kind of each baseline by the title of its row."""
 
 MIN_RELATIVE_COVERAGE = 0.5
-"""Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
-only conversations that all rows cover, and these would be too few."""
+"""Least coverage of a row, relative to the scores that cover the most conversations. Scores below it get no row: the
+test uses only conversations that all rows cover, and these would be too few."""
 
 _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
-"""How a title names recipes that do not go by their own name."""
+"""Words in titles for recipes whose own name is not used."""
 
 HASH_CHARS_IN_TITLE = 8
 """Characters of a config hash in titles that would otherwise be the same."""
-
-
-def adapter_trainings(
-    conn: sqlite3.Connection,
-    catalog: Catalog,
-    configs: Sequence[ScoreConfig],
-    runs_by_name: Mapping[str, RunDirectory],
-) -> dict[str, AdapterTraining]:
-    """Returns how the adapter of each configuration was trained, by config hash; the others have no adapter.
-
-    An adapter file is recognized by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
-    comes from the training run of the same name.
-
-    Args:
-        runs_by_name: The project's training runs.
-    """
-    # all_runs gives the newest first; reversed, so that the newest run of a configuration counts
-    sha256_by_config = {
-        run.config_hash: run.fingerprints.get("adapter_sha256")
-        for run in reversed(runs.all_runs(conn))
-    }
-    origins = {}
-    for config in configs:
-        if config.adapter is None:
-            continue
-        entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
-        if entry is not None:
-            origins[config.config_hash] = AdapterTraining(entry.made_of.recipe, entry.conversations)
-        elif config.adapter in runs_by_name:
-            with contextlib.suppress(ConfigError):
-                recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe
-                origins[config.config_hash] = AdapterTraining(recipe)
-    return origins
-
-
-def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
-    """Returns the adapter whose file has this checksum; None where there is none that can be read."""
-    if sha256 is None:
-        return None
-    with contextlib.suppress(WorkbenchError, OSError):
-        path = catalog.adapter_with(sha256)
-        return None if path is None else catalog.adapter_entry(path)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _TestableConversations:
-    """The conversations to test, and how many were left out.
-
-    Attributes:
-        external_ids: The id in the source of each conversation to test, by its id.
-        trained: Number of conversations left out because an adapter was trained on them.
-        selecting: Number of those left out because they selected the checkpoint of an adapter.
-    """
-
-    external_ids: Mapping[int, str]
-    trained: int
-    selecting: int
 
 
 def only_run(project: Path) -> str | None:
@@ -153,14 +89,14 @@ def completeness_table(
     *,
     query: ListQuery | None = None,
 ) -> CompletenessTable:
-    """Runs the truncation test on the same conversations and cuts for every configuration of scores.
+    """Returns the results of the truncation test, on the same conversations and cuts for every configuration of scores.
 
-    Leaves out the conversations that an adapter with a row was trained on, and those that selected its checkpoint.
+    The conversations on which an adapter with a row was trained, and those that selected its checkpoint, are left out.
 
     Args:
-        catalog: Resolves adapters by name or checksum, and records how they were trained.
+        catalog: Finds adapters by name or checksum, and knows how they were trained.
         test: What is tested, and how.
-        query: Filter and order of the conversations; None takes all in id order.
+        query: Filter and order of the conversations; None takes all in the order of their ids.
 
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
@@ -175,18 +111,7 @@ def completeness_table(
         asked=len(data.external_ids),
         single=len(places_by_id) - cuttable,
         n=cuttable,
-        rows=tuple(
-            _separation_row(
-                title,
-                scoring,
-                places_by_id,
-                metrics=cut_test(scoring, places_by_id, THRESHOLD).classification(),
-                config=config,
-                training=data.training_of(config),
-            )
-            for title, scoring in scorings.items()
-            for config in [scored.configs.get(title)]
-        ),
+        rows=tuple(_separation_row(title, data) for title in scorings),
         truths=truth_tables(scorings, places_by_id, data.claims),
         trained=data.testable.trained,
         selecting=data.testable.selecting,
@@ -195,31 +120,35 @@ def completeness_table(
     )
 
 
-def claims_by_conversation(
-    conn: sqlite3.Connection, ids: Collection[int]
-) -> dict[int, dict[str, bool]]:
-    """Returns whether each claim that truth or a verdict decides holds, by the id of the conversation."""
-    claims = {
-        key: of_conversation(truth) for key, truth in truth_by_conversation(conn) if key in ids
-    }
-    for key, verdict in answers.in_force(conn):
-        if key in ids and verdict is not Verdict.UNSURE:
-            claims.setdefault(key, {})[JUDGED_FAILED] = verdict is Verdict.NO
-    return claims
+def _separation_row(title: str, data: _TestData) -> SeparationRow:
+    """Returns the row of the scoring with a title."""
+    scoring, config = data.scorings[title], data.scored.configs.get(title)
+    share, matched_pairs = matched_test(scoring, data.places_by_id)
+    unknown = AdapterTraining()
+    return SeparationRow(
+        name=title,
+        kind="scores" if config else _BASELINES[title],
+        scored=len(scoring),
+        metrics=cut_test(scoring, data.places_by_id, THRESHOLD).classification(),
+        matched=share,
+        matched_pairs=matched_pairs,
+        config=config,
+        training=data.origins.get(config.config_hash, unknown) if config else unknown,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _TestData:
-    """What the truncation test reads of a project.
+    """All data of a project that the truncation test needs.
 
     Attributes:
         testable: The conversations of the query that may be tested.
-        external_ids: Id in the source of each conversation that is tested, at most as many as the test allows, by id.
+        external_ids: External id of each conversation that is tested, by its id; at most as many as the test allows.
         origins: How the adapter of each configuration was trained, by config hash.
         scored: The configurations of scores that get a row.
         places_by_id: Where each conversation that all rows score ends and is cut.
         scorings: The values of each row by its title, those of the baselines included.
-        claims: Whether each claim about a tested conversation holds that is decided, by the id of the conversation.
+        claims: The claims that are decided for each tested conversation, by its id, and whether they hold.
     """
 
     testable: _TestableConversations
@@ -230,19 +159,41 @@ class _TestData:
     scorings: Mapping[str, Values]
     claims: Mapping[int, Mapping[str, bool]]
 
-    def training_of(self, config: ScoreConfig | None) -> AdapterTraining:
-        """Returns how the adapter of a configuration was trained; unknown for None, a baseline."""
-        return (
-            AdapterTraining()
-            if config is None
-            else self.origins.get(config.config_hash, AdapterTraining())
-        )
+
+@dataclass(frozen=True, slots=True)
+class _TestableConversations:
+    """The conversations that may be tested, and how many were left out.
+
+    Attributes:
+        external_ids: External id of each conversation that may be tested, by its id.
+        trained: Number of conversations left out because an adapter was trained on them.
+        selecting: Number of those left out because they selected the checkpoint of an adapter.
+    """
+
+    external_ids: Mapping[int, str]
+    trained: int
+    selecting: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredRows:
+    """The configurations of scores that get a row, and their values.
+
+    Attributes:
+        configs: The configurations, by the title of their row.
+        scorings: The values of each row, by its title.
+        left_out: Title of each configuration that covers too few conversations for a row, and how many it covers.
+    """
+
+    configs: Mapping[str, ScoreConfig]
+    scorings: Mapping[str, Values]
+    left_out: tuple[tuple[str, int], ...]
 
 
 def _read_test_data(
     project: Project, catalog: Catalog, test: TruncationTest, query: ListQuery
 ) -> _TestData:
-    """Reads, in one snapshot of the project, all that the truncation test works on; raises as `completeness_table`."""
+    """Reads and returns all data for the truncation test, in one snapshot; raises as `completeness_table`."""
     path = Path(project.path)
     runs_by_name = {run.path.name: run for run in all_runs(path)}
     test_part = None if test.run_name is None else part_to_test(run_named(path, test.run_name))
@@ -257,7 +208,7 @@ def _read_test_data(
         testable = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
         keys = list(testable.external_ids)[: test.limit]
         external_ids = {key: testable.external_ids[key] for key in keys}
-        origins = adapter_trainings(conn, catalog, configs, runs_by_name)
+        origins = _adapter_trainings(conn, catalog, configs, runs_by_name)
         scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
         if not scored.scorings:
             raise NotYet(
@@ -278,19 +229,58 @@ def _read_test_data(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoredRows:
-    """The configurations of scores that get a row, and their values.
+def claims_by_conversation(
+    conn: sqlite3.Connection, ids: Collection[int]
+) -> dict[int, dict[str, bool]]:
+    """Returns the claims that truth or a verdict decides, and whether they hold, by the id of the conversation."""
+    claims = {key: claims_of(truth) for key, truth in truth_by_conversation(conn) if key in ids}
+    for key, verdict in answers.in_force(conn):
+        if key in ids and verdict is not Verdict.UNSURE:
+            claims.setdefault(key, {})[JUDGED_FAILED] = verdict is Verdict.NO
+    return claims
 
-    Attributes:
-        configs: The configurations, by the title of their row.
-        scorings: The values of each row, by its title.
-        left_out: Title of each configuration that covers too few conversations for a row, and how many it covers.
+
+def _adapter_trainings(
+    conn: sqlite3.Connection,
+    catalog: Catalog,
+    configs: Sequence[ScoreConfig],
+    runs_by_name: Mapping[str, RunDirectory],
+) -> dict[str, AdapterTraining]:
+    """Returns how the adapter of each configuration was trained, by config hash, for those with an adapter.
+
+    An adapter file is recognized by the SHA-256 that it had when it was used, wherever it is now. If no file has it,
+    the recipe comes from the training run with the name of the adapter.
+
+    Args:
+        runs_by_name: The training runs of the project.
     """
+    # the newest run comes first; reversed, so that the newest run of a configuration counts
+    sha256_by_config = {
+        run.config_hash: run.fingerprints.get("adapter_sha256")
+        for run in reversed(runs.all_runs(conn))
+    }
+    origins = {}
+    for config in configs:
+        if config.adapter is None:
+            continue
+        entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
+        if entry is not None:
+            origins[config.config_hash] = AdapterTraining(entry.made_of.recipe, entry.conversations)
+        elif config.adapter in runs_by_name:
+            with contextlib.suppress(ConfigError):
+                recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe
+                origins[config.config_hash] = AdapterTraining(recipe)
+    return origins
 
-    configs: Mapping[str, ScoreConfig]
-    scorings: Mapping[str, Values]
-    left_out: tuple[tuple[str, int], ...]
+
+def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
+    """Returns the adapter whose file has a checksum; None where there is none that can be read."""
+    if sha256 is None:
+        return None
+    with contextlib.suppress(WorkbenchError, OSError):
+        path = catalog.adapter_with(sha256)
+        return None if path is None else catalog.adapter_entry(path)
+    return None
 
 
 def _read_scored_rows(
@@ -300,13 +290,14 @@ def _read_scored_rows(
     keys: Sequence[int],
     test: TruncationTest,
 ) -> _ScoredRows:
-    """Reads the values of each configuration for these conversations; the result is empty where none is scored.
+    """Reads the values of each configuration for some conversations, and returns those that get a row.
 
     Args:
         titles: Title of each configuration, by its hash.
+        keys: Ids of the conversations.
 
     Raises:
-        NotYet: The test needs what the models write, and that was not recorded.
+        NotYet: The test needs what the models write at boundaries, and that was not recorded.
     """
     read_values = scores.generated_curves if test.paper else scores.normalized_curves
     values = {config.config_hash: read_values(conn, config.config_hash, keys) for config in configs}
@@ -345,7 +336,7 @@ def _places_to_cut(
 
 
 def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
-    """Returns the name under which scores record an adapter; the given name when the catalog has no such adapter."""
+    """Returns the name under which scores record an adapter, which need not be in the catalog."""
     try:
         return adapter_name(catalog.adapter_path(adapter))
     except UsageError:
@@ -355,8 +346,12 @@ def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
 def _matching_configs(
     configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
 ) -> list[ScoreConfig]:
-    """Returns the scores of a mode and an adapter (of any for None), in the order of the modes;
-    of probes those on words and states come first.
+    """Returns the configurations with a mode and an adapter, in the order of the modes.
+
+    Probes on words and states come before those on states alone.
+
+    Args:
+        mode, adapter: Restrict the configurations; None allows any.
 
     Raises:
         NotYet: There are none.
@@ -369,12 +364,9 @@ def _matching_configs(
         if mode in (None, config.mode) and adapter in (None, config.adapter)
     ]
     if not matching:
-        options = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
-            adapter is not None
-        )
-        raise NotYet(
-            f"There are no scores of {' and '.join(options)}.", _scoring_hint(mode, adapter)
-        )
+        wanted = {"mode": mode, "adapter": adapter}
+        names = " and ".join(f"{option} {value}" for option, value in wanted.items() if value)
+        raise NotYet(f"There are no scores of {names}.", _scoring_hint(mode, adapter))
     return sorted(
         matching,
         key=lambda config: (get_args(Mode).index(config.mode), config.features == "states"),
@@ -382,7 +374,7 @@ def _matching_configs(
 
 
 def _scoring_hint(mode: Mode | None, adapter: str | None) -> str:
-    """Returns a sentence with the command that makes such scores."""
+    """Returns a sentence with the command that makes scores with a mode and an adapter."""
     words = f" --mode {mode}" if mode else ""
     words += f" --adapter {adapter}" if adapter else ""
     return f"`workbench run complete PROJECT{words}` makes scores."
@@ -394,10 +386,10 @@ def _choose_conversations(
     test_part: Collection[str] | None,
     runs_in_use: Sequence[RunDirectory],
 ) -> _TestableConversations:
-    """Returns the conversations of a query that no run in use was trained on or selected by.
+    """Returns the conversations of a query on which no training run in use was trained, nor its checkpoint selected.
 
     Args:
-        test_part: Ids in the source of the only conversations to test; None tests all.
+        test_part: External ids of the only conversations that may be tested; None allows all.
         runs_in_use: The training runs whose adapters made the scores.
     """
     manifests = [manifest_of(run) for run in runs_in_use]
@@ -437,7 +429,7 @@ def _split_by_coverage(
 def _titles(
     configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterTraining]
 ) -> dict[str, str]:
-    """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
+    """Returns a title by config hash: mode and recipe, with model and hash where titles would otherwise be the same."""
     titles = {config.config_hash: _title(config, origins) for config in configs}
     models = {config.config_hash: f", {config.model}" if config.model else "" for config in configs}
     short_hashes = {
@@ -452,7 +444,7 @@ def _titles(
 
 
 def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
-    """Returns the mode of scores, with the recipe and the name of their adapter."""
+    """Returns the title of a configuration: its mode, with the recipe and the name of the adapter."""
     if config.mode != "tuned":
         return mode_in_words(config.mode, config.features)
     if config.adapter is None:
@@ -465,10 +457,10 @@ def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
 def _baseline_scorings(
     conn: sqlite3.Connection, places_by_id: Mapping[int, Place]
 ) -> dict[str, Values]:
-    """Scores the same boundaries without a model: by the keyword rule, and by a regression on position and length.
+    """Returns the values of the baselines at the same boundaries, by the title of the row.
 
-    There is none by position with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut, nearly equal
-    ones counted once.
+    There is no regression with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut; nearly equal
+    conversations count as one.
     """
     keywords: dict[int, dict[int, float | None]] = {}
     positions: list[list[Position]] = []
@@ -495,7 +487,7 @@ def _baseline_scorings(
         if len(boundaries) > 1
     }
     if len(cuttable_groups) >= MIN_CONVERSATIONS_FOR_PROBE:
-        # the values of all conversations one after the other, dealt back in the same order
+        # the values of all conversations follow each other, in the order in which they are taken out
         values = iter(cross_fit_by_position(positions, groups).p.tolist())
         baselines[POSITION] = {
             key: {message: next(values) for message in places_by_id[key].boundaries}
@@ -507,200 +499,14 @@ def _baseline_scorings(
 def _boundary_positions(
     pieces: Sequence[LogPiece], boundary_pieces: Sequence[int]
 ) -> list[Position]:
-    """Returns the number, the characters so far and the own characters of each boundary, by the index of its piece."""
+    """Returns the number of each boundary, the characters up to its end, and those of its own piece.
+
+    Args:
+        boundary_pieces: Index of the piece of each boundary.
+    """
     piece_chars = [len(piece.text) for piece in pieces]
     chars_so_far = list(accumulate(piece_chars))
     return [
         Position(number, chars_so_far[index], piece_chars[index])
         for number, index in enumerate(boundary_pieces)
     ]
-
-
-def _separation_row(
-    title: str,
-    scoring: Values,
-    places_by_id: Mapping[int, Place],
-    metrics: Classification,
-    config: ScoreConfig | None,
-    training: AdapterTraining,
-) -> SeparationRow:
-    """Returns the row of one scoring; `config` is None for a baseline."""
-    share, matched_pairs = matched_test(scoring, places_by_id)
-    return SeparationRow(
-        name=title,
-        kind="scores" if config else _BASELINES[title],
-        scored=len(scoring),
-        metrics=metrics,
-        matched=share,
-        matched_pairs=matched_pairs,
-        config=config,
-        training=training,
-    )
-
-
-Values = Mapping[int, Mapping[int, float | None]]
-"""Conversation id -> index of the boundary message, ascending -> normalized score; None where it is unscored."""
-
-_LOW_CLAIMS = ("not complete", "reward 0", "reward below 1", truths.JUDGED_FAILED)
-"""The claims of `engine.results.validation.claims.CLAIMS` that a low value at the end should predict."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a conversation ends and is cut, as indices of messages.
-
-    Attributes:
-        last: The last boundary.
-        cut: The boundary at which it is cut; None when it has only one.
-        boundaries: All boundaries that every scoring has, in order.
-    """
-
-    last: int
-    cut: int | None
-    boundaries: tuple[int, ...]
-
-
-def cut_places(
-    scorings: Mapping[str, Values], names: Mapping[int, str], seed: int
-) -> dict[int, Place]:
-    """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
-
-    Args:
-        scorings: The scorings by name, at least one.
-        names: The id in the source of each conversation to test.
-        seed: Seed of the cuts.
-    """
-    by_conversation = {}
-    for key, name in names.items():
-        curves = [scoring.get(key, {}) for scoring in scorings.values()]
-        # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
-        shared = [message for message in curves[0] if all(message in curve for curve in curves)]
-        if not shared or any(max(curve) != shared[-1] for curve in curves):
-            continue
-        cut_index = cut_at(seed, name, len(shared))
-        cut = None if cut_index is None else shared[cut_index]
-        place = Place(shared[-1], cut, tuple(shared))
-        needed = [place.last] if place.cut is None else [place.last, place.cut]
-        if all(curve[message] is not None for curve in curves for message in needed):
-            by_conversation[key] = place
-    return by_conversation
-
-
-def cut_test(
-    scoring: Values, places_by_id: Mapping[int, Place], threshold: float
-) -> BootstrapDraws:
-    """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
-
-    Args:
-        places_by_id: Result of `cut_places` for scorings that include this one.
-
-    Raises:
-        ValueError: No conversation can be cut.
-    """
-    return draw(*pairs(scoring, places_by_id), threshold)
-
-
-def matched_test(scoring: Values, places_by_id: Mapping[int, Place]) -> tuple[Interval | None, int]:
-    """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
-
-    Returns:
-        See `engine.completeness.truncation.matched`.
-    """
-    curves = [
-        [scoring[key][message] for message in place.boundaries]
-        for key, place in places_by_id.items()
-    ]
-    return matched([np.array(curve, dtype=float) for curve in curves])
-
-
-def pairs(
-    scoring: Values, places_by_id: Mapping[int, Place]
-) -> tuple[list[float], list[bool], list[int]]:
-    """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
-    one, and the id of its conversation."""
-    cut = {key: place for key, place in places_by_id.items() if place.cut is not None}
-    values = [_value_of_boundary(scoring, key, place.last) for key, place in cut.items()]
-    values += [
-        _value_of_boundary(scoring, key, place.cut)
-        for key, place in cut.items()
-        if place.cut is not None
-    ]
-    return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
-
-
-def best_against_baseline(
-    scorings: Mapping[str, Values], places_by_id: Mapping[int, Place], baselines: Collection[str]
-) -> str:
-    """Returns a sentence on the scores with the largest area in the truncation test against the baseline with the
-    largest one; empty where one of the two is missing."""
-    placed = {name: placements(*pairs(scoring, places_by_id)) for name, scoring in scorings.items()}
-    by_area = sorted(placed, key=lambda name: -placed[name].area)
-    own = next((name for name in by_area if name not in baselines), None)
-    other = next((name for name in by_area if name in baselines), None)
-    if own is None or other is None:
-        return ""
-    return areas_in_words((own, other), (placed[own], placed[other]))
-
-
-def truth_tables(
-    scorings: Mapping[str, Values],
-    places_by_id: Mapping[int, Place],
-    claims_by_id: Mapping[int, Mapping[str, bool]],
-) -> tuple[TruthTable, ...]:
-    """Returns a table for each of `_LOW_CLAIMS` that is decided for some conversation, except claims that have the same
-    answers as an earlier one.
-
-    Args:
-        places_by_id: Result of `cut_places`.
-        claims_by_id: Whether each claim that is decided holds, by the id of the conversation.
-    """
-    tables: list[TruthTable] = []
-    earlier_answers: list[dict[int, bool]] = []
-    for claim in _LOW_CLAIMS:
-        answers = {key: claims[claim] for key, claims in claims_by_id.items() if claim in claims}
-        # of those whose answer is known, the ones that every scoring scored
-        holds = {key: answers[key] for key in places_by_id if key in answers}
-        if not holds or answers in earlier_answers:
-            continue
-        earlier_answers.append(answers)
-        positives = sum(holds.values())
-        # a low value should predict the claim, so that high inverted ones do
-        inverted = {
-            name: [1 - _value_of_boundary(scoring, key, places_by_id[key].last) for key in holds]
-            for name, scoring in scorings.items()
-        }
-        has_both_answers = 0 < positives < len(holds)
-        rows = _truth_rows(inverted, list(holds.values())) if has_both_answers else ()
-        tables.append(
-            TruthTable(
-                claim,
-                description=truths.CLAIMS[claim],
-                holds=positives,
-                fails=len(holds) - positives,
-                known=len(answers),
-                rows=rows,
-            )
-        )
-    return tuple(tables)
-
-
-def _truth_rows(inverted: Mapping[str, list[float]], holds: list[bool]) -> tuple[TruthRow, ...]:
-    """Returns a row for each scoring, whose values should be high where the claim holds."""
-    classifications = {
-        name: draw(values, holds).classification() for name, values in inverted.items()
-    }
-    return tuple(
-        TruthRow(name, classifications[name].auroc, classifications[name].ap) for name in inverted
-    )
-
-
-def _value_of_boundary(scoring: Values, key: int, message: int) -> float:
-    """Returns the value of a conversation after a message.
-
-    Raises:
-        ValueError: There is none, although `cut_places` chose the message.
-    """
-    value = scoring[key][message]
-    if value is None:
-        raise ValueError(f"Conversation {key} has no honest number after message {message}.")
-    return value

@@ -1,4 +1,4 @@
-"""The truncation test of completeness scores, and the scores compared with truth: as tables and as JSON."""
+"""Makes tables and JSON of the truncation test of completeness scores, and of the comparison of scores with truth."""
 
 from __future__ import annotations
 
@@ -44,11 +44,14 @@ _CUT_COLUMNS = (
     ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
     ReportColumn("ECE", "interval", "ece", ends_in_text=False),
 )
-"""Columns of the truncation test; text leaves out most intervals."""
+"""Columns of the truncation test; most intervals are left out of text."""
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:
-    """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
+    """Returns the table of the truncation test, then one for each claim.
+
+    The table of a claim has no rows where the claim holds for all conversations or for none.
+    """
     return [_truncation_table(table), *(_truth_table(truth) for truth in table.truths)]
 
 
@@ -68,7 +71,7 @@ def _truncation_table(table: CompletenessTable) -> ReportTable:
 
 
 def tested_on(table: CompletenessTable) -> str:
-    """Returns whose conversations were tested, a few words that follow `conversations`."""
+    """Returns words that follow `conversations` and say which of them were tested."""
     if table.run is None:
         return "of the project"
     name = one_line(table.run, MAX_NAME_CHARS)
@@ -104,7 +107,7 @@ def _format_figure(row: SeparationRow, key: str) -> Interval | None:
 
 
 def _truth_table(table: TruthTable) -> ReportTable:
-    """Returns the comparison of all rows with one claim."""
+    """Returns the table that compares all scorings with one claim."""
     covered = table.holds + table.fails
     return ReportTable(
         table.claim,
@@ -113,12 +116,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
             ReportColumn("AUROC", "interval", "auroc", chance=0.5),
             ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
         ),
-        tuple(
-            ReportRow(
-                (row.name, row.auroc, row.ap),
-            )
-            for row in table.rows
-        ),
+        tuple(ReportRow((row.name, row.auroc, row.ap)) for row in table.rows),
         (
             table.description,
             f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
@@ -129,7 +127,7 @@ def _truth_table(table: TruthTable) -> ReportTable:
 
 
 def notes(table: CompletenessTable) -> list[str]:
-    """Returns sentences on which conversations and scores the table covers and leaves out."""
+    """Returns sentences on the conversations and scores that the table covers and leaves out."""
     lines = []
     if table.run is None:
         lines.append(

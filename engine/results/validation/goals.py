@@ -1,4 +1,4 @@
-"""Compares the clustering in use, before and after merging, with gold goals.
+"""Compares the clustering in use, before and after merges, with gold goals.
 
 A *gold goal* is the goal that came with a conversation as `truth.goal`. A clustering puts conversations into
 *clusters*; people and models merge these into *groups*, which are what stands now.
@@ -50,12 +50,12 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class GoalValidation:
-    """Agreement of a project's groups with gold goals.
+    """Agreement of the groups of a project with gold goals.
 
     Attributes:
         embedder: Name of the embedder, as the user gave it.
         asked: Number of matching conversations that have a gold goal.
-        n: Number of those that are in the clustering.
+        n: Number of these conversations that are in the clustering.
         goals: Number of distinct gold goals among the `n`.
         outside: Number of the `n` that are in no current group.
         rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`).
@@ -102,7 +102,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
 
 
 def _gold_goals(conn: sqlite3.Connection, query: ListQuery) -> dict[int, str]:
-    """Returns the gold goal of each matching conversation that has one, by its id."""
+    """Returns the gold goals of the matching conversations that have one, by the ids of these."""
     matching_ids = frozenset(selecting.ids(conn, query))
     return {
         key: truth["goal"]
@@ -115,8 +115,12 @@ def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
     """Raises an error if no clustered conversation has a gold goal, or all have the same one.
 
     Args:
-        names: The gold goal of each conversation that has one and is in the clustering.
+        names: The gold goals of the conversations in the clustering that have one.
         with_gold: Number of conversations with a gold goal, clustered or not.
+
+    Raises:
+        NotYet: None has.
+        UsageError: All have the same one.
     """
     if not names:
         raise NotYet(
@@ -131,7 +135,7 @@ def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
 
 
 def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
-    """Returns the group of each key, in their order, shape (keys,)."""
+    """Returns the group of each conversation, in the order of `keys`, shape (keys,)."""
     return np.array([groups[key] for key in keys], dtype=np.int64)
 
 
@@ -139,26 +143,15 @@ def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
 
 
 def goal_table(validation: GoalValidation) -> ReportTable:
-    """Returns a table with a row for each clustering."""
-
-    def row(name: str, agreement_of_row: GoldAgreement) -> ReportRow:
-        """Returns the row of one clustering; its cells are in the order of `_COLUMNS`."""
-        return ReportRow(
-            (
-                name,
-                agreement_of_row.groups,
-                agreement_of_row.v,
-                agreement_of_row.ari,
-                agreement_of_row.homogeneity,
-                agreement_of_row.completeness,
-            ),
-            details={"nmi": agreement_of_row.v.value},
-        )
-
+    """Returns a table with a row for the clusters before any merge, and one for the current groups."""
+    rows = []
+    for name, agreement in validation.rows.items():
+        figures = (getattr(agreement, column.key) for column in _COLUMNS[1:])
+        rows.append(ReportRow((name, *figures), details={"nmi": agreement.v.value}))
     return ReportTable(
         "gold goals",
         _COLUMNS,
-        tuple(row(*agreement_of_row) for agreement_of_row in validation.rows.items()),
+        tuple(rows),
         (
             f"{counted(validation.n, 'conversation')} of {validation.goals:,} gold goals, clustered with"
             f" {one_line(validation.embedder, _MAX_EMBEDDER_CHARS)}",
@@ -169,7 +162,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
 
 
 def goals_json(validation: GoalValidation) -> dict[str, Any]:
-    """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
+    """Returns the agreement as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
     table = goal_table(validation)
     facts = {
         key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")

@@ -1,4 +1,4 @@
-"""Compares all metrics of a project with its truth: as JSON, and why there is none of a metric."""
+"""Compares all metrics of a project with its truth, makes JSON of the results, and says why a metric has none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AllMetrics:
-    """The validation of each metric; None when there is no truth or no result to compare."""
+    """The validation of each metric; None where there is no truth or no result to compare, as `missing` says."""
 
     goals: GoalValidation | None
     completeness: CompletenessTable | None
@@ -32,11 +32,11 @@ class AllMetrics:
 
 
 def validate_all(project: Project, catalog: Catalog, query: ListQuery) -> AllMetrics:
-    """Compares every metric of a project with its truth."""
+    """Returns the comparison of every metric of a project with its truth, over the conversations of a query."""
     missing: list[Missing] = []
 
     def result_of(metric: str, compute: Callable[[], T]) -> T | None:
-        """Returns the result of one metric; notes why there is none, and returns None."""
+        """Returns the result of one metric; where there is none, notes the reason and returns None."""
         try:
             return compute()
         except UsageError as error:

@@ -24,8 +24,8 @@ from engine.results.validation.claims import (
     MEASURES,
     Case,
     ClaimTable,
+    FigureRow,
     Pair,
-    Ranked,
     claim_pairs,
     claim_tables,
     figures_of,
@@ -35,7 +35,7 @@ from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 
 SHORT_HASH = 12
-"""Characters of a config hash that are printed; a prefix of this length or more identifies it."""
+"""Number of first characters of a config hash that are printed; they identify it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class TreeValidation:
     Attributes:
         config: The configuration that the trees were grown with.
         asked_for: Number of matching conversations.
-        conversations: Number of those that have a tree.
+        conversations: Number of these conversations that have a tree.
         grown: Number of trees.
         leaves: Median number of leaves; 0 without trees.
-        known: For each claim, the number of conversations whose truth decides it, with or without a tree.
-        tables: One for each claim that is decided for something with a tree.
+        known: Number of conversations whose truth decides a claim, by the claim, with or without a tree.
+        tables: A table for each claim that is decided for a conversation with a tree.
         pairs: Correlations between the measures of conversations.
     """
 
@@ -79,7 +79,7 @@ def tree_validation(
     with project.reading() as conn:
         config = _find_config(trees.configs(conn), config_hash or trees.chosen(conn))
         ids = frozenset(selecting.ids(conn, query))
-        # a row with a reason has no tree: the reason says why
+        # the reason of a row says why there is no tree
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
@@ -92,8 +92,8 @@ def tree_validation(
     for row in rows:
         rows_by_id.setdefault(row.conversation_id, []).append(row)
     cases = [
-        Case(key, figures_of(trees_of_it, chars_by_id[key]), claims_by_id.get(key, {}))
-        for key, trees_of_it in rows_by_id.items()
+        Case(key, figures_of(tree_rows, chars_by_id[key]), claims_by_id.get(key, {}))
+        for key, tree_rows in rows_by_id.items()
     ]
     known = {claim: sum(claim in decided for decided in claims_by_id.values()) for claim in CLAIMS}
     return TreeValidation(
@@ -109,7 +109,7 @@ def tree_validation(
 
 
 def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
-    """Returns the only configuration whose hash begins so.
+    """Returns the only configuration whose hash begins with some characters.
 
     Raises:
         UsageError: There is none, or there are several.
@@ -138,12 +138,12 @@ def config_name(config: TreeConfig) -> str:
 
 
 def tree_tables(validation: TreeValidation) -> list[ReportTable]:
-    """Returns a table for each claim; no rows when a claim has one value for all."""
+    """Returns a table for each claim; it has no rows where the claim holds for all conversations or for none."""
     return [_table(validation, table) for table in validation.tables]
 
 
 def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
-    """Returns the comparison of all figures with one claim."""
+    """Returns the table with all figures as predictors of one claim."""
     covered = table.holds + table.fails
     return ReportTable(
         table.claim,
@@ -163,7 +163,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
     )
 
 
-def _row(row: Ranked, table: ClaimTable) -> ReportRow:
+def _row(row: FigureRow, table: ClaimTable) -> ReportRow:
     """Returns the row of one figure."""
     lacking = table.holds + table.fails - row.positives - row.negatives
     return ReportRow(
@@ -179,7 +179,7 @@ def _row(row: Ranked, table: ClaimTable) -> ReportRow:
 
 
 def without_truth(validation: TreeValidation) -> str:
-    """Explains why there is no table."""
+    """Returns a sentence on why there is no table."""
     if validation.known:
         return "What is known of these conversations concerns none that has a tree."
     return (
@@ -189,7 +189,7 @@ def without_truth(validation: TreeValidation) -> str:
 
 
 def correlation_table(validation: TreeValidation) -> ReportTable:
-    """Returns the correlations with the length, and of the two measures that Soroka et al. compare."""
+    """Returns a table of the correlations with the length, and of the two measures that Soroka et al. compare."""
     return ReportTable(
         "correlations over conversations",
         (
@@ -211,7 +211,7 @@ def correlation_table(validation: TreeValidation) -> ReportTable:
 
 
 def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
-    """Returns a row as JSON values; the interval of AUROC is in `low` and `high` instead of `ci`."""
+    """Returns a row as JSON values, with the interval of AUROC in `low` and `high` instead of `ci`."""
     document = row_as_json(table, row)
     low, high = document["ci"].pop("auroc")
     return {**document, "low": low, "high": high}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
 from engine.formats.file_names import logs_in
 from engine.formats.inputs import Tail, format_of_lines
@@ -19,20 +20,20 @@ from engine.formats.opening.framing import MAX_RECORD
 from engine.project.project import Project
 
 LINE_FILE_ENDINGS = (".jsonl", ".ndjson")
-"""File name endings of line files. A last line without a line break is still being written."""
+"""File name endings of line files. A last line without a line break counts as still being written."""
 
 MAX_READ_BYTES = 64 << 20
-"""Bytes that are read of an input at a time; the rest follows at the next look."""
+"""Most bytes of an input that are read in one look; the rest follows in the next look."""
 
 SNIFF_BYTES = 1 << 20
 """Bytes at the beginning of a line file by which its format is recognized."""
 
 _SKIP_BYTES = 1 << 20
-"""Bytes that are read at a time while the rest of an oversized line is thrown away."""
+"""Bytes that are read at a time while the rest of an oversized line is skipped."""
 
 FINGERPRINT_BYTES = 1 << 16
 """Bytes that a fingerprint covers at the beginning of a file, and again just before the offset up to which it was
-read. By them a rewritten file is noticed."""
+read. A rewritten file is recognized by them."""
 
 
 class _FileState(NamedTuple):
@@ -47,10 +48,10 @@ class _ReadPosition:
     """How far a line file was read.
 
     Attributes:
-        offset: Bytes that were read, up to the end of a line.
+        offset: Number of bytes that were read, up to the end of a line.
         lines: Number of lines that were read.
         fingerprint: Fingerprint of the part that was read; see `_fingerprint`.
-        format: Name of the format that `format_of_lines` recognized; None for a file that is read as a whole each time.
+        format: Name of the format that `format_of_lines` recognized; None for a file that is always read as a whole.
     """
 
     offset: int
@@ -60,23 +61,23 @@ class _ReadPosition:
 
 
 class WatchedFiles:
-    """Watches files and folders. What was read before is not read again, with one exception below.
+    """The files and folders of a watch, and how far each file was read.
 
-    A line file of which each line is a conversation so far is read on from where it was read to. If it became shorter,
-    or if its beginning or the part just before that position has changed, it was rewritten and is read from its
+    Of a line file in which each line is a conversation so far, only new lines are read. If the file became shorter, or
+    if its beginning or the part just before the read position has changed, it was rewritten and is read from its
     beginning. A change in the middle of a file that is otherwise the same is not noticed.
 
-    The exception: other files, such as traces, whose conversations are made of many lines, are read as a whole. When
-    one of them changes, its path is imported again without the line files in it.
+    Other files, such as traces, whose conversations are made of many lines, are read as a whole. When one of them
+    changes, its path is imported once more without the line files in it.
     """
 
     def __init__(
         self, paths: Sequence[str], format: str | None = None, most_unpacked: int | None = None
     ) -> None:
-        """Remembers what to watch; nothing is read yet.
+        """Reads nothing yet.
 
         Args:
-            paths: Files and folders.
+            paths: The files and folders to watch.
             format: Name of the format that the person chose; None to recognize it.
             most_unpacked: Bytes to which a file may unpack; None for the usual limit.
         """
@@ -87,12 +88,7 @@ class WatchedFiles:
         self._argument_of_file: dict[str, str] = {}  # the watched path by which a file is reached
 
     def next_import(self, project: Project) -> ImportStage | None:
-        """Returns the stage that imports what is new since the last call; None if nothing is.
-
-        A file that has changed since it was imported is in one of these cases: it was taken away meanwhile, and is
-        skipped; it is a line file, and its tail is read; or it is another file, and is read again as a whole, as soon
-        as it is settled (the same as at the last call) or ends with a whole line.
-        """
+        """Returns the stage that imports what is new since the last call; None if nothing is new."""
         states = self._scan()
         last_states, self._last_states = self._last_states, states
         whole_file_changed = False
@@ -100,68 +96,63 @@ class WatchedFiles:
         for path, state in states.items():
             if state == self._imported_states.get(path):
                 continue
-            settled = state == last_states.get(path)
+            is_settled = state == last_states.get(path)
             try:
-                position = self._find_position(path) if path.endswith(LINE_FILE_ENDINGS) else None
-                if position is None or position.format is None:
-                    if settled or _ends_with_whole_line(path):
-                        whole_file_changed = True
-                        self._imported_states[path] = state
-                    continue
-                tail, position_after = self._read_tail(path, position, settled)
+                position = self._find_position(path)
+                if position is not None:
+                    tails += self._read_tail(path, position, state, is_settled)
+                elif is_settled or _ends_with_whole_line(path):
+                    whole_file_changed = True
+                    self._imported_states[path] = state
             except FileNotFoundError:
-                continue  # it was taken away meanwhile
-            self._positions[path] = position_after
-            if tail is not None:
-                tails.append(tail)
-            if position_after.offset >= state.size:
-                self._imported_states[path] = state
+                continue  # the file was removed meanwhile
         if not whole_file_changed and not tails:
             return None
         line_files = {path for path in states if self._is_read_by_lines(path)}
-        arguments = (
-            {self._argument_of_file[path] for path in states if path not in line_files}
-            if whole_file_changed
-            else set()
-        )
-        paths_to_reread = [path for path in self._paths if path in arguments]
+        arguments = {self._argument_of_file[path] for path in states if path not in line_files}
         return ImportStage(
             project,
-            paths_to_reread,
-            format=self._format,
-            replace=True,
+            [path for path in self._paths if whole_file_changed and path in arguments],
+            ImportRequest(self._format, replace=True, most_unpacked=self._most_unpacked),
             tails=tails,
             without=line_files,  # their new lines come as tails
             only_forward=True,
-            most_unpacked=self._most_unpacked,
         )
 
     def _is_read_by_lines(self, path: str) -> bool:
-        """Whether a file is a line file that is read on from where it was read to."""
+        """Returns whether a file is a line file of which only new lines are read."""
         position = self._positions.get(path)
         return position is not None and position.format is not None
 
     def _find_position(self, path: str) -> _ReadPosition | None:
-        """Returns how far a line file was read: 0 if it is new or was rewritten, None if it has no whole line yet."""
+        """Returns how far a line file was read, with offset 0 if it is new or was rewritten.
+
+        Returns None for a file that is read as a whole, as is a line file without a whole line.
+        """
+        if not path.endswith(LINE_FILE_ENDINGS):
+            return None
         position = self._positions.get(path)
         with open(path, "rb") as file:
-            if position is not None and _fingerprint(file, position.offset) == position.fingerprint:
-                return position
-            file.seek(0)
-            lines = file.read(SNIFF_BYTES)
-            lines = lines[: lines.rfind(b"\n") + 1]
-            if not lines.strip():
-                return None
-            format = format_of_lines(path, lines, self._format)
-            position = self._positions[path] = _ReadPosition(0, 0, _fingerprint(file, 0), format)
-            return position
+            if position is None or _fingerprint(file, position.offset) != position.fingerprint:
+                file.seek(0)
+                lines = file.read(SNIFF_BYTES)
+                lines = lines[: lines.rfind(b"\n") + 1]
+                if not lines.strip():
+                    return None
+                format = format_of_lines(path, lines, self._format)
+                position = _ReadPosition(0, 0, _fingerprint(file, 0), format)
+                self._positions[path] = position
+        return None if position.format is None else position
 
     def _read_tail(
-        self, path: str, position: _ReadPosition, settled: bool
-    ) -> tuple[Tail | None, _ReadPosition]:
-        """Returns the lines after a position, None if all are blank, and the position after them.
+        self, path: str, position: _ReadPosition, state: _FileState, is_settled: bool
+    ) -> list[Tail]:
+        """Returns the lines after a position as a tail, or nothing if all are blank; notes the position after them.
 
-        A last line without a line break is read only if the file is settled: else it is still being written.
+        Args:
+            state: The state of the file when it was scanned.
+            is_settled: Whether the file is the same as at the last look; only then a last line without a line break is
+                read.
         """
         assert position.format is not None
         with open(path, "rb") as file:
@@ -169,20 +160,19 @@ class WatchedFiles:
             lines = file.read(MAX_READ_BYTES)
             end = lines.rfind(b"\n") + 1
             offset = position.offset + len(lines)
-            if len(lines) == MAX_READ_BYTES and not end:  # a line that is longer than what was read
+            if len(lines) == MAX_READ_BYTES and not end:  # the line is longer than what was read
                 lines = _read_line(file, lines)
                 offset = file.tell()
-            elif not settled or len(lines) == MAX_READ_BYTES:
+            elif not is_settled or len(lines) == MAX_READ_BYTES:
                 lines = lines[:end]
                 offset = position.offset + end
-            position_after = _ReadPosition(
-                offset,
-                position.lines + lines.count(b"\n"),
-                _fingerprint(file, offset),
-                position.format,
-            )
+            line_count = position.lines + lines.count(b"\n")
+            fingerprint = _fingerprint(file, offset)
+        self._positions[path] = _ReadPosition(offset, line_count, fingerprint, position.format)
+        if offset >= state.size:
+            self._imported_states[path] = state
         if not lines.strip():
-            return None, position_after
+            return []
         tail = Tail(
             path,
             self._conversation_name(path),
@@ -191,10 +181,11 @@ class WatchedFiles:
             format=position.format,
             chosen=self._format is not None,
         )
-        return tail, position_after
+        return [tail]
 
     def _conversation_name(self, path: str) -> str:
-        """Returns the name of a file's conversations without an id: the file name, with its path inside of a folder."""
+        """Returns the name for conversations of a file that have no id: the name of the file, in a folder with its
+        path."""
         argument = self._argument_of_file[path]
         return os.path.basename(path) if argument == path else os.path.relpath(path, argument)
 
@@ -209,17 +200,17 @@ class WatchedFiles:
                 try:
                     status = os.stat(file)
                 except FileNotFoundError:
-                    continue  # it may come later, or was taken away meanwhile
+                    continue  # the file may come later, or was removed meanwhile
                 states[file] = _FileState(status.st_size, status.st_mtime_ns)
                 self._argument_of_file[file] = path
         return dict(sorted(states.items()))
 
 
 def _read_line(stream: BinaryIO, beginning: bytes) -> bytes:
-    """Returns the next line, put after the beginning of it that was read before.
+    """Returns a line of which `beginning` was read already.
 
     Of a line longer than `MAX_RECORD` only the first `MAX_RECORD + 1` bytes and a line break are returned, so that the
-    reader rejects it; the rest of it is skipped.
+    reader rejects it; the rest of the line is skipped.
     """
     line = beginning + stream.readline(MAX_RECORD + 1 - len(beginning))
     if len(line) > MAX_RECORD and not line.endswith(b"\n"):
@@ -230,9 +221,9 @@ def _read_line(stream: BinaryIO, beginning: bytes) -> bytes:
 
 
 def _fingerprint(file: BinaryIO, offset: int) -> bytes:
-    """Returns the SHA-256 of the first `FINGERPRINT_BYTES` before an offset of a file and of the last ones before it.
+    """Returns the SHA-256 of the first and of the last `FINGERPRINT_BYTES` of a file before an offset.
 
-    Where the file is shorter, it covers less, and so differs.
+    The fingerprint of a file that became shorter covers fewer bytes, and so differs.
     """
     digest = hashlib.sha256()
     for start in (0, max(0, offset - FINGERPRINT_BYTES)):

@@ -12,25 +12,20 @@ had ended when the watch began.
 from __future__ import annotations
 
 import datetime
-import math
-import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.base.errors import Cancelled, FormatError, NotFound, NotYet, UsageError
+from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.request_options import Option, declare_option, switch
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import States
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
+from engine.completeness.regression import States
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
 from engine.completeness.tables.hidden_states import StateEntry
@@ -41,21 +36,16 @@ from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
-from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.watch.watched_inputs import WatchedFiles
 
 if TYPE_CHECKING:
-    from engine.completeness.service.runs import ScoringRuns
-    from engine.goals.service.runs import GoalStages
+    pass
 
 LOGS_PER_READ = 50
-"""Logs that are in memory at a time."""
-
-MAX_EVENTS = 2_000
-"""Events that are kept; older ones are forgotten."""
+"""Number of logs that are in memory at the same time."""
 
 
 def states_of(entry: StateEntry) -> States:
@@ -65,15 +55,15 @@ def states_of(entry: StateEntry) -> States:
 
 
 Event = dict[str, Any]
-"""What is reported of one turn, as JSON values; docs/watch.md has its keys."""
+"""The report on one turn, as JSON values; docs/watch.md lists the keys."""
 
 
 PROBABILITY_DIGITS = 4
-"""Decimal places of the probability of an end and its change, in events."""
+"""Decimal places of the probability of an end, and of its change, in events."""
 
 
 class WatchStage(Stage):
-    """Watches until it is interrupted, or until nothing more can come.
+    """Watches until it is interrupted; one that looks once ends when everything is reported.
 
     Attributes:
         reported: Number of turns that were reported.
@@ -89,7 +79,7 @@ class WatchStage(Stage):
         project: Project,
         watched_files: WatchedFiles,
         reading: ReadingStage,
-        assigning: Callable[[], list[Stage]],
+        make_assigning_stages: Callable[[], list[Stage]],
         emit: Callable[[Event], None],
         *,
         every: float = 2.0,
@@ -101,56 +91,57 @@ class WatchStage(Stage):
         """Prepares a watch.
 
         Args:
-            reading: Reads the hidden states of what has none.
-            assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
-                nothing was clustered.
+            watched_files: The inputs.
+            reading: The stage that reads the hidden states of conversations without any.
+            make_assigning_stages: Makes the stages that assign conversations to the goals that are shown; raises
+                `UsageError` where nothing was clustered.
             emit: Called with each event.
             every: Seconds between two looks.
             idle: Seconds without growth after which a conversation counts as ended.
-            once: Look once, report what is new, and end.
-            clock: Seconds since 1970 in UTC.
-            wait: Waits for an event for so many seconds; whether it was set.
+            once: Whether to look once, report what is new, and end.
+            clock: Returns the seconds since 1970 in UTC.
+            wait: Waits for an event for a number of seconds, and returns whether it was set.
         """
         self._project, self._watched_files, self._reading = project, watched_files, reading
-        self._assigning, self._emit = assigning, emit
+        self._make_assigning_stages, self._emit = make_assigning_stages, emit
         self._every, self._idle, self._once = every, idle, once
         self._clock, self._wait = clock, wait
         self._interrupted = threading.Event()
-        self._running_part: Stage | None = (
-            None  # the import or reading that is running as a part of this run
-        )
+        self._running_part: Stage | None = None  # the stage that runs as a part of this run
         self.reported = 0
         self.ended = 0
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return "Watching"
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What determines the events: how conversations are read, and when they end."""
+        """The parameters that determine the events: how conversations are read, and when they end."""
         return {"states": self._reading.config_hash, "idle": self._idle}
 
     @cached_property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Those of the stages that assign goals, by their names: before the watch starts they say to which endpoints it
-        would send texts."""
-        return {stage.name: stage.fingerprints for stage in self._stages_of_goals()}
+        """The fingerprints of the stages that assign goals, by the names of the stages.
+
+        Before the watch starts they tell to which endpoints it would send texts.
+        """
+        return {stage.name: stage.fingerprints for stage in self._assigning_stages()}
 
     def interrupt(self) -> None:
-        """Ends the watch after the batch in hand."""
+        """Ends the watch after the present batch."""
         self._interrupted.set()
         part = self._running_part
         if part is not None:
             part.interrupt()
 
     def summary(self) -> str:
-        """Returns what was reported, in one sentence."""
+        """Returns the numbers of reported turns and ended conversations in one sentence."""
         return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} went quiet."
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Reads what was there before, fits a probe to it, then watches.
+        """Reads the conversations that are in the project, fits a probe to past ones, then watches.
 
         Raises:
             UsageError: There are too few conversations for a probe.
@@ -162,24 +153,23 @@ class WatchStage(Stage):
             reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running_ids(conn)
-            # at the first watch, nothing was reported yet and all that is there is past
+            # before the first watch nothing was reported, and all conversations are past
             ended = [
                 key
                 for key, count in counts.items()
                 if count and key not in running and (key in reported or not reported)
             ]
-            learned = probe.sample_conversations(ended)
+            sample = probe.sample_conversations(ended)
             past = list(
-                hidden_states.entries_of_conversations(conn, self._reading.config_hash, learned)
+                hidden_states.entries_of_conversations(conn, self._reading.config_hash, sample)
             )
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted = self._fit(past)
-        if (
-            not reported
-        ):  # all that is there is stored as reported, so that only what comes later is
+        if not reported:
+            # all present boundaries are stored as reported, so that only later ones are reported
             rows = [WatchedEntry(key, count, None) for key, count in counts.items()]
             began = self._utc(0)
-            self._project.write(lambda conn: watched.store_first_watch(conn, rows, began))
+            self._project.write(lambda conn: watched.put(conn, rows, began, ended=True))
             reported = counts
         unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
         past.clear()  # hidden states take much memory, and the watch may run for days
@@ -192,11 +182,11 @@ class WatchStage(Stage):
         reported: dict[int, int],
         fitted: probe.Probe,
     ) -> Iterator[Progress]:
-        """Reports what is new, imports what came, and waits, again and again.
+        """Reports new turns and ends, imports new lines, and waits, in a loop.
 
         Args:
-            unreported: Ids of the conversations that have boundaries to report at first.
-            reported: Number of boundaries that were reported, by conversation; is brought up to date.
+            unreported: Ids of the conversations with boundaries that were not reported before the watch.
+            reported: Number of reported boundaries by conversation, which this method updates.
             fitted: The probe.
 
         Raises:
@@ -220,10 +210,10 @@ class WatchStage(Stage):
                 unreported = []
 
     def _import(self, stage: Stage, run_id: int) -> Generator[Progress, None, list[int]]:
-        """Imports and reads what is new; reports a file that cannot be read.
+        """Runs an import and reads the new conversations; emits an event for a file that cannot be read.
 
         Returns:
-            Ids of the conversations that are new or have grown, ascending.
+            The ids of the conversations that are new or have grown, ascending.
         """
         try:
             yield from self._run_part(stage, run_id)
@@ -239,7 +229,7 @@ class WatchStage(Stage):
             )
             return []
         with self._project.reading() as conn:
-            waiting = self._reading.waiting(conn)  # before they are read: then nothing waits
+            waiting = self._reading.waiting(conn)  # after they are read, none waits
         yield from self._run_part(self._reading, run_id)
         return sorted(waiting)
 
@@ -259,10 +249,10 @@ class WatchStage(Stage):
             self._running_part = None
 
     def _fit(self, past: Sequence[StateEntry]) -> probe.Probe:
-        """Returns a probe of past conversations.
+        """Returns a probe that is fitted to past conversations.
 
         Raises:
-            NotYet: They are too few, or too much alike.
+            NotYet: The conversations are too few, or too much alike.
             Cancelled: `interrupt` was called.
         """
         if len(past) < MIN_CONVERSATIONS_FOR_PROBE:
@@ -291,25 +281,25 @@ class WatchStage(Stage):
             ) from error
 
     def _assign_goals(self, run_id: int) -> Iterator[Progress]:
-        """Assigns what is new to the goals that are shown, if any are."""
-        for stage in self._stages_of_goals():
+        """Assigns new conversations to the goals that are shown, if there are any."""
+        for stage in self._assigning_stages():
             yield from self._run_part(stage, run_id)
 
-    def _stages_of_goals(self) -> list[Stage]:
-        """Returns the stages that assign goals; none where nothing can be assigned."""
+    def _assigning_stages(self) -> list[Stage]:
+        """Returns the stages that assign goals; none where nothing was clustered."""
         try:
-            return self._assigning()
+            return self._make_assigning_stages()
         except UsageError:
             return []
 
     def _report_new(
         self, ids: Sequence[int], reported: dict[int, int], fitted: probe.Probe
     ) -> None:
-        """Reports the new turns of conversations, and stores how far each was reported.
+        """Emits events for the new turns of conversations, and stores how far each conversation was reported.
 
         Args:
             ids: Ids of the conversations.
-            reported: Number of boundaries that were reported, by conversation; is brought up to date.
+            reported: Number of reported boundaries by conversation, which this method updates.
             fitted: The probe.
         """
         for first in range(0, len(ids), LOGS_PER_READ):
@@ -339,10 +329,12 @@ class WatchStage(Stage):
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
-                self._project.write(partial(watched.put_reported, entries=[row], now=self._utc(0)))
+                self._project.write(
+                    partial(watched.put, entries=[row], now=self._utc(0), ended=False)
+                )
 
     def _report_ended(self) -> None:
-        """Reports the end of each conversation that has not grown for long."""
+        """Emits an event for the end of each conversation that has not grown for `idle` seconds."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
             quiet_entries = watched.quiet_entries(conn, since)
@@ -372,12 +364,12 @@ class WatchStage(Stage):
             self.ended += len(quiet_entries)
 
     def _utc(self, ago: float) -> str:
-        """Returns the time so many seconds ago, as `utc_now` writes it."""
+        """Returns the time `ago` seconds before now, in the form of `utc_now`."""
         moment = datetime.datetime.fromtimestamp(self._clock() - ago, datetime.UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
     def _now(self) -> str:
-        """Returns the time as events have it, in seconds."""
+        """Returns the present time in the form that events have, without fractions of seconds."""
         seconds, _ = self._utc(0).split(".")
         return f"{seconds}Z"
 
@@ -390,12 +382,13 @@ def _events(
     rule: DecisionRule,
     timestamp: str,
 ) -> Iterator[Event]:
-    """Yields an event for each boundary that was not reported; one with a reason for a conversation without any.
+    """Yields an event for each boundary that was not reported; for a conversation without boundaries one with a reason.
 
     Args:
         curve: Probability of an end at each boundary.
         reported: Number of boundaries that were reported.
-        rule: Says which probability counts as complete.
+        rule: The decision rule, which turns a probability into a state.
+        timestamp: The time of the events.
     """
     if not curve:
         yield {
@@ -418,152 +411,3 @@ def _events(
             "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class LiveEvent:
-    """An event as it came.
-
-    Attributes:
-        number: 1 for the first since the project was opened.
-        conversation_id: None for a file that could not be read.
-        values: As docs/watch.md lists them; texts come from logs and are not display-safe.
-    """
-
-    number: int
-    conversation_id: int | None
-    values: Event
-
-
-class LiveEvents:
-    """Takes events from the thread of a watch and gives them to others."""
-
-    def __init__(self) -> None:
-        """Begins without events; `_count` is the number of the newest one."""
-        self._guard = threading.Lock()
-        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
-        self._count = 0
-
-    def add(self, event: Event) -> None:
-        """Takes an event."""
-        name = event["event"]
-        conversation_id = None
-        if name is not None:
-            conversation_text, _, _ = name.partition(":")
-            conversation_id = int(conversation_text)
-        with self._guard:
-            self._count += 1
-            self._events.append(LiveEvent(self._count, conversation_id, event))
-
-    def after(self, number: int) -> list[LiveEvent]:
-        """Returns the events that came after the one of this number, oldest first; takes no time."""
-        with self._guard:
-            if self._count == number:
-                return []
-            return [event for event in self._events if event.number > number]
-
-
-@dataclass(frozen=True, slots=True)
-class WatchRequest:
-    """A watch that is to be started.
-
-    Attributes:
-        model: Name or path; None is the one that the project uses for scoring.
-        every: Seconds between two looks.
-        idle: Seconds without growth after which a conversation is quiet.
-        once: Look once, report what is new, and end.
-    """
-
-    model: str | None = declare_option(
-        None, Option("name or path of the model", default="that of the project")
-    )
-    every: float = declare_option(
-        2.0,
-        Option(
-            "seconds between two looks",
-            metavar="SECONDS",
-            convert=float,
-            allowed=lambda value: 0 < value < math.inf,
-            must="above 0",
-        ),
-    )
-    idle: float = declare_option(
-        600.0,
-        Option(
-            "a conversation that has not grown for so long is quiet",
-            default="10",
-            metavar="MINUTES",
-            convert=lambda text: 60 * float(text),
-            allowed=lambda value: 0 < value < math.inf,
-            must="above 0",
-        ),
-    )
-    once: bool = switch("report what is new now, and end")
-
-
-class WatchService:
-    """Watches for one project.
-
-    Attributes:
-        live: The events of watches that were started here.
-    """
-
-    def __init__(
-        self,
-        project: Project,
-        runner: JobRunner,
-        scoring: Callable[[], ScoringRuns],
-        goals: Callable[[], GoalStages],
-    ) -> None:
-        """`scoring` and `goals` are called when a watch is made: what they need takes long to import."""
-        self._project, self._runner = project, runner
-        self._scoring, self._goals = scoring, goals
-        self.live = LiveEvents()
-
-    def stage(
-        self, request: WatchRequest, watched_files: WatchedFiles, emit: Callable[[Event], None]
-    ) -> WatchStage:
-        """Returns a watch, not started, that calls `emit` with each event."""
-        from engine.completeness.scoring_request import ScoringRequest
-
-        scoring = ScoringRequest(
-            mode="probe", features="states", model=request.model, remaining=False, tune=False
-        )
-        reading = self._scoring().make_run(scoring).reading
-        assert reading is not None
-        return WatchStage(
-            self._project,
-            watched_files,
-            cast(ReadingStage, reading.stage),
-            lambda: self._goals().assign_stages(None),
-            emit,
-            every=request.every,
-            idle=request.idle,
-            once=request.once,
-        )
-
-    def start(self, path: str, request: WatchRequest) -> int:
-        """Starts to watch a file or a folder in the background; returns the job id. Its events are in `live`.
-
-        Raises:
-            UsageError: There is no such file or folder.
-        """
-        place = os.path.expanduser(path)
-        return self._runner.start([self.stage(request, files_to_watch([place]), self.live.add)])
-
-
-def files_to_watch(
-    paths: list[str], format: str | None = None, most_unpacked: int | None = None
-) -> WatchedFiles:
-    """Returns the input of a watch on files and folders, of which each may unpack to `most_unpacked` bytes.
-
-    None stands for the usual limit.
-
-    Raises:
-        UsageError: One of them does not exist.
-    """
-    missing = [path for path in paths if not os.path.exists(path)]
-    if missing:
-        first, *_ = missing
-        raise NotFound(f"There is no file or folder {first}.", "Make it first; it may be empty.")
-    return WatchedFiles(paths, format, most_unpacked)

@@ -35,7 +35,6 @@ MAX_DEPTH = 20
 DIGEST_CHARS = 8
 """Characters of the digest in the key of a form, each a hexadecimal digit."""
 
-
 MAX_FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
@@ -99,20 +98,12 @@ class Form:
 
 
 def field_nodes(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yields the field objects themselves, so that answers can be written to them."""
+    """Yields the field objects below a node, in the order of `fields`, so that answers can be written to them."""
     for child in node.values():
         if is_field(child):
             yield child
         elif isinstance(child, dict):
             yield from field_nodes(child)
-
-
-def node_at(content: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
-    """Returns the object at a path; None if there is none."""
-    node: Any = content
-    for label in path:
-        node = node.get(label) if isinstance(node, dict) and not is_field(node) else None
-    return node if isinstance(node, dict) else None
 
 
 def copy_answers(given: Mapping[str, Any], form: dict[str, Any]) -> None:
@@ -266,14 +257,10 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
     if best and weights[best[0]]:
         best = [path for path in best if weights[path] * _MAX_WEIGHT_RATIO >= weights[best[0]]]
     return [
-        f"{label_texts[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)
+        f"{label_texts[path]}: {_text(answers[path]) or '(none)'}"
+        for path in answers
+        if path in set(best)
     ]
-
-
-def _as_text(answer: str | Sequence[str]) -> str:
-    """Returns an answer as text for a prompt; `(none)` for an empty one."""
-    text = answer if isinstance(answer, str) else ", ".join(answer)
-    return text or "(none)"
 
 
 def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[str]]]:
@@ -310,7 +297,7 @@ def right_fields(
 
 
 def _is_right(given: Any, known: str | Sequence[str], *, has_options: bool) -> bool:
-    """Whether an answer equals the known one, by the rules of `right_fields`."""
+    """Returns whether an answer equals the known one, by the rules of `right_fields`."""
     if isinstance(known, str) and not _words(known):
         return given is None or not _words(_text(given))
     if has_options:

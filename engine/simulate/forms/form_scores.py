@@ -88,10 +88,7 @@ class FormScores:
         def count(name: str) -> Count | None:
             """Returns a stored pair of counts; None if it is not there."""
             pair = run.get(name)
-            if pair is None:
-                return None
-            part, total = pair
-            return int(part), int(total)
+            return None if pair is None else (int(pair[0]), int(pair[1]))
 
         return cls(
             length=int(run["length"]),
@@ -202,7 +199,7 @@ def form_scores(
     modules: Sequence[str],
     right: tuple[Count, Count] | None = None,
 ) -> FormScores:
-    """Computes the scores of a run.
+    """Returns the scores of a run.
 
     Args:
         filled: The form at the end, with at least one field.
@@ -223,10 +220,8 @@ def form_scores(
     )
     return FormScores(
         length=len(form_fields),
-        required=_filled([form_field.filled for form_field in form_fields if form_field.required]),
-        optional=_filled(
-            [form_field.filled for form_field in form_fields if not form_field.required]
-        ),
+        required=_count_filled(form_fields, required=True),
+        optional=_count_filled(form_fields, required=False),
         turns=len(dialogue) // 2,
         repetitions=repetitions,
         user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
@@ -237,8 +232,9 @@ def form_scores(
     )
 
 
-def _filled(flags: Sequence[bool]) -> Count:
-    """Returns how many of the flags are set, of how many."""
+def _count_filled(form_fields: Sequence[Field], *, required: bool) -> Count:
+    """Returns how many of the required or of the optional fields are filled, and their number."""
+    flags = [form_field.filled for form_field in form_fields if form_field.required == required]
     return sum(flags), len(flags)
 
 

@@ -1,5 +1,7 @@
-"""One run of form filling: asks its modules for JSON objects (two attempts, then a fallback) and records the
-replies. The JSON schemas that the replies follow are made here too.
+"""One run of form filling: asks its modules for JSON objects and records the replies.
+
+A module has two attempts, then a fallback replies in its place. The JSON schemas that the replies follow are made here
+too.
 
 A module is one prompt with one kind of reply; a fallback is the object that replies in its place where no reply of the
 model can be used. A section is a part of a form: labels to fields or to further sections.
@@ -45,10 +47,10 @@ ProfileScope = Literal["question", "run"]
 """For how long the simulated user keeps a profile; see `Rules.profile`."""
 
 
-def alike(given: Any, section: Any) -> bool:
-    """Whether a returned section has only labels of the form, with values of the right kinds.
+def fits_section(given: Any, section: Any) -> bool:
+    """Returns whether a reply has only labels of a section, with values of the right kinds.
 
-    An answer may be text, a number, a list of texts or null. Labels may be missing.
+    An answer may be a text, a number, a list of texts or null. Labels may be missing.
     """
     if not isinstance(given, dict) or not isinstance(section, dict):
         return isinstance(given, type(section))
@@ -57,7 +59,7 @@ def alike(given: Any, section: Any) -> bool:
     return all(
         _is_answer(value)
         if label == "answer" and is_field(section)
-        else alike(value, section[label])
+        else fits_section(value, section[label])
         for label, value in given.items()
     )
 
@@ -84,8 +86,7 @@ def pairs_schema(keys: Sequence[str]) -> str:
 
 def groups_schema(members: Sequence[str], most: int) -> str:
     """Returns the schema of an object of lists of one to `most` of these texts, under any keys."""
-    group = {"type": "array", "items": one_of(members), "minItems": 1, "maxItems": most}
-    return _schema_text({"type": "object", "additionalProperties": group})
+    return _schema_text({"type": "object", "additionalProperties": some_of(members, most)})
 
 
 def one_of(values: Sequence[str | None]) -> Schema:
@@ -98,8 +99,8 @@ def some_of(values: Sequence[str], most: int) -> Schema:
     return {"type": "array", "items": one_of(values), "minItems": 1, "maxItems": most}
 
 
-def dumped(value: Any) -> str:
-    """Formats JSON as in the prompts."""
+def to_json_text(value: Any) -> str:
+    """Returns a value as JSON text, as prompts and records have it."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -114,7 +115,7 @@ def _object(properties: Mapping[str, Schema]) -> Schema:
 
 
 def _is_answer(value: Any) -> bool:
-    """Whether a value may be the answer of a field: a text, a number, a list of texts or null."""
+    """Returns whether a value may be the answer of a field: a text, a number, a list of texts or null."""
     if isinstance(value, list):
         return all(isinstance(option, str) for option in value)
     return value is None or isinstance(value, str | int | float)
@@ -249,10 +250,12 @@ class FormSession:
         """
         prompt = ChatMessage("user", filled(self.texts[module.wording], values).strip())
         first = self.rules.high if module.role == "user" else self.rules.temperature
-        answer = yield from self.say(module, (prompt,), schema, fits, (first, self.rules.high))
+        answer = yield from self.request_object(
+            module, (prompt,), schema, fits, (first, self.rules.high)
+        )
         return self.fall_back(module, fallback()) if answer is None else answer
 
-    def say(
+    def request_object(
         self,
         module: Module,
         messages: Sequence[ChatMessage],
@@ -320,11 +323,13 @@ class FormSession:
         )
 
     def fall_back(self, module: Module, value: dict[str, Any]) -> dict[str, Any]:
-        """Records that a fallback replies in place of a module, and returns its reply."""
+        """Records that a fallback replies in place of a module, and returns this reply."""
         self.fallbacks[module.name] += 1
         self._note(module, value, None)
         return value
 
     def _note(self, module: Module, value: dict[str, Any], call: int | None) -> None:
-        """Records a reply."""
-        self.interactions.append({"module": module.name, "call": call, "output": dumped(value)})
+        """Records a reply; `call` is its index among those of the run, None for a fallback."""
+        self.interactions.append(
+            {"module": module.name, "call": call, "output": to_json_text(value)}
+        )

@@ -23,21 +23,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.model.chat import Call, Completion
-from engine.simulate.forms.form import copy_answers, node_at
+from engine.simulate.forms.form import copy_answers, field_nodes
 from engine.simulate.forms.form_scores import Path, fields
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,
     Module,
     ObjectReply,
-    alike,
-    dumped,
+    fits_section,
     groups_schema,
     object_schema,
     one_of,
     pairs_schema,
     section_schema,
     some_of,
+    to_json_text,
 )
 from engine.simulate.play import RunOver
 
@@ -113,7 +113,7 @@ VALIDATOR = Module("fill_validation", "answer-validator", max_tokens=512)
 """Corrects the answers of a chunk."""
 
 
-def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
+def ask_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
     """Asks the manager what to do next; returns `{"next action", "chunk to work on"}`. The chunk may not exist.
 
     The schema allows only the action that the prompt asks for in this state: to split the
@@ -127,7 +127,7 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
     open_chunks = [name for name, chunk_state in chunks.items() if chunk_state in OPEN_STATES]
 
     def fits(reply: dict[str, Any]) -> bool:
-        """Whether a reply has an action, and the name of a chunk where one is to be filled."""
+        """Returns whether a reply has an action, and the name of a chunk where one is to be filled."""
         named = isinstance(reply.get("chunk to work on"), str)
         return reply.get("next action") in actions and (named or reply["next action"] != FILL_CHUNK)
 
@@ -143,21 +143,21 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
     action = FILL_CHUNK if offered else without_open_chunk
     names: Sequence[str | None] = offered or [None]
     schema = object_schema({"next action": one_of([action]), "chunk to work on": one_of(names)})
-    return session.ask(MANAGER, {"STATE": dumped(state)}, schema, fits, fallback)
+    return session.ask(MANAGER, {"STATE": to_json_text(state)}, schema, fits, fallback)
 
 
-def summary_of(session: FormSession, label: str, node: Content) -> ObjectReply:
+def ask_for_summary(session: FormSession, label: str, node: Content) -> ObjectReply:
     """Asks for a sentence about a top-level label; returns `{"summary"}`. The fallback names its children."""
     return session.ask(
         EXTRACTOR_OF_QUESTIONS,
-        {"SECTION": dumped({label: node})},
+        {"SECTION": to_json_text({label: node})},
         object_schema({"summary": TEXT}),
         lambda reply: _is_text(reply.get("summary")),
         lambda: {"summary": ", ".join(node)},
     )
 
 
-def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply:
+def ask_for_groups(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply:
     """Asks for groups of labels; returns group -> labels. The fallback makes groups of four."""
     labels = list(summaries)
 
@@ -171,27 +171,27 @@ def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply
 
     return session.ask(
         GROUPING,
-        {"SUMMARIES": dumped(summaries)},
+        {"SUMMARIES": to_json_text(summaries)},
         groups_schema(labels, MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         fallback,
     )
 
 
-def better_groups(
+def ask_for_better_groups(
     session: FormSession, summaries: Mapping[str, str], groups: Content
 ) -> ObjectReply:
     """Asks to improve a grouping; returns group -> labels. The fallback is the grouping itself."""
     return session.ask(
         GROUPING_VALIDATOR,
-        {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
+        {"SUMMARIES": to_json_text(summaries), "GROUPING": to_json_text(groups)},
         groups_schema(list(summaries), MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         lambda: dict(groups),
     )
 
 
-def next_of_filler(session: FormSession, state: Content, may_ask: bool) -> ObjectReply:
+def ask_filler(session: FormSession, state: Content, may_ask: bool) -> ObjectReply:
     """Asks the filler of a chunk what to do next; returns `{"next action"}`. The fallback validates if all fields are
     answered.
 
@@ -206,14 +206,14 @@ def next_of_filler(session: FormSession, state: Content, may_ask: bool) -> Objec
     actions = [*([ASK] if may_ask else []), *([VALIDATE] if "answered" in states else [])]
     return session.ask(
         FILLER,
-        {"STATE": dumped(state)},
+        {"STATE": to_json_text(state)},
         object_schema({"next action": one_of(actions)}),
         lambda reply: reply.get("next action") in (ASK, VALIDATE, STOP),
         lambda: {"next action": VALIDATE if all_answered else ASK},
     )
 
 
-def question_about(session: FormSession, section: Content) -> ObjectReply:
+def ask_for_question(session: FormSession, section: Content) -> ObjectReply:
     """Asks for a question on the open fields of a chunk, with its labels. The fallback is about the first field."""
     labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
 
@@ -228,14 +228,14 @@ def question_about(session: FormSession, section: Content) -> ObjectReply:
 
     return session.ask(
         QUESTION,
-        {"FORM": dumped(section)},
+        {"FORM": to_json_text(section)},
         object_schema({"question": TEXT, "fields": some_of(labels, MAX_TARGETS)}),
         lambda reply: _is_text(reply.get("question")) and _are_texts(reply.get("fields")),
         fallback,
     )
 
 
-def next_after_answer(
+def ask_parser(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
     """Asks how to go on after an answer; returns `{"next action"}`. The fallback extracts the information.
@@ -257,7 +257,7 @@ def next_after_answer(
     )
 
 
-def follow_up(
+def ask_for_follow_up(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
     """Asks for a question that explains what a valid answer is; returns `{"question"}`; fallback: the last question."""
@@ -271,7 +271,7 @@ def follow_up(
     )
 
 
-def repeated_question(
+def ask_for_repetition(
     session: FormSession, dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> ObjectReply:
     """Asks for the question again with what was wrong in the answer; returns `{"new question"}`."""
@@ -287,44 +287,44 @@ def repeated_question(
     )
 
 
-def information_in(session: FormSession, dialogue: Dialogue, section: Content) -> ObjectReply:
+def extract_information(session: FormSession, dialogue: Dialogue, section: Content) -> ObjectReply:
     """Asks for the facts in a dialogue; returns texts by path of a field. The fallback is the last answer."""
     return session.ask(
         EXTRACTOR,
-        {"DIALOGUE": dumped(dialogue)},
+        {"DIALOGUE": to_json_text(dialogue)},
         pairs_schema([path_text(field.path) for field in fields(section)]),
         lambda reply: all(isinstance(value, str) for value in reply.values()),
         lambda: {_last_question(dialogue): dialogue[-1]["User"]},
     )
 
 
-def filled_section(
+def fill_section(
     session: FormSession, section: Content, information: Mapping[str, str], targets: Sequence[str]
 ) -> ObjectReply:
     """Asks for the section with answers filled in. The fallback copies information to the fields of the same name."""
     values = {
-        "FORM": dumped(section),
-        "INFORMATION": dumped(information),
-        "FIELDS": dumped(targets),
+        "FORM": to_json_text(section),
+        "INFORMATION": to_json_text(information),
+        "FIELDS": to_json_text(targets),
     }
     return session.ask(
         FORM_FILLER,
         values,
         section_schema(section),
-        lambda reply: alike(reply, section),
+        lambda reply: fits_section(reply, section),
         lambda: _with_information(section, information),
     )
 
 
-def validated_section(
+def validate_section(
     session: FormSession, section: Content, information: Mapping[str, str]
 ) -> ObjectReply:
     """Asks for the section with corrected answers. The fallback is the section itself."""
     return session.ask(
         VALIDATOR,
-        {"FORM": dumped(section), "INFORMATION": dumped(information)},
+        {"FORM": to_json_text(section), "INFORMATION": to_json_text(information)},
         section_schema(section),
-        lambda reply: alike(reply, section),
+        lambda reply: fits_section(reply, section),
         lambda: dict(section),
     )
 
@@ -338,11 +338,15 @@ def _dialogue_values(
     dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> dict[str, str]:
     """Returns the values of the prompts that are about a dialogue."""
-    return {"DIALOGUE": dumped(dialogue), "FIELDS": dumped(targets), "FORM": dumped(section)}
+    return {
+        "DIALOGUE": to_json_text(dialogue),
+        "FIELDS": to_json_text(targets),
+        "FORM": to_json_text(section),
+    }
 
 
 def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
-    """Whether every member of every group is a label or a summary."""
+    """Returns whether every member of every group is a label or a summary."""
     known = {*summaries, *summaries.values()}
     return bool(reply) and all(
         _are_texts(members) and known.issuperset(members) for members in reply.values()
@@ -350,12 +354,12 @@ def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is a text that is not blank."""
+    """Returns whether a value is a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether a value is a list of texts that is not empty."""
+    """Returns whether a value is a list of texts that is not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 
@@ -370,15 +374,11 @@ def _with_information(section: Content, information: Mapping[str, str]) -> dict[
     for key, value in information.items():
         # The key may be a fallback question: a label with its options.
         name, _, _ = key.partition(OPTIONS_MARK)
-        named_paths = (
-            field.path
-            for field in fields(copy)
-            if path_text(field.path) == name or (field.path[-1] == name and field.answer is None)
-        )
-        path = next(named_paths, None)
-        node = None if path is None else node_at(copy, path)
-        if node is not None:
-            node["answer"] = value
+        for form_field, node in zip(fields(copy), field_nodes(copy), strict=True):
+            is_open_label = form_field.path[-1] == name and form_field.answer is None
+            if is_open_label or path_text(form_field.path) == name:
+                node["answer"] = value
+                break
     return copy
 
 
@@ -452,7 +452,7 @@ class ModularRun:
         try:
             while True:
                 self._count_decision()
-                reply = yield from next_of_manager(
+                reply = yield from ask_manager(
                     self.session, self.manager_view, self._offered_chunks()
                 )
                 action, name = reply["next action"], str(reply.get("chunk to work on"))
@@ -493,15 +493,15 @@ class ModularRun:
         summaries: dict[str, str] = {}
         for label, node in self.content.items():
             if isinstance(node, dict):
-                reply = yield from summary_of(self.session, label, node)
+                reply = yield from ask_for_summary(self.session, label, node)
                 summaries[label] = reply["summary"]
         groups: list[tuple[str, list[str]]] = []
         labels = list(summaries)
         size = self.session.rules.grouping_size
         for start in range(0, len(labels), size):
             batch = {label: summaries[label] for label in labels[start : start + size]}
-            first_groups = yield from groups_of(self.session, batch)
-            last_groups = yield from better_groups(self.session, batch, first_groups)
+            first_groups = yield from ask_for_groups(self.session, batch)
+            last_groups = yield from ask_for_better_groups(self.session, batch, first_groups)
             # A module may name a member by its label or by its summary.
             label_of = {summary: label for label, summary in batch.items()}
             for name, members in last_groups.items():
@@ -528,7 +528,7 @@ class ModularRun:
                 break
             self._count_decision()
             may_ask = bool(open_labels) and questions_left > 0
-            reply = yield from next_of_filler(self.session, chunk.filler_view, may_ask)
+            reply = yield from ask_filler(self.session, chunk.filler_view, may_ask)
             action = reply["next action"]
             if action == ASK and not may_ask:
                 action = VALIDATE
@@ -546,23 +546,23 @@ class ModularRun:
         """Asks the user about open labels of a chunk, with follow-ups, and fills in what the answers say."""
         session = self.session
         section = {label: self.content[label] for label in open_labels}
-        reply = yield from question_about(session, section)
+        reply = yield from ask_for_question(session, section)
         targets = list(dict.fromkeys(reply["fields"]))
         dialogue: list[dict[str, str]] = []
         yield from self._put_question(chunk, reply["question"], dialogue)
         while True:
-            reply = yield from next_after_answer(session, dialogue, targets, section)
+            reply = yield from ask_parser(session, dialogue, targets, section)
             if reply["next action"] == EXTRACT:
                 break
             if reply["next action"] == FOLLOW_UP:
-                reply = yield from follow_up(session, dialogue, targets, section)
+                reply = yield from ask_for_follow_up(session, dialogue, targets, section)
                 yield from self._put_question(chunk, reply["question"], dialogue)
             else:
-                reply = yield from repeated_question(session, dialogue, targets, section)
+                reply = yield from ask_for_repetition(session, dialogue, targets, section)
                 yield from self._put_question(chunk, reply["new question"], dialogue)
-        facts = yield from information_in(session, dialogue, section)
+        facts = yield from extract_information(session, dialogue, section)
         chunk.information |= facts
-        filled = yield from filled_section(session, section, facts, targets)
+        filled = yield from fill_section(session, section, facts, targets)
         copy_answers(filled, self.content)
         for label, state in chunk.states.items():
             if state != "validated":
@@ -577,7 +577,7 @@ class ModularRun:
     def _validate(self, chunk: Chunk) -> Filling:
         """Lets the validator correct the answers of a chunk; its answered labels count as validated then."""
         section = {label: self.content[label] for label in chunk.states}
-        corrected = yield from validated_section(self.session, section, chunk.information)
+        corrected = yield from validate_section(self.session, section, chunk.information)
         copy_answers(corrected, self.content)
         for label, state in chunk.states.items():
             if state == "answered":
@@ -585,7 +585,7 @@ class ModularRun:
 
 
 def _is_open(state: str) -> bool:
-    """Whether something may still be asked about a label in this state."""
+    """Returns whether something may still be asked about a label in this state."""
     return state not in ("answered", "validated")
 
 

@@ -24,11 +24,11 @@ from engine.simulate.forms.form_session import (
     Module,
     ObjectReply,
     Rules,
-    alike,
-    dumped,
+    fits_section,
     object_schema,
     one_of,
     section_schema,
+    to_json_text,
 )
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.play import RunOver
@@ -87,14 +87,14 @@ class BaselineRun:
         """
         try:
             while open_form := self._open_labels():
-                prompt_values = {"FORM": dumped(open_form)}
+                prompt_values = {"FORM": to_json_text(open_form)}
                 reply = yield from self._ask(
                     QUESTION, prompt_values, _question_schema(), _has_question
                 )
                 action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
                     return STOPPED
-                schema, fits = section_schema(open_form), partial(alike, section=open_form)
+                schema, fits = section_schema(open_form), partial(fits_section, section=open_form)
                 reply = yield from self._ask(FORM, prompt_values, schema, fits)
                 copy_answers(reply, self.content)
             return ALL_FILLED
@@ -142,10 +142,10 @@ class BaselineRun:
         messages = (*self._recent_history(len(prompt.content)), prompt)
         # At temperature 0 the same prompt would bring the same unusable reply again.
         temperatures = (session.rules.temperature, *[session.rules.high] * (BAD_IN_A_ROW - 1))
-        answer = yield from session.say(module, messages, schema, fits, temperatures)
+        answer = yield from session.request_object(module, messages, schema, fits, temperatures)
         if answer is None:
             raise RunOver(BAD_OUTPUTS)
-        self.history += [prompt, ChatMessage("assistant", dumped(answer))]
+        self.history += [prompt, ChatMessage("assistant", to_json_text(answer))]
         return answer
 
     def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
@@ -172,12 +172,12 @@ def _question_schema() -> str:
 
 
 def _has_action(reply: dict[str, Any]) -> bool:
-    """Whether a reply has one of the actions."""
+    """Returns whether a reply has one of the actions."""
     return reply.get("next action") in (FOLLOW_UP, FILL, STOP)
 
 
 def _has_question(reply: dict[str, Any]) -> bool:
-    """Whether a reply has a question."""
+    """Returns whether a reply has a question."""
     return isinstance(reply.get("question"), str)
 
 

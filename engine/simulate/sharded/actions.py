@@ -202,7 +202,8 @@ def _python_value(node: ast.expr) -> Any:
             return [_python_value(item) for item in items]
         case ast.Dict(keys=keys, values=values):
             return {
-                _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
+                _dict_key(key): _python_value(value)
+                for key, value in zip(keys, values, strict=True)
             }
         case ast.BinOp(left=left, op=operator, right=right):
             return _compute(_python_value(left), operator, _python_value(right), node)
@@ -210,11 +211,11 @@ def _python_value(node: ast.expr) -> Any:
             return ast.unparse(node)
 
 
-def _key(node: ast.expr | None) -> Any:
-    """Returns the value of a key of a dictionary.
+def _dict_key(node: ast.expr | None) -> Any:
+    """Returns the value of a key of a dictionary; the node is None for `**other`.
 
     Raises:
-        NotCalls: It can be no key.
+        NotCalls: The key is no plain value.
     """
     value = None if node is None else _python_value(node)
     if isinstance(value, list | dict) or node is None:
@@ -279,7 +280,8 @@ def mismatch(
 
 
 def _can_be_paired(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether each row can be assigned a column of its own that fits it (a perfect matching, by augmenting paths).
+    """Returns whether each row can be assigned a column of its own that fits it: a perfect matching, by augmenting
+    paths.
 
     Args:
         fits: For each row, which columns fit it.
@@ -322,7 +324,7 @@ def _call_mismatch(call: ParsedCall, reference: ReferenceCall, function: Mapping
 
 
 def _is_accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any]) -> bool:
-    """Whether a value equals one of the accepted ones, by the rules of the leaderboard.
+    """Returns whether a value equals one of the accepted ones, by the rules of the leaderboard.
 
     Args:
         spec: The description of the parameter, with its declared type.
@@ -360,7 +362,7 @@ def _type_of(accepted: Sequence[Any]) -> type | None:
 
 
 def _items_have_type(value: Sequence[Any], accepted: Any, item_type: type) -> bool:
-    """Whether the items of a list have the declared type, or that of the reference."""
+    """Returns whether the items of a list have the declared type, or that of the reference."""
     if not isinstance(accepted, list):
         return True
     reference_type = _type_of(accepted)
@@ -368,7 +370,7 @@ def _items_have_type(value: Sequence[Any], accepted: Any, item_type: type) -> bo
 
 
 def _matches_dict(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether a dictionary has the keys of a reference, each with one of its accepted values."""
+    """Returns whether a dictionary has the keys of a reference, each with one of its accepted values."""
     return all(
         key in accepted and _normalized(item) in [_normalized(other) for other in accepted[key]]
         for key, item in value.items()
@@ -376,7 +378,7 @@ def _matches_dict(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]
 
 
 def _matches_dicts(value: Sequence[Any], accepted: Any) -> bool:
-    """Whether a list of dictionaries matches a list of references, in order."""
+    """Returns whether a list of dictionaries matches a list of references, in order."""
     return (
         isinstance(accepted, list)
         and len(value) == len(accepted)

@@ -18,11 +18,11 @@ from typing import Any
 from engine.base.errors import BadInstruction
 from engine.model.chat import parsed_object
 
-BUNDLED = ("math", "actions")
-"""Names of the instructions that come with the program."""
-
 TASKS = ("math", "actions")
 """The tasks that instructions can be of: word problems and function calls."""
+
+BUNDLED = TASKS
+"""Names of the instructions that come with the program: some for each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def read_instructions(text: str) -> list[Instruction]:
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
     """
-    instructions = [_instruction(record, where) for where, record in records(text)]
+    instructions = [_instruction(record, where) for where, record in _records(text)]
     if not instructions:
         raise BadInstruction("There is no instruction in the file.")
     task_ids: set[str] = set()
@@ -88,7 +88,7 @@ def read_instructions(text: str) -> list[Instruction]:
     return instructions
 
 
-def records(text: str) -> Iterator[tuple[str, Any]]:
+def _records(text: str) -> Iterator[tuple[str, Any]]:
     """Yields the records of a file (a JSON list, one object, or one object a line), each with its place for messages.
 
     Raises:

@@ -20,7 +20,15 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from engine.model.chat import TRIES, Call, ChatMessage, Completion, Ending, Play, seed_from
+from engine.model.chat import (
+    ATTEMPT_TEMPERATURES,
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    seed_from,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply
@@ -334,7 +342,7 @@ def extract_answer(
             raise UnreadableReply("The answer is not copied word for word")
         return part
 
-    answer = yield from ask_in_play(call, ExtractedAnswer, quoted_part, TRIES)
+    answer = yield from ask_in_play(call, ExtractedAnswer, quoted_part, ATTEMPT_TEMPERATURES)
     return answer or ""
 
 
@@ -531,7 +539,7 @@ def _classify(
     )
     limits = {"response_type": {"enum": CATEGORIES}}
     category = yield from ask_in_play(
-        call, ReplyCategory, lambda reply: reply.response_type, TRIES[:2], limits
+        call, ReplyCategory, lambda reply: reply.response_type, ATTEMPT_TEMPERATURES[:2], limits
     )
     return category or "discussion"
 

@@ -80,7 +80,7 @@ def bench_completeness(
         for mode, prefix in MODES:
             each = max(0.0, end - time.monotonic()) / comparisons
             comparisons -= 1 if mode == "probe" else 2
-            question = question_for(mode, prompts)
+            question = question_for(mode, prompts.__getitem__)
 
             def report(note: str, mode: str = mode) -> None:
                 progress(f"mode {mode}: {note}")
@@ -114,7 +114,7 @@ def bench_completeness(
                 scorer,
                 BoundaryScorer(first_layers),
                 blocks,
-                question_for("probe", prompts),
+                question_for("probe", prompts.__getitem__),
                 rounds,
                 max(0.0, end - time.monotonic()),
                 progress,

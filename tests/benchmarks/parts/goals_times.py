@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.clusters.clustering import FULL_BATCH_ROWS, RESTARTS, closest, cluster, propose_k
+from engine.goals.clusters.cluster_count import propose_k
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, find_closest
 from engine.goals.clusters.neighbors import Neighbors
 from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
@@ -135,7 +137,7 @@ def _peak_mb() -> float:
 def _quality(vectors: Vectors, centers: Vectors, truth: Numbers) -> dict[str, float]:
     from sklearn.metrics import homogeneity_score, v_measure_score
 
-    labels, cosines = closest(vectors, centers)
+    labels, cosines = find_closest(vectors, centers)
     return {
         "inertia": float(1 - cosines.mean(dtype=np.float64)),
         "homogeneity": float(homogeneity_score(truth, labels)),

@@ -77,6 +77,6 @@ def _import(path: Path, source: Path) -> float:
         start = time.perf_counter()
         outcome = runner.run(stage)
         seconds = time.perf_counter() - start
-    if not isinstance(outcome, JobDone) or stage.quarantined:
+    if not isinstance(outcome, JobDone) or stage.counts.quarantined:
         raise WorkbenchError(f"The import to be measured failed: {outcome.message}")
     return seconds

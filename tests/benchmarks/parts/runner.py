@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
 import time
 from collections.abc import Callable, Collection
 from importlib import metadata
@@ -14,7 +15,6 @@ from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.opener.doctor import sqlite_facts
 from tests.benchmarks.parts.completeness import bench_completeness
 from tests.benchmarks.parts.goals import SIZES, bench_goals
 from tests.benchmarks.parts.importing import bench_import
@@ -132,6 +132,6 @@ def machine(process: ModelProcess) -> dict[str, Any]:
         "llama_cpp": process.ask(Machine())["system"],
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        "sqlite": sqlite_facts().version,
+        "sqlite": sqlite3.sqlite_version,
         "versions": {name: metadata.version(name) for name in PACKAGES},
     }

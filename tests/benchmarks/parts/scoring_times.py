@@ -195,7 +195,7 @@ def _score(
     scorer: BoundaryScorer,
     blocks: Sequence[Sequence[LogItem]],
     question: Question,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda count: None,
 ) -> list[ItemScore]:
     scores = []
     for block in blocks:
@@ -248,7 +248,9 @@ def _full_batches(sequences: Sequence[Sequence[int]], size: int, ids: int) -> It
 
 def _with_row(batch: _Batch) -> _Batch:
     last = batch.spans[-1]
-    return _Batch([*batch.spans[:-1], replace(last, wanted=(len(last.tokens) - 1,))], batch.ended)
+    return _Batch(
+        [*batch.spans[:-1], replace(last, logit_offsets=(len(last.tokens) - 1,))], batch.ended
+    )
 
 
 def _decode(model: TokenModel, batches: Sequence[_Batch]) -> None:

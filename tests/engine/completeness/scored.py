@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message
+from engine.completeness.scoring import Question
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.stages.scoring import ScoringStage
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.conversations.selection import ALL, Selection
@@ -109,7 +110,7 @@ def stages(
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _PrintingScoring if telling else ScoringStage
     remaining_kind = _PrintingRemaining if telling else RemainingStage
-    run_model, question = model(), question_for("tuned", {})
+    run_model, question = model(), Question(None)
     scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     return scoring, remaining

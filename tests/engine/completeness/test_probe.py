@@ -190,20 +190,20 @@ class TestBrokenOff:
         """The estimated share of conversations that broke off is the true one, within a tenth."""
         states, end, group = made(300, signal=4.0)
         kept, label = broken_off(end, group, share)
-        found = cross_fit(states, label, group, may_learn=kept)
-        assert found.broken == pytest.approx(share, abs=0.1)
+        found = cross_fit(states[kept], label[kept], group[kept])
+        assert found.calibration.broken == pytest.approx(share, abs=0.1)
 
     def test_true_ends_are_told_as_well_as_without(self) -> None:
         """With 40 in 100 broken off, ends and others at the threshold are as often right as with whole
         conversations, within two in a hundred."""
         states, end, group = made(300, signal=4.0)
         kept, label = broken_off(end, group, 0.4)
-        weight = even_weights(end, group)
+        weight = even_weights(end[kept], group[kept])
         right = [
-            float(weight @ ((found.p >= 0.5) == end))
-            for found in (
-                cross_fit(states, end, group),
-                cross_fit(states, label, group, may_learn=kept),
+            float(weight @ ((p >= 0.5) == end[kept]))
+            for p in (
+                cross_fit(states, end, group).p[kept],
+                cross_fit(states[kept], label[kept], group[kept]).p,
             )
         ]
         assert right[1] > right[0] - 0.02

@@ -19,7 +19,7 @@ from engine.base.conversation import Conversation, Message
 from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
-from engine.conversations.tables import conversations, imports, selecting
+from engine.conversations.tables import conversations, selecting, sources
 from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
@@ -51,7 +51,8 @@ def execute(project: Project, *paths: str | Path, **options: Any) -> tuple[Impor
 
 def counted(stage: ImportStage) -> tuple[int, int, int, int, int]:
     """(read, new, duplicate, unchanged, quarantined)."""
-    return stage.read, stage.new, stage.duplicate, stage.unchanged, stage.quarantined
+    counts = stage.counts
+    return counts.read, counts.new, counts.duplicate, counts.unchanged, counts.quarantined
 
 
 class TestCounting:
@@ -70,7 +71,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = imports.quarantine_rows(project.reader())
+        (bad,) = sources.quarantine_rows(project.reader(), 200)
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_the_same_content_elsewhere_keeps_its_id_bytes_and_truth(
@@ -112,7 +113,7 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert isinstance(outcome, JobDone)
-        assert imports.source_labels(project.reader()) == [
+        assert sources.labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),
@@ -125,7 +126,7 @@ class TestInputs:
         (tmp_path / "a.jsonl").write_text(line("1", "a"))
         stage, outcome = execute(project, tmp_path / "missing.jsonl", tmp_path / "a.jsonl")
         assert isinstance(outcome, JobDone)
-        assert stage.new == 1
+        assert stage.counts.new == 1
         assert "not read" in outcome.message
         assert "missing.jsonl" in outcome.message
 
@@ -138,7 +139,7 @@ class TestInputs:
             pytest.skip("the file system takes UTF-8 names only")
         stage, outcome = execute(project, path)
         assert isinstance(outcome, JobDone)
-        assert stage.new == 1
+        assert stage.counts.new == 1
 
 
 class _EndlessInput:
@@ -181,10 +182,10 @@ class TestStopping:
         thread.join()
         (outcome,) = outcomes
         assert isinstance(outcome, JobCancelled)
-        assert stage.read == outcome.done >= 1000
-        assert stage.read % importing.BATCH_RECORDS == 0
+        assert stage.counts.read == outcome.done >= 1000
+        assert stage.counts.read % importing.BATCH_RECORDS == 0
         found = selecting.ids(project.reader(), ListQuery())
-        assert list(found) == list(range(1, stage.read + 1))
+        assert list(found) == list(range(1, stage.counts.read + 1))
 
     def test_an_error_in_the_middle_keeps_what_was_committed(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -229,7 +230,7 @@ def uninterrupted(to_import: Path) -> dict[str, list[tuple[Any, ...]]]:
     path = to_import.parent / "whole.wb"
     with Project.open(path, create=True) as project:
         stage, _ = execute(project, to_import)
-    assert (stage.new, stage.duplicate, stage.quarantined) == (2000, 286, 40)
+    assert (stage.counts.new, stage.counts.duplicate, stage.counts.quarantined) == (2000, 286, 40)
     return content(path)
 
 
@@ -344,7 +345,7 @@ def test_a_project_is_no_log(tmp_path: Path) -> None:
         stage, outcome = execute(project, tmp_path)
         assert isinstance(outcome, JobDone)
         assert "hold no conversations: link.db, other.db, p.db" in stage.sources[1].detection.why
-        assert stage.new == 1
+        assert stage.counts.new == 1
         for refused in (path, other):
             stage, outcome = execute(project, refused)
             assert isinstance(outcome, JobFailed)

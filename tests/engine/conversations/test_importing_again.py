@@ -15,6 +15,7 @@ import pytest
 
 from engine.base.conversation import Message, State, Verdict
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats import input_kinds
@@ -62,9 +63,9 @@ def write(path: Path, *talks: Talk, **more: Any) -> Path:
     return path
 
 
-def read(project: Project, *paths: Path, **options: Any) -> ImportStage:
+def read(project: Project, *paths: Path, replace: bool = False) -> ImportStage:
     """Imports paths and returns the stage."""
-    stage = ImportStage(project, [str(path) for path in paths], **options)
+    stage = ImportStage(project, [str(path) for path in paths], ImportRequest(replace=replace))
     JobRunner(project, lambda event: None).run(stage)
     return stage
 
@@ -72,8 +73,8 @@ def read(project: Project, *paths: Path, **options: Any) -> ImportStage:
 def counted(stage: ImportStage) -> dict[str, int]:
     """The counts that are not zero; they add up to the records read."""
     names = ("new", "grew", "changed", "unchanged", "duplicate", "quarantined")
-    counts = {name: getattr(stage, name) for name in names}
-    assert sum(counts.values()) == stage.read
+    counts = {name: getattr(stage.counts, name) for name in names}
+    assert sum(counts.values()) == stage.counts.read
     return {name: count for name, count in counts.items() if count}
 
 

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.conversations.shingle_overlap import MANY, MANY_SHARE, MIN_SHARED, groups, shingles
+from engine.conversations.shingle_overlap import (
+    MANY_CONVERSATIONS,
+    MANY_SHARE,
+    MIN_SHARED,
+    groups,
+    shingles,
+)
 
 VOCABULARY = [f"word{number}" for number in range(5_000)]
 
@@ -46,7 +52,7 @@ class TestGroups:
     )
     def test_no_pair_is_missed(self, rows: list[list[int]]) -> None:
         """Comparing only who shares a rare shingle finds the pairs that comparing all with all finds."""
-        common = max(MANY, MANY_SHARE * len(rows))
+        common = max(MANY_CONVERSATIONS, MANY_SHARE * len(rows))
         kept = [{one for one in row if sum(one in each for each in rows) <= common} for row in rows]
         found = groups([np.array(row, dtype=np.uint32) for row in rows]).tolist()
         for a, one in enumerate(kept):
@@ -64,7 +70,7 @@ class TestGroups:
         assert len(first & last) < MIN_SHARED * len(first | last)
         assert set(numbers(chain)) == {0}
 
-    @pytest.mark.parametrize("count", [MANY + 1])
+    @pytest.mark.parametrize("count", [MANY_CONVERSATIONS + 1])
     def test_a_prompt_that_all_share_does_not_count(self, count: int) -> None:
         """Conversations behind one long prompt are told apart by what follows it, copies among them found."""
         prompt = text_of(1, words=1_000)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.conversations.text_checks import Redactor, find, kinds
+from engine.conversations.text_checks import Redactor, find_kinds, find_personal_data
 
 # numbers that are printed as examples by those who issue such numbers; no person has them
 FOUND = [
@@ -49,14 +49,14 @@ NOT_FOUND = [
 @pytest.mark.parametrize(("kind", "text", "piece"), FOUND)
 def test_found(kind: str, text: str, piece: str) -> None:
     """Each kind is found in the ways that it is written, from its first character to its last."""
-    (one,) = find(text)
+    (one,) = find_personal_data(text)
     assert (one.kind, text[one.start : one.end]) == (kind, piece)
 
 
 @pytest.mark.parametrize("text", NOT_FOUND)
 def test_not_found(text: str) -> None:
     """Prices, versions, times, ids and numbers with a wrong check digit are no personal data."""
-    assert find(text) == []
+    assert find_personal_data(text) == []
 
 
 pieces = st.sampled_from([piece for _, _, piece in FOUND])
@@ -71,9 +71,12 @@ def test_nothing_survives(parts: list[tuple[str, str]], end: str) -> None:
     redactor = Redactor()
     value = {"a": [text, {text: 1}], "arguments": json.dumps({"note": text})}
     redacted = json.dumps(redactor.value(value), ensure_ascii=False)
-    assert kinds(redacted) == set()
+    assert find_kinds(redacted) == set()
     assert sum(redactor.counts.values()) == len(
-        {re.sub(r"[ ().-]", "", text[one.start : one.end]).lower() for one in find(text)}
+        {
+            re.sub(r"[ ().-]", "", text[one.start : one.end]).lower()
+            for one in find_personal_data(text)
+        }
     )
     assert Redactor().value({"n": 5, "t": "no data", "x": None}) == {
         "n": 5,

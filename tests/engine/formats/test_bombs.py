@@ -64,7 +64,7 @@ class TestRecords:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Of a pipe a few bytes are kept; the records that they hold decide, and nothing is lost."""
-        monkeypatch.setattr(source, "MOST_KEPT", 1 * MIB)
+        monkeypatch.setattr(source, "_MAX_LOOK_BYTES", 1 * MIB)
         bombs.long_line(tmp_path / "a.jsonl", 3 * MIB)
         with open(tmp_path / "a.jsonl", "rb") as stream:
             (found,) = open_inputs(["-"], stdin=stream)
@@ -112,7 +112,7 @@ class TestRecords:
 
 def counting(bounds: Bounds) -> Reading:
     """Counts a reading of a file of 1 MiB."""
-    return Expansion(MIB, bounds).reading("", MIB)
+    return Reading(Expansion(MIB, bounds), "", MIB)
 
 
 class TestExpansion:

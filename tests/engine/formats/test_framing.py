@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything over 100 KiB is large, and slices have one KiB."""
     monkeypatch.setattr(values, "LARGE", 100 << 10)
     monkeypatch.setattr(values, "SLICE", 1 << 10)
-    monkeypatch.setattr(values, "_LARGEST_FIELD", 10 << 10)
+    monkeypatch.setattr(values, "_MAX_FIELD", 10 << 10)
 
 
 def slices_of(data: bytes) -> list[Frame]:
@@ -129,7 +129,7 @@ def test_slices_have_all_of_an_object(
     """All fields and all elements of a list are in the slices, in order, whatever they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "SLICE", 40)
-        patch.setattr(values, "_LARGEST_FIELD", 400)
+        patch.setattr(values, "_MAX_FIELD", 400)
         long = [*elements, *["x" * 50] * 20, *elements]
         whole = {**before, "the list": long}
         whole |= {key: value for key, value in after.items() if key not in whole}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.base import folders
 from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
-from engine.formats.messages.times import as_time, date_of, in_order, order_keys
+from engine.formats.messages.times import as_time, date_of, order_keys, sort_by
 from engine.formats.records import Parsed
 from engine.formats.registry import mapping_folder, unusable_formats
 from tests.engine.formats.reading import one
@@ -38,7 +38,7 @@ from tests.engine.formats.reading import one
 def test_order(values: list[Any], order: str) -> None:
     """Numbers are ordered as numbers, times with offsets as moments; what cannot be compared stays as it was; what
     falls throughout is turned round."""
-    assert "".join(in_order(list("abc"), values)) == order
+    assert "".join(sort_by(list("abc"), values)) == order
 
 
 def messages(path: Path) -> list[tuple[str, str]]:

@@ -15,9 +15,10 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
-from engine.goals.stages import clustering
-from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages import labeling
+from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
+from engine.goals.stages.labeling import LabelStage
 from engine.goals.stages.proposing import ProposeStage
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.decision_log import DecisionLog
@@ -149,7 +150,7 @@ def _printing(stage: Stage) -> Stage:
 def small_blocks() -> None:
     """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
-    clustering.CLUSTERS_PER_BLOCK = 2
+    labeling.CLUSTERS_PER_BLOCK = 2
 
 
 def same_vectors(first: Vectors, second: Vectors) -> bool:

@@ -10,9 +10,10 @@ import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
+from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Generate
+from engine.model.process.requests import Chat
 from tests.engine.model.small_adapters import FITTING, V, adapter_file
 
 
@@ -32,7 +33,8 @@ class TestByFingerprint:
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
             shared_process.load(shipped, options, wrong)
         shared_process.load(shipped, options)
-        asked = Generate([(["The end"], 0)], None, Sampling(temperature=1.0), 40)
+        talk = (ChatMessage("user", "The end"),)
+        asked = Chat([Call("test", "user", talk, Sampling(temperature=1.0), 40)])
         plain = shared_process.ask(asked)
         shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
         assert shared_process.ask(asked) != plain

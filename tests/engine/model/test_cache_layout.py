@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from engine.model.batched_replies import (
     MIN_SEPARATE_SEQUENCES,
     MIN_SEQUENCE_CELLS,
-    apart,
+    count_separate,
+    divided_capacity,
     generate,
     layouts,
-    widest,
 )
 from engine.model.generation import PARALLEL, Task, write
 from engine.model.interface import Sampling, Span
@@ -27,7 +27,7 @@ WARM = Sampling(temperature=1.0)
 
 
 def room(length: int) -> int:
-    return widest(CELLS, length)
+    return count_separate(CELLS, length)
 
 
 @given(st.lists(st.integers(2, 9000), max_size=60))
@@ -38,7 +38,7 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
     for layout in found:
         if layout.separate:
             assert len(layout.members) >= MIN_SEPARATE_SEQUENCES <= layout.separate <= PARALLEL
-            own = apart(replace(ROOMY, context=9000), CELLS, layout.separate)
+            own = divided_capacity(replace(ROOMY, context=9000), CELLS, layout.separate)
             assert max(needs[number] for number in layout.members) <= own.context
     assert sum(not layout.separate for layout in found) <= 1
 

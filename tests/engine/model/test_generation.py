@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
 from engine.model.batched_replies import generate
-from engine.model.generation import Reply, uniform_tasks
+from engine.model.generation import Reply
 from engine.model.interface import Capacity, Sampling
+from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 
 GREEDY = Sampling()

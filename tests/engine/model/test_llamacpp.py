@@ -14,7 +14,8 @@ from engine.model.gguf_file import bytes_of, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp.files import copy_first_layers
 from engine.model.llamacpp.model import LlamaModel
-from engine.model.prompt_files import frame, parse_prompt, prompt_text
+from engine.model.memory_plan import estimate
+from engine.model.prompt_files import parse_prompt, prompt_text, tokens_around
 from tests.engine.model.weights import SMALL, probabilities, write_adapter
 
 TEXT = (
@@ -69,7 +70,7 @@ class TestTokens:
 
     def test_chat_frame(self, model: LlamaModel) -> None:
         """A chat prompt has one start token at its beginning, closes the user's turn and opens the assistant's."""
-        around = frame(parse_prompt("base", prompt_text("base")), model)
+        around = tokens_around(parse_prompt("base", prompt_text("base")), model)
         (opens,) = model.tokenize("<|im_start|>", special=True)
         assert around.head[0] == opens
         assert opens not in around.head[1:2]
@@ -183,10 +184,11 @@ class TestFiles:
     def test_memory_estimate(self, model: LlamaModel, exact_weights: Path) -> None:
         """The estimate is at least the weights and the cells of the largest layout, and little more."""
         per_token = 30 * 3 * 64 * 2 * 4  # layers, key-value heads, width, key and value, bytes
-        cells = (model.widest(CELL_MULTIPLE) + 1) * CELL_MULTIPLE
+        cells = (model.max_separate(CELL_MULTIPLE) + 1) * CELL_MULTIPLE
         assert cells > model.capacity.cells
         weights = exact_weights.stat().st_size
-        assert weights * 0.95 < model.memory_bytes < weights * 1.05 + per_token * cells
+        need = estimate(read_gguf(exact_weights), SMALL)
+        assert weights * 0.95 < need.weights + need.cache < weights * 1.05 + per_token * cells
 
 
 class TestEmbeddings:

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from engine.model.batched_replies import generate
-from engine.model.generation import PARALLEL, uniform_tasks
+from engine.model.generation import PARALLEL
 from engine.model.interface import Logits, Sampling, Span
 from engine.model.llamacpp.model import LlamaModel
+from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.weights import probabilities
 
 TEXTS = (

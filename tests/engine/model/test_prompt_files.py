@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.prompt_files import Prompt, frame, parse_prompt, prompt_names, prompt_text
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_names, prompt_text, tokens_around
 from tests.engine.model.toy import START, ToyModel
 
 WHOLE = """
@@ -59,6 +59,6 @@ def prompt(chat: bool) -> Prompt:
 class TestFrame:
     def test_a_log_cannot_close_the_frame(self) -> None:
         """A template is split at a mark that no transcript contains as a token, so a log cannot end its own message."""
-        around = frame(prompt(chat=True), ToyModel())
+        around = tokens_around(prompt(chat=True), ToyModel())
         text = bytes(token for token in [*around.head, *b"LOG", *around.tail] if token < START)
         assert text == b"user\nbefore LOG question\nassistant\n reply"

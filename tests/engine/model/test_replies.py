@@ -53,7 +53,7 @@ class TestRepliesOfAProject:
     def test_by_what_was_asked(self, project: Project) -> None:
         """Replies are found by key, also more of them than one query takes; unknown keys are absent."""
         keys = [f"{number:064x}" for number in range(1200)]
-        said: list[tuple[str, tables.Reply]] = [
+        said: list[tuple[str, tables.StoredReply]] = [
             (key, (f"reply {key[-3:]}", "end", None)) for key in keys
         ]
         project.write(lambda conn: tables.add_replies(conn, said))

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from engine.model.batched_replies import generate
-from engine.model.generation import Reply, uniform_tasks
+from engine.model.generation import Reply
 from engine.model.interface import Sampling
 from engine.model.llamacpp.model import LlamaModel
+from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.weights import SMALL
 
 WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)

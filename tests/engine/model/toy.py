@@ -145,11 +145,11 @@ class ToyModel:
         return self._capacity
 
     @property
-    def longest(self) -> int:
+    def longest_sequence(self) -> int:
         """The context as given."""
         return self._shared.context
 
-    def widest(self, length: int) -> int:
+    def max_separate(self, length: int) -> int:
         """How many sequences of a length the cells are enough for."""
         return min(self._shared.cells // length, self._shared.sequences)
 
@@ -161,7 +161,7 @@ class ToyModel:
             own = self._shared.cells // separate
             self._capacity = replace(
                 self._shared,
-                context=min(own, self.longest),
+                context=min(own, self.longest_sequence),
                 sequences=separate,
                 separate=True,
             )
@@ -173,7 +173,7 @@ class ToyModel:
             raise Misuse(f"sequences were left with tokens: {left}")
 
     def decode(self, spans: Sequence[Span]) -> Logits:
-        """Logits at the wanted rows, once every limit and position is checked."""
+        """Logits at the rows that are asked for, once every limit and position is checked."""
         self.decodes += 1
         if self.decodes == self.cancel_after:
             self.clear()
@@ -181,7 +181,7 @@ class ToyModel:
         limits = self._capacity
         if not spans or sum(len(span.tokens) for span in spans) > limits.batch:
             raise Misuse(f"a batch of {sum(len(s.tokens) for s in spans)} for {limits.batch}")
-        if sum(len(span.wanted) for span in spans) > limits.rows:
+        if sum(len(span.logit_offsets) for span in spans) > limits.rows:
             raise Misuse(f"more than {limits.rows} rows are wanted")
         numbers = [span.sequences[0] for span in spans]
         self.parts += 1 + sum(b != a + 1 for a, b in pairwise(numbers))
@@ -211,10 +211,10 @@ class ToyModel:
             raise Misuse("sequences with cells of their own share a span")
         if not all(0 <= token < VOCABULARY for token in span.tokens):
             raise Misuse("no such token")
-        if list(span.wanted) != sorted(set(span.wanted)) or not all(
-            0 <= at < len(span.tokens) for at in span.wanted
+        if list(span.logit_offsets) != sorted(set(span.logit_offsets)) or not all(
+            0 <= at < len(span.tokens) for at in span.logit_offsets
         ):
-            raise Misuse(f"wanted rows {span.wanted} of {len(span.tokens)} tokens")
+            raise Misuse(f"wanted rows {span.logit_offsets} of {len(span.tokens)} tokens")
         pasts = [self._sequence(sequence) for sequence in span.sequences]
         for past in pasts:
             if len(past) != span.position:
@@ -229,7 +229,7 @@ class ToyModel:
             held = _CachedToken(self._new_cell(), state)
             for past in pasts:
                 past.append(held)
-        return span.wanted
+        return span.logit_offsets
 
     def _new_cell(self) -> int:
         self._next_cell += 1

@@ -13,7 +13,7 @@ from engine.base.conversation import State, Verdict, count_turns
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
-from engine.conversations.tables import conversations, imports
+from engine.conversations.tables import conversations, sources
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.records import Rejected
 from engine.opener.conversations import ConversationService
@@ -135,11 +135,11 @@ class TestCounts:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
-            lambda conn: imports.put_rejected(
+            lambda conn: sources.put_rejected(
                 conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")]
             )
         )
-        project.write(lambda conn: imports.put_rejected(conn, 2, [Rejected(1, b"x", "r")]))
+        project.write(lambda conn: sources.put_rejected(conn, 2, [Rejected(1, b"x", "r")]))
         counts = store.counts()
         assert (counts.conversations, counts.sources, counts.messages) == (
             6,

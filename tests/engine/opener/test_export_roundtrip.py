@@ -19,9 +19,9 @@ from engine.formats.leaks import guard
 from engine.formats.records import Parsed, Rejected
 from engine.opener.conversation_forms import (
     ENDINGS,
-    WRITERS,
+    RECORD_MAKERS,
     ConversationForm,
-    Exported,
+    ExportedConversation,
     write_form,
 )
 from engine.opener.exports import conversation_line
@@ -126,10 +126,10 @@ def in_form(
 ) -> list[Any]:
     """The conversations, written in a form and read again, in the order of their ids."""
     items = [
-        Exported(one, "logs/a.jsonl", f"key{number}", {}, one.truth is not None)
+        ExportedConversation(one, "logs/a.jsonl", f"key{number}", {}, one.truth is not None)
         for number, one in enumerate(read)
     ]
-    write_form(WRITERS[form](items, left_behind), form, path, "demo", formulas=True)
+    write_form(RECORD_MAKERS[form](items, left_behind), form, path, "demo", formulas=True)
     (written,) = open_inputs([path], format=READ_AS[form])
     return list(written.records())
 

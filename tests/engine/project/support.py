@@ -19,7 +19,7 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.tables import imports
+from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -85,11 +85,11 @@ def begin_run(conn: sqlite3.Connection, stage: str, config_hash: str) -> int:
 
 def fill(
     project: Project, records: Sequence[Parsed], label: str = "a.jsonl"
-) -> imports.BatchCounts:
+) -> imports.ImportCounts:
     """Imports records as one source."""
 
-    def work(conn: sqlite3.Connection) -> imports.BatchCounts:
-        source = imports.put_source(conn, "/data/" + label, label, "uniform", "it looked like it")
+    def work(conn: sqlite3.Connection) -> imports.ImportCounts:
+        source = sources.put_source(conn, "/data/" + label, label, "uniform", "it looked like it")
         return imports.add_records(conn, source, records)
 
     return project.write(work)

@@ -6,12 +6,12 @@ import numpy as np
 
 from engine.base.arrays import Floats, Ints
 from engine.base.statistics.ranking import auroc
-from engine.completeness.probe import States
-from engine.questions.service.example_probes import (
+from engine.completeness.regression import States
+from engine.questions.example_fits import (
     EXAMPLES_PER_FIT,
     TYPICAL_EXAMPLES,
-    Known,
-    fit,
+    KnownFeatures,
+    fit_to_examples,
     rank_by_information,
     word_vectors,
 )
@@ -26,9 +26,9 @@ def made(count: int, signal: float, dimensions: int = 60) -> tuple[States, Ints]
     return known.astype(np.float32), right
 
 
-def known_by(features: States) -> Known:
+def known_by(features: States) -> KnownFeatures:
     """Conversations of which nothing but features is known, each with the weight of a state's dimension at first."""
-    return Known(features * np.float32(0.1), None, np.zeros(len(features)))
+    return KnownFeatures(features * np.float32(0.1), None, np.zeros(len(features)))
 
 
 def marked(right: Ints, count: int) -> Ints:
@@ -46,7 +46,7 @@ class TestTeach:
         """Thirty marks tell two hundred other conversations apart, and so does the test on the marked ones, each of
         which is judged by a probe that did not see it."""
         known, right = made(230, signal=3.0)
-        p = fit(known_by(known), marked(right, 30), np.arange(30))
+        p = fit_to_examples(known_by(known), marked(right, 30), np.arange(30))
         assert p is not None
         assert area(p, right, slice(30, None)) > 0.9
         assert abs(area(p, right, slice(0, 30)) - area(p, right, slice(30, None))) < 0.1
@@ -54,7 +54,7 @@ class TestTeach:
     def test_marks_without_relation_tell_nothing(self) -> None:
         """Marks at random, which a regression could learn by heart, are not told among the marked ones."""
         known, right = made(100, signal=0.0, dimensions=300)
-        p = fit(known_by(known), marked(right, 60), np.arange(60))
+        p = fit_to_examples(known_by(known), marked(right, 60), np.arange(60))
         assert p is not None
         assert 0.25 < area(p, right, slice(0, 60)) < 0.75
 
@@ -64,8 +64,8 @@ class TestTeach:
         known, right = made(40, signal=0.0, dimensions=300)
         twice, marks = np.vstack([known, known]), np.concatenate([right, right])
         every = slice(0, None)
-        apart = fit(known_by(twice), marks, np.arange(80))
-        together = fit(known_by(twice), marks, np.tile(np.arange(40), 2))
+        apart = fit_to_examples(known_by(twice), marks, np.arange(80))
+        together = fit_to_examples(known_by(twice), marks, np.tile(np.arange(40), 2))
         assert apart is not None
         assert together is not None
         assert area(apart, marks, every) > 0.8
@@ -75,7 +75,7 @@ class TestTeach:
         """Of conversations with a probability above .8 more than seven tenths are positive, below .2 fewer than
         three."""
         known, right = made(600, signal=1.5)
-        p = fit(known_by(known), marked(right, 100), np.arange(100))
+        p = fit_to_examples(known_by(known), marked(right, 100), np.arange(100))
         assert p is not None
         assert (right[p > 0.8] > 0).mean() > 0.7
         assert (right[p < 0.2] > 0).mean() < 0.3
@@ -85,10 +85,10 @@ class TestTeach:
         known, right = made(300, signal=3.0)
         guess = right + np.random.default_rng(5).normal(size=len(right))
         begun = known_by(known)._replace(guess=guess)
-        p = fit(begun, marked(right, 10), np.arange(10))
+        p = fit_to_examples(begun, marked(right, 10), np.arange(10))
         assert p is not None
         assert area(p, right, slice(10, None)) > area(guess, right, slice(10, None)) - 0.02
-        p = fit(begun._replace(guess=-guess), marked(right, 60), np.arange(60))
+        p = fit_to_examples(begun._replace(guess=-guess), marked(right, 60), np.arange(60))
         assert p is not None
         assert area(p, right, slice(60, None)) > 0.9
 
@@ -102,8 +102,8 @@ class TestTeach:
         ]
         words = word_vectors(columns)
         assert words[:, [1]].sum() == 0
-        known = Known(np.zeros((200, 1), dtype=np.float32), words, np.zeros(200))
-        p = fit(known, marked(right, 40), np.arange(40))
+        known = KnownFeatures(np.zeros((200, 1), dtype=np.float32), words, np.zeros(200))
+        p = fit_to_examples(known, marked(right, 40), np.arange(40))
         assert p is not None
         assert area(p, right, slice(40, None)) > 0.9
 

@@ -23,7 +23,7 @@ def play_all(
     Yields:
         Plays as they are over; of those that are over in one round, in order of `scenarios`.
     """
-    playing = ParallelPlays(scenarios, parallel=parallel)
+    playing = ParallelPlays(scenarios, parallel=parallel, model_of=lambda role: role)
     yield from playing.take_ended()
     while calls := playing.next_calls():
         playing.answer(say(calls))

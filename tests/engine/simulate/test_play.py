@@ -85,7 +85,7 @@ class TestBreakingOff:
     def test_no_reply(self) -> None:
         """A play without a reply ends with the reason and is closed; the others continue."""
         talks = [Talk("a", ["user"] * 2), Talk("b", ["user"] * 2)]
-        playing = ParallelPlays(talks, parallel=2)
+        playing = ParallelPlays(talks, parallel=2, model_of=lambda role: role)
         playing.answer(echo(playing.next_calls()))
         playing.answer([FailedCall("too long"), *echo(playing.next_calls()[1:])])
         first, second = playing.take_ended()

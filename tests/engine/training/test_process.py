@@ -131,7 +131,7 @@ class TestStopping:
         trainers = fake_trainers()
         trainers.start(run)
         wait_for(lambda: steps(run) > 2)
-        monkeypatch.setattr(process, "_last_event", lambda run: 0.0)
+        monkeypatch.setattr(process, "_last_event_time", lambda run: 0.0)
         trainers.stop(run)
         wait_for_end(run)
 
@@ -198,5 +198,5 @@ class TestSeveralGpus:
             trainers.start(run)
         assert "conversation-workbench[gpu]" in caught.value.hint
         assert "--set eight_bit=false" in caught.value.hint
-        process.check_libraries(TrainConfig(base="b", eight_bit=False), 1)
-        process.check_libraries(TrainConfig(base="b"), 0)
+        trainers.check_libraries(TrainConfig(base="b", eight_bit=False))
+        Trainers(gpus=lambda: 0).check_libraries(TrainConfig(base="b"))

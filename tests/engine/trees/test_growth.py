@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import ModelError, UsageError
-from engine.trees.growth import Budget, Grower, Job, Work
+from engine.trees.growth import Budget, Grower, GrowthCost, Job
 from engine.trees.records import Growth, TreeOptions
 from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
@@ -43,7 +43,9 @@ def grow(model: ToyModel, *jobs: Job, budget: Budget | None = None) -> None:
     Grower(model).grow(jobs, budget)
 
 
-def grow_prompts(model: ToyModel, prompts: list[bytes], width: int = 32) -> tuple[list[Tree], Work]:
+def grow_prompts(
+    model: ToyModel, prompts: list[bytes], width: int = 32
+) -> tuple[list[Tree], GrowthCost]:
     trees = [tree(model, SHORT_OPTIONS) for _ in prompts]
     jobs = [Job(tree, tuple(prompt)) for tree, prompt in zip(trees, prompts, strict=True)]
     return trees, Grower(model, width=width).grow(jobs)
@@ -103,7 +105,7 @@ class TestRecordedAnswer:
         grow(model, again)
 
         assert sum(again.answer_log_probs) == pytest.approx(log_prob(PROMPT, answer), abs=1e-4)
-        assert again.tree.prefix_length_in_tree(list(answer)) >= len(inside)
+        assert len(again.tree.path_of(answer)) >= len(inside)
 
 
 class TestStopping:

@@ -58,7 +58,9 @@ async def test_the_papers_run_is_reviewed_by_keys(tmp_path: Path) -> None:
             assert set(pair(pilot) or ()) == set(wrong.sides)
             await press(pilot, "n")
             assert "0 merged by the model, 1 by you" in " ".join(text(pilot).split())
-            assert {taxis.made[0]} < {group.id for group in stored_review(project).goals.groups()}
+            assert {taxis.made_groups[0]} < {
+                group.id for group in stored_review(project).goals.groups()
+            }
             await press(pilot, "u")
             assert "1 merged by the model, 1 by you" in " ".join(text(pilot).split())
             assert set(pair(pilot) or ()) == set(wrong.sides)

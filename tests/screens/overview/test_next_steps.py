@@ -11,7 +11,7 @@ from engine.completeness.records import DecisionRule, ScoreSet
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records import Proposal
-from screens.overview.next_steps import PATH, ProjectProgress, Step, done_of_path, next_steps
+from screens.overview.next_steps import PATH, ProjectProgress, Step, count_done_of_path, next_steps
 
 SCORED = Counts(conversations=1000, complete=600, incomplete=300, borderline=60, unscored=40)
 COST = Estimate(40, 50_000, 1000.0, 50.0, "model")
@@ -56,7 +56,7 @@ class TestPath:
         steps = next_steps(now)
         ready = ["score", "triage", "merge", "export"]
         assert [step.kind for step in steps] == [*ready, "import", "cluster"]
-        assert done_of_path(steps) == 2
+        assert count_done_of_path(steps) == 2
 
     def test_what_waits_says_for_what(self) -> None:
         """A step that cannot be done yet names the step before it."""
@@ -68,7 +68,7 @@ class TestPath:
         """At the end of the path an export is left; the rest is done and says with what result."""
         assert kinds(DONE) == ["export"]
         steps = next_steps(DONE)
-        assert done_of_path(steps) == len(PATH) - 1
+        assert count_done_of_path(steps) == len(PATH) - 1
         assert "Judge: 300 verdicts" in [step.title for step in steps]
 
     def test_work_that_runs_is_not_offered(self) -> None:

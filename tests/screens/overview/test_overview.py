@@ -17,15 +17,15 @@ from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import imports, shared_text
+from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
 from screens.overview.facts import (
     AnswerLine,
-    LaterFigures,
     Overview,
+    SlowFigures,
     answer_content,
     answer_lines,
     figures_of,
@@ -90,7 +90,7 @@ class TestFigures:
         """Quarantined records, duplicates and hidden endings are counted in words."""
         some = found(project())
         some = replace(some, counts=replace(some.counts, quarantined=14, duplicates=212, leaks=3))
-        [here, *_] = answer_lines(some, None, None, LaterFigures())
+        [here, *_] = answer_lines(some, None, None, SlowFigures())
         assert here.clauses == [
             "36 conversations",
             "14 records not read (Q says why)",
@@ -150,12 +150,12 @@ class TestNext:
         support = project()
 
         def reject(conn: sqlite3.Connection) -> None:
-            source = imports.put_source(
+            source = sources.put_source(
                 conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it"
             )
             raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
             found = [Rejected(7, raw, "messages: not a list")]
-            imports.put_rejected(conn, source, found)
+            sources.put_rejected(conn, source, found)
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:

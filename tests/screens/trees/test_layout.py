@@ -63,7 +63,7 @@ class TestSegments:
         childless = set(range(1, len(columns.parent))) - set(columns.parent)
 
         assert sorted(nodes) == list(range(1, len(columns.parent)))
-        assert {s.last for s in layout.segments if not s.forks} == childless
+        assert {s.nodes[-1] for s in layout.segments if not s.forks} == childless
         assert sum(layout.segments[at].leaves for at in layout.branches(-1)) == sum(
             kind in LEAVES for kind in columns.kind
         )
@@ -74,7 +74,7 @@ class TestSegments:
         """Texts along a path to a leaf, put together, are its bytes decoded at once, whatever splits characters."""
         layout = TreeLayout(columns)
         for at, segment in enumerate(layout.segments):
-            nodes = path_to(columns, segment.last)
+            nodes = path_to(columns, segment.nodes[-1])
             if not segment.forks:
                 whole = b"".join(columns.spelling[node] for node in nodes)
                 assert layout.path_text(at) == whole.decode("utf-8", "replace")

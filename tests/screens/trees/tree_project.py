@@ -46,7 +46,9 @@ def grown(
     tree = Tree(options, STOPS, model.token_bytes)
     job = Job(tree, tuple(prompt), tuple(answer))
     Grower(model).grow([job], budget)
-    return GrownTree(record(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None)
+    return GrownTree(
+        record(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None, 0.25
+    )
 
 
 def likely(prompt: bytes, length: int) -> list[int]:
@@ -105,7 +107,8 @@ def entry(
     step: int = 2,
 ) -> TreeEntry:
     """A grown tree as a stage stores it."""
-    row = tree_row(conversation_id, step, tree, 0.25, run_id, config.config_hash)
+    row = tree_row(conversation_id, step, tree)
+    row = replace(row, run_id=run_id, config_hash=config.config_hash)
     return TreeEntry(row, {**record(tree.tree).as_frame(), **answer_frame(tree)})
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.results.watch.watching import Event, WatchRequest
+from engine.results.watch.service import WatchRequest
+from engine.results.watch.watching import Event
 from screens.reader.screen import ReaderScreen
 from screens.watch.screen import WatchDialog
 from tests.screens.driving import Size, opened, press, text, until

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from engine.base.statistics import bootstrap
-from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, classify, figures
+from engine.base.statistics.bootstrap import NAMES, Ranking, Resampling, draw, figures
 from engine.base.statistics.intervals import Classification, Interval
 from tests.benchmarks.reproduction.paper import TABLE_2
 
@@ -77,11 +77,11 @@ class TestIntervals:
     def test_they_hold_the_figure(self, pairs: list[tuple[float, bool]]) -> None:
         """Every interval contains its figure, lies in [0, 1], and is the same when computed again."""
         values, labels = [value for value, _ in pairs], [label for _, label in pairs]
-        found = classify(values, labels)
+        found = draw(values, labels).classification()
         for name, one in estimates(found).items():
             assert 0 <= one.low <= one.value <= one.high <= 1, name
             assert one.value == figures(values, labels)[name]
-        assert classify(values, labels) == found
+        assert draw(values, labels).classification() == found
 
     @pytest.mark.parametrize("pairs", [1, 5, 30])
     def test_no_error_is_no_certainty(self, pairs: int) -> None:
@@ -98,10 +98,10 @@ class TestIntervals:
         """
         rng = np.random.default_rng(5)
         values, labels = rng.random(60), rng.random(60) < 0.4
-        once = classify(list(values), list(labels), list(range(60)))
+        once = draw(list(values), list(labels), list(range(60))).classification()
         groups = [n for n in range(60) for _ in range(5)]
-        often = classify(list(values.repeat(5)), list(labels.repeat(5)), groups)
-        naive = classify(list(values.repeat(5)), list(labels.repeat(5)))
+        often = draw(list(values.repeat(5)), list(labels.repeat(5)), groups).classification()
+        naive = draw(list(values.repeat(5)), list(labels.repeat(5))).classification()
         assert _width(often.accuracy) == pytest.approx(_width(once.accuracy), rel=0.15)
         assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
 
@@ -121,7 +121,7 @@ class TestIntervals:
         true = figures(*drawn(100_000))
         held = dict.fromkeys(NAMES, 0)
         for _ in range(120):
-            found = classify(*drawn(30), groups=2 * list(range(30)))
+            found = draw(*drawn(30), groups=2 * list(range(30))).classification()
             for name, one in estimates(found).items():
                 held[name] += one.low <= true[name] <= one.high
         assert held.pop("ece") >= 84
@@ -129,9 +129,9 @@ class TestIntervals:
 
 
 def _perfect(pairs: int) -> Classification:
-    return classify(
-        [0.9] * pairs + [0.1] * pairs, [True] * pairs + [False] * pairs, 2 * list(range(pairs))
-    )
+    labels = [True] * pairs + [False] * pairs
+    values = [0.9] * pairs + [0.1] * pairs
+    return draw(values, labels, 2 * list(range(pairs))).classification()
 
 
 def _width(estimate: Interval) -> float:

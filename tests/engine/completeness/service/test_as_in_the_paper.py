@@ -34,11 +34,11 @@ def remaining(workspace: OpenProject, request: ScoringRequest) -> RemainingStage
 def test_the_scored_prompt_is_answered(workspace: OpenProject) -> None:
     """In mode `base` the remaining tasks answer the prompt that was scored, with room for a list; without the preset
     they answer a question of their own."""
-    asked = remaining(workspace, ScoringRequest(mode="base", tune=False, paper=True)).prompt
-    plain = remaining(workspace, ScoringRequest(mode="base", tune=False)).prompt
-    assert "output <end of system logs>" in asked.question
-    assert asked.max_tokens == MAX_REMAINING_TOKENS_OF_PAPER
-    assert "output <end of system logs>" not in plain.question
+    asked = remaining(workspace, ScoringRequest(mode="base", tune=False, paper=True))
+    plain = remaining(workspace, ScoringRequest(mode="base", tune=False))
+    assert "output <end of system logs>" in asked.params["prompt"]["question"]
+    assert asked.params["prompt"]["max_tokens"] == MAX_REMAINING_TOKENS_OF_PAPER
+    assert "output <end of system logs>" not in plain.params["prompt"]["question"]
 
 
 def test_the_adapter_decides_where_there_is_one(workspace: OpenProject, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ModelReading, ScoringRun, estimate_scoring
-from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.stages.scoring import ScoringStage
 from engine.model.catalog import LoadableModel
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
@@ -33,7 +34,7 @@ def test_the_cost_is_that_of_the_bytes(tmp_path: Path, words: str) -> None:
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill(project, [talk(name, words * 50 + name, "Oh.") for name in ("a", "b")])
         model = LoadableModel("m", tmp_path, LoadOptions(), None, {"model": "m"}, None, 500.0)
-        question = question_for("tuned", {})
+        question = Question(None)
         process = ModelProcess(tmp_path / "model.log")
         stage = ScoringStage(project, process, model, "tuned", question)
         run = ScoringRun(ModelReading(model, question, stage), stage, [stage])

@@ -29,8 +29,8 @@ from engine.completeness.service.word_reasons import WordReasons
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.learning import AT_CHANCE
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.training_set import AT_CHANCE
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
@@ -109,8 +109,8 @@ def cancelled_while_storing(
     stage = fitting(project, features)
     add = scores.add
 
-    def cancelled(*data: object) -> None:
-        add(*data)  # type: ignore[arg-type]
+    def cancelled(*data: Any, **named: Any) -> None:
+        add(*data, **named)
         stage.interrupt()
 
     with monkeypatch.context() as patched:

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.granularity import granularity
+from engine.goals.clusters.granularity import find_granularity
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
@@ -39,7 +39,7 @@ class TestThreshold:
         for kinds, apart in ((1, 0.0), (4, 0.4)):
             vectors, gold = tree(6, kinds, 120 // kinds, apart=apart)
             clusters = cluster(vectors, 24, 0)
-            found = granularity(vectors, clusters.labels)
+            found = find_granularity(vectors, clusters.labels)
             assert found.groups == 6
             sums = np.zeros((clusters.k, vectors.shape[1]))
             inside = clusters.labels >= 0
@@ -69,14 +69,14 @@ class TestThreshold:
         labels = np.repeat(np.arange(7), list(wordings.values())).astype(np.int32)
         counts = CountVectorizer().fit_transform(texts).toarray()
         vectors = unit_rows(counts * np.log(len(texts) / (counts > 0).sum(axis=0)))
-        assert {granularity(vectors, labels, seed).groups for seed in range(4)} == {7}
+        assert {find_granularity(vectors, labels, seed).groups for seed in range(4)} == {7}
 
     def test_cosine_at_threshold(self) -> None:
         """A pair whose centers are more alike than this cosine is above the threshold of the scaled similarity, any
         other is below it."""
         vectors, _ = tree(6, 4, 30, apart=0.4)
         clusters = cluster(vectors, 24, 0)
-        found = granularity(vectors, clusters.labels)
+        found = find_granularity(vectors, clusters.labels)
         sums = np.array([vectors[clusters.labels == n].sum(axis=0) for n in range(clusters.k)])
         centers = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         sizes = clusters.sizes.astype(float)
@@ -98,7 +98,7 @@ class TestFigures:
         rows = unit_rows(rng.standard_normal((30, 4)))
         labels = np.concatenate([np.arange(k), rng.integers(k, size=30 - k)]).astype(np.int32)
         sums, sizes = granularity_module._sums(rows, labels, k)
-        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
+        steps = granularity_module._agglomerate(sums, sizes, granularity_module.Baseline(0.0, 0.5))
         partitions = [labels.copy()]
         for step in steps:
             partitions.append(np.where(partitions[-1] == step.second, step.first, partitions[-1]))
@@ -123,7 +123,7 @@ class TestFigures:
         rows = unit_rows(rng.standard_normal((40, 5)))
         labels = np.arange(40, dtype=np.int32) % 6
         sums, sizes = granularity_module._sums(rows, labels, 6)
-        steps = granularity_module._agglomerate(sums, sizes, 0.0, 0.5)
+        steps = granularity_module._agglomerate(sums, sizes, granularity_module.Baseline(0.0, 0.5))
         found = granularity_module._silhouettes(rows, labels, sums, sizes, steps)
         now = labels.copy()
         for groups, step in zip(range(6, 1, -1), steps, strict=True):

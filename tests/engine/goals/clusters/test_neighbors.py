@@ -13,8 +13,8 @@ from engine.goals.clusters.neighbors import (
     SETTLE_NEIGHBORS,
     NearestRows,
     Neighbors,
-    fragments,
-    loose_groups,
+    find_fragments,
+    find_loose_groups,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -131,8 +131,8 @@ def test_fragments_and_loose_groups() -> None:
     shares = np.zeros((5, 5), dtype=np.float32)
     shares[0, 1], shares[1, 2], shares[2, 4] = 0.9, 0.3, 0.7
     shares[3, 4], shares[4, 3] = 0.8, 0.8
-    assert fragments(shares, [0, 1, 2, 3]) == [[0, 1, 2]]
-    assert fragments(shares, [3, 4]) == [[3, 4]]
-    assert fragments(shares, [0, 3]) == fragments(shares, []) == []
-    assert loose_groups(shares, [2, 3, 4]) == [[2, 3, 4]]
-    assert loose_groups(shares, [0, 1, 3]) == loose_groups(shares, []) == []
+    assert find_fragments(shares, [0, 1, 2, 3]) == [[0, 1, 2]]
+    assert find_fragments(shares, [3, 4]) == [[3, 4]]
+    assert find_fragments(shares, [0, 3]) == find_fragments(shares, []) == []
+    assert find_loose_groups(shares, [2, 3, 4]) == [[2, 3, 4]]
+    assert find_loose_groups(shares, [0, 1, 3]) == find_loose_groups(shares, []) == []

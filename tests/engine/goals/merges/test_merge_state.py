@@ -96,7 +96,7 @@ class TestRefusing:
         """A refused pair is no longer proposed, in either order; other pairs are."""
         state = after(decided(1, "apart", "c2", "c0"))
         assert state.open_pairs() == [("c0", "c1"), ("c0", "c3"), ("c1", "c2"), ("c1", "c3"), ("c2", "c3")]  # fmt: skip
-        assert state.decided("c0", "c2")
+        assert state.is_kept_apart("c0", "c2")
 
     def test_a_merged_goal_stays_under_a_theme(self) -> None:
         """A merged goal is under the theme of its larger part, or of the part that a person placed; parts of a split
@@ -145,8 +145,8 @@ class TestMoving:
         assert groups_of(state) == {
             "c0": [3, 4], "c1": [1, 5, 6, 7, 8, 11], "c2": [9], "c3": [10], None: [2, 12]
         }  # fmt: skip
-        assert state.decided("c0", "c1")
-        assert state.touched == {"c0", "c1", "c2"}
+        assert state.is_kept_apart("c0", "c1")
+        assert state.changed_by_moves == {"c0", "c1", "c2"}
 
 
 class TestAsking:
@@ -190,7 +190,7 @@ def test_in_words() -> None:
         "unpinned “bills”",
     ]
     row = replace(state.complete(decided(2, "split", "c0", parts=[[1]])), source_id=9)
-    assert (row.made, row.transferred, row.active) == (("d2", "d2.1"), True, True)
+    assert (row.made_groups, row.transferred, row.active) == (("d2", "d2.1"), True, True)
 
 
 @st.composite

@@ -65,7 +65,7 @@ class TestTheSameClusters:
         assert state.groups["d100"].label == "both"
         assert state.groups["c7"].label == "two"
         assert state.groups["c6"].pinned
-        assert state.decided("d100", "c7")
+        assert state.is_kept_apart("d100", "c7")
         assert ("c6", "c7") in state.forbidden
         assert sorted(decision.source_id or 0 for decision in made) == [1, 2, 3, 4, 5, 6]
         assert lost == {}
@@ -99,8 +99,8 @@ class TestTheSameClusters:
             ],
             SAME,
         )
-        assert not state.decided("d100", "c6")
-        assert state.decided("d100", "c7")
+        assert not state.is_kept_apart("d100", "c6")
+        assert state.is_kept_apart("d100", "c7")
 
 
 class TestOtherClusters:

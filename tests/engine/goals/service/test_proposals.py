@@ -111,7 +111,7 @@ class TestProposals:
         assert review.pair(a, b).evidence.answer.yes == 0.9
         done = review.merge(review.pair(a, b))
         assert (done.model, done.probability) == ("tiny.gguf", evidence.probability)
-        group = goals.group(done.made[0])
+        group = goals.group(done.made_groups[0])
         assert group is not None
         assert (group.label, group.description) == ("Alike", "They want it.")
         assert review.progress().agreement.n == review.agreements()["tiny.gguf", ""].n == 1

@@ -28,7 +28,7 @@ def groups(review: MergeReviewService, clustered: Project) -> list[str]:
         decision = GoalDecision(kind, sides, names, author="llm", model="m", evidence=EVIDENCE)
         key = review.goals.view().stored.id
         (stored,) = DecisionLog(clustered).decide(key, lambda state: [decision])
-        return "".join(stored.made)
+        return "".join(stored.made_groups)
 
     both = decide("merge", first, second)
     three = decide("merge", both, third)
@@ -40,7 +40,7 @@ def next_decision(review: MergeReviewService) -> Proposal:
     """The decision that is to be reviewed next, with the groups of then."""
     proposal = review.proposal([p.pair for p in review.above(0)])
     assert proposal is not None
-    assert proposal.decided is not None
+    assert proposal.reviewed_decision is not None
     return proposal
 
 
@@ -90,7 +90,7 @@ def test_a_merge_that_was_wrong(review: MergeReviewService, groups: list[str]) -
     assert now == before - {groups[5]} | {*groups[:3]}
     assert counts(review) == (0, 0, 0, 1)
     assert review.progress().to_review == 0
-    assert review.goals.view().state.decided(groups[0], groups[1])
+    assert review.goals.view().state.is_kept_apart(groups[0], groups[1])
     assert len(review.goals.clusterings()) == 1
     assert review.goals.clusterings()[0].groups == len(now)
     review.undo()

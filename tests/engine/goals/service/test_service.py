@@ -44,7 +44,7 @@ class TestLater:
         assert flights.size == sizes["book"] + 1
         assert 34 in members(goals, flights.id)
         other = next(row.id for row in goals.groups() if row.id != flights.id)
-        made = review.merge(review.pair(flights.id, other)).made[0]
+        made = review.merge(review.pair(flights.id, other)).made_groups[0]
         assert 34 in members(goals, made)
         review.undo()
         review.move([34], other)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine.goals.stages import clustering
+from engine.goals.stages import labeling
 from engine.goals.tables import clusterings, decisions
 from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
@@ -32,7 +32,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
     monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
-    monkeypatch.setattr(clustering, "CLUSTERS_PER_BLOCK", 2)
+    monkeypatch.setattr(labeling, "CLUSTERS_PER_BLOCK", 2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,7 +73,7 @@ def undisturbed(
     path = Path(shutil.copy(imported, tmp_path_factory.mktemp("whole") / "p.wb"))
     with pytest.MonkeyPatch.context() as patch, Project.open(path) as project:
         patch.setattr(contract, "BLOCK_CHARS", 1)
-        patch.setattr(clustering, "CLUSTERS_PER_BLOCK", 2)
+        patch.setattr(labeling, "CLUSTERS_PER_BLOCK", 2)
         goal_runs.run(project, goal_runs.model_stages(project, process))
     return path
 

@@ -13,7 +13,7 @@ import pytest
 
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders import embedder
-from engine.model.embedders.embedder import Served, embedder_for
+from engine.model.embedders.embedder import GgufEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
 from tests.engine.project.support import REPOSITORY
 
@@ -36,7 +36,7 @@ class TestServed:
             seen.append(len(texts))
             return lengths(texts)
 
-        made = embedder_for(str(path), serve=lambda file: Served(file.name, embed))
+        made = embedder_for(str(path), start_gguf=lambda file: GgufEmbedder(file.name, embed))
         rows = made.embed(["ab"] * BATCH + ["", "abc"])
         assert seen == [BATCH, 1]
         assert rows[0] == pytest.approx(np.array([2, 1]) / np.sqrt(5))
@@ -50,7 +50,8 @@ class TestServed:
         """A wrong number of rows, or of numbers in a row, from the model raises an error."""
         path = tmp_path / "model.gguf"
         path.touch()
-        made = embedder_for(str(path), serve=lambda file: Served("x", lambda texts: rows))  # type: ignore[arg-type, return-value]
+        embedder = GgufEmbedder("x", lambda texts: rows)  # type: ignore[arg-type, return-value]
+        made = embedder_for(str(path), start_gguf=lambda file: embedder)
         with pytest.raises(ModelError, match="embedding model gave"):
             made.embed(["a", "b"])
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import Capabilities, no_writing
+from engine.model.endpoints.capabilities import Capabilities, no_replies
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
@@ -33,7 +33,7 @@ class TestWhatIsFound:
             "vllm",
             "vllm",
         )
-        assert (found.prefill, found.context, found.embeddings) == ("continue", 4096, False)
+        assert (found.prefill, found.context) == ("continue", 4096)
 
     def test_llama_server(self) -> None:
         """llama-server reports its number of slots."""
@@ -57,7 +57,7 @@ class TestWhatIsEnough:
     @pytest.mark.parametrize("manner", get_args(Manner))
     def test_each_server(self, manner: Manner) -> None:
         """Every kind of server writes replies."""
-        assert no_writing(probed(manner), SUMMARY) is None
+        assert no_replies(probed(manner), SUMMARY) is None
 
 
 @contextmanager

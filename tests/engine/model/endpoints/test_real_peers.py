@@ -16,7 +16,7 @@ from engine.model.endpoints.client import EndpointClient, parse_address
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
 from engine.model.endpoints.sender import RequestSender
-from engine.model.interface import LoadOptions, Sampling
+from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
@@ -81,7 +81,7 @@ def asking(url: str, can: Capabilities) -> EndpointModel:
 
 def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
     logs = [(item.texts, item.pinned_pieces) for item in items]
-    found = model.ask(Generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens))
+    found = model.ask(Generate(logs, PROMPT))
     return [reply.text for reply in found]
 
 

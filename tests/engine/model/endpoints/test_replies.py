@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from engine.base.errors import RequestRefused
 from engine.model.batched_replies import generate
 from engine.model.endpoints.model import EndpointModel
-from engine.model.generation import uniform_tasks
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.requests import Generate, WrittenReply
-from engine.model.prompt_files import Prompt, frame
+from engine.model.prompt_files import Prompt, tokens_around
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.endpoints.toy_peer import Manner, says
+from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.toy import ToyModel
 
 RAW = Prompt("raw", False, "Log:\n", "\n\nNext:", "It", "", "", (), 8)
@@ -25,27 +24,20 @@ CHAT = replace(RAW, chat=True)
 LOGS = [(("Hello ", "there"), 0), (("Where is ", "it?"), 0), (("Bye", "."), 0)]
 
 
-def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> list[str]:
+def in_process(prompt: Prompt) -> list[str]:
     """The same toy's replies without HTTP."""
     model = ToyModel()
-    around = frame(prompt, model)
+    around = tokens_around(prompt, model)
     prompts = []
     for texts, kept in LOGS:
         tokens, _ = log_tokens(model, texts, kept, 2000)
         prompts.append([*around.head, *tokens, *around.tail])
-    found = generate(
-        model,
-        uniform_tasks(prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3),
-    )
+    found = generate(model, uniform_tasks(prompts, sampling=Sampling(), max_tokens=8))
     return [reply.text for reply in found]
 
 
-def over_http(
-    model: EndpointModel, prompt: Prompt, stop: Sequence[str] = (), **sampling: Any
-) -> list[WrittenReply]:
-    return model.ask(
-        Generate(LOGS, prompt, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
-    )
+def over_http(model: EndpointModel, prompt: Prompt, stop: Sequence[str] = ()) -> list[WrittenReply]:
+    return model.ask(Generate(LOGS, replace(prompt, stop=tuple(stop))))
 
 
 class TestParity:
@@ -106,7 +98,7 @@ class TestWhatIsRead:
         for manner in manners:
             with endpoint(manner) as (_, peer):
                 model = client(peer, capabilities(manner), context=600)
-                (reply,) = model.ask(Generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4))
+                (reply,) = model.ask(Generate([(texts, 1)], replace(RAW, max_tokens=4)))
             assert "of 60 steps left out" in (reply.note or "")
             prompts = [body["prompt"] for body in peer.completions]
             assert 300 < len(prompts[-1]) <= 600

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import RequestRefused
-from engine.model.endpoints.capabilities import read_completion, without_controls
+from engine.model.endpoints.capabilities import read_completion
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.pacing import (
     LONGEST_WAIT,
@@ -17,6 +17,7 @@ from engine.model.endpoints.pacing import (
     RequestLimit,
     wait_after,
 )
+from engine.model.endpoints.tokens import without_controls
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),

@@ -14,9 +14,17 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Usage
 from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
-from engine.model.hub import pulls
-from engine.model.hub.access import Hub, look_at
-from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
+from engine.model.hub import downloads, pulls
+from engine.model.hub.access import Hub
+from engine.model.hub.pulls import (
+    PullPlan,
+    PullProgress,
+    carry_out,
+    forget,
+    plan_pull,
+    unfinished_pulls,
+)
+from engine.model.hub.repositories import read_repository
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -46,7 +54,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPlan]:
     """The hub, and the pull plan for its one file."""
     hub = Hub(server.url, token)
-    repository = look_at(hub, NAME)
+    repository = read_repository(hub, NAME)
     return hub, plan_pull(data, hub, repository, repository.file(None))
 
 
@@ -112,17 +120,17 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
-        (plan,) = unfinished(tmp_path)
+        (plan,) = unfinished_pulls(tmp_path)
         assert (plan.done, plan.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
         carry_out(Hub(server.url), plan, lambda _: None)
         assert plan.place.read_bytes() == content
         assert server.downloads[-1].headers["range"] == "bytes=1234-"
-        assert unfinished(tmp_path) == []
+        assert unfinished_pulls(tmp_path) == []
 
     def test_by_a_person(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """ctrl+c ends the pull between two pieces and keeps them; a resumed pull completes the file."""
@@ -136,7 +144,7 @@ class TestInterrupted:
         with pytest.raises(KeyboardInterrupt):
             carry_out(hub, plan, report)
         assert 0 < plan.done <= 2000
-        (found,) = unfinished(tmp_path)
+        (found,) = unfinished_pulls(tmp_path)
         assert found == plan
         carry_out(hub, found, lambda _: None)
         assert plan.place.read_bytes() == content
@@ -210,7 +218,7 @@ class TestRefused:
     def test_names(self, name: str, server: HubServer, tmp_path: Path) -> None:
         """A name that is empty, too long, or has a slash or a line break is refused."""
         hub = Hub(server.url)
-        repository = look_at(hub, NAME)
+        repository = read_repository(hub, NAME)
         with pytest.raises(UsageError, match="cannot be the name"):
             plan_pull(tmp_path, hub, repository, repository.file(None), name)
 
@@ -232,21 +240,21 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        fetch = pulls.Fetch(
+        download = downloads.Download(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="unencrypted"):
-            fetch._redirected("https://hub.example/a", "http://cdn.example/a", {})
+            download._redirected("https://hub.example/a", "http://cdn.example/a", {})
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        fetch = pulls.Fetch(
+        download = downloads.Download(
             Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
         with pytest.raises(ModelError, match="to this machine"):
-            fetch._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
+            download._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
 
 def _file(content: bytes) -> HubFile:
@@ -257,10 +265,10 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
-    (plan,) = unfinished(tmp_path)
+    (plan,) = unfinished_pulls(tmp_path)
     assert TOKEN not in plan.file.read_text()
     carry_out(Hub(server.url, TOKEN), plan, lambda _: None)
     assert TOKEN not in manifest_path(plan.place).read_text()

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from engine.base.errors import HubError, ModelError, UsageError, WorkbenchError
-from engine.model.hub.access import Hub, hub_from_environment, look_at, search
+from engine.model.hub.access import Hub, hub_from_environment
+from engine.model.hub.repositories import read_repository, search
 from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
 
 REPOSITORIES = {
@@ -40,7 +41,7 @@ class TestSearch:
 class TestRepository:
     def test_a_piece_of_the_name(self, server: HubServer) -> None:
         """A file is found by a part of its name that no other has; otherwise the error lists the files."""
-        found = look_at(Hub(server.url), "one/Small-GGUF")
+        found = read_repository(Hub(server.url), "one/Small-GGUF")
         assert found.file("Q8").path == "small-q8_0.gguf"
         assert found.file("small-q4_0.gguf").size == 400
         for piece in ("small", "q2", None):
@@ -56,7 +57,7 @@ class TestRepository:
     def test_paths_that_are_none(self, path: str, server: HubServer) -> None:
         """Files whose path is unsafe, and parts of models, are left out and counted."""
         server.repositories = {"a/b": Repository({path: b"w", "good.gguf": b"w"})}
-        found = look_at(Hub(server.url), "a/b")
+        found = read_repository(Hub(server.url), "a/b")
         assert ([file.path for file in found.files], found.left_out) == (["good.gguf"], 1)
 
 
@@ -65,7 +66,7 @@ class TestRefusals:
     def test_no_name(self, name: str, server: HubServer) -> None:
         """An invalid repository name is refused without a request."""
         with pytest.raises(UsageError, match="no name of a repository"):
-            look_at(Hub(server.url), name)
+            read_repository(Hub(server.url), name)
         assert server.requests == []
 
     def test_away(self, capfd: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +133,7 @@ class TestQuiet:
 
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", False)
         search(Hub(server.url), "small")
-        look_at(Hub(server.url), "one/Small-GGUF")
+        read_repository(Hub(server.url), "one/Small-GGUF")
         for asked in server.requests:
             assert "authorization" not in asked.headers
             assert "torch" not in asked.headers["user-agent"]

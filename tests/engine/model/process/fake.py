@@ -16,10 +16,10 @@ from engine.model.process.protocol import (
     Answer,
     Ask,
     Cancel,
+    CancelDone,
     Failure,
     Frame,
     Hello,
-    Stopped,
     Working,
     decode,
     encode,
@@ -44,9 +44,9 @@ def answer(scenario: str, request: Ask | Cancel, first_life: bool) -> None:
     number = request.number
     if isinstance(request, Cancel):
         if scenario != "deaf":
-            send(Stopped(number))
+            send(CancelDone(number))
         return
-    result = encode({} if request.kind == "Load" else [1])
+    result = encode({} if request.kind == "Load" else [[1]])
     if scenario == "error":
         send(Failure(number, "ModelFileError", "It is broken.", "Mend it."))
     elif scenario == "strange error":

@@ -17,7 +17,7 @@ from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileErr
 from engine.model.interface import LoadOptions
 from engine.model.process import process as process_module
 from engine.model.process.process import ModelProcess, processor_time
-from engine.model.process.requests import CountTokens
+from engine.model.process.requests import Tokenize
 
 FAKE = Path(__file__).with_name("fake.py")
 SAFETY = 30.0
@@ -90,9 +90,9 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def count(client: ModelProcess) -> list[int]:
+def tokenize(client: ModelProcess) -> list[list[int]]:
     """One small request."""
-    return client.ask(CountTokens([["text"]]))
+    return client.ask(Tokenize(["text"]))
 
 
 class TestAnswers:
@@ -110,7 +110,7 @@ class TestAnswers:
         client = fake.client(scenario)
         for _ in range(2):
             with pytest.raises(kind) as error:
-                count(client)
+                tokenize(client)
             assert str(error.value) == message
             assert type(error.value) is kind
         assert [frame["id"] for frame in fake.history] == [1, 2]
@@ -120,7 +120,7 @@ class TestAnswers:
         monkeypatch.setattr(process_module, "CANCEL_GRACE_SECONDS", 0.2)
         client = fake.client("garbage")
         with pytest.raises(ModelCrashed):
-            count(client)
+            tokenize(client)
         assert client.pid is None
 
 
@@ -130,16 +130,16 @@ class TestDeath:
         client = fake.client("dies once")
         client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
         with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
-            count(client)
-        assert count(client) == [1]
+            tokenize(client)
+        assert tokenize(client) == [[1]]
         assert fake.restarts == [
             "The model process died (killed by SIGKILL, perhaps for want of memory)."
         ]
         assert [frame["type"] for frame in fake.history] == [
             "Load",
-            "CountTokens",
+            "Tokenize",
             "Load",
-            "CountTokens",
+            "Tokenize",
         ]
         first, second = (frame for frame in fake.history if frame["type"] == "Load")
         assert {**first, "id": 0} == {**second, "id": 0}
@@ -153,7 +153,7 @@ class TestHanging:
         monkeypatch.setattr(process_module, "POLLS_PER_SAMPLE", 2)
         client = fake.client("slow")
         with pytest.raises(ModelCrashed, match="no use of the processor for 2 min"):
-            count(client)
+            tokenize(client)
         assert client.pid is None
 
     @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -169,25 +169,25 @@ class TestCancel:
     def test_heeded(self, fake: ScriptedClients) -> None:
         """A cancel names the request in flight; the process stays for the next one."""
         client = fake.client("slow")
-        asking = RequestThread(lambda: count(client))
-        until(lambda: fake.sent("CountTokens"))
+        asking = RequestThread(lambda: tokenize(client))
+        until(lambda: fake.sent("Tokenize"))
         pid = client.pid
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
-        assert [(f["type"], f["id"]) for f in fake.history] == [("CountTokens", 1), ("cancel", 1)]
+        assert [(f["type"], f["id"]) for f in fake.history] == [("Tokenize", 1), ("cancel", 1)]
         assert client.pid == pid
 
     def test_deaf(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that ignores a cancel is killed, and the next request gets a new one, which is no news."""
         monkeypatch.setattr(process_module, "CANCEL_GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
-        asking = RequestThread(lambda: count(client))
-        until(lambda: fake.sent("CountTokens"))
+        asking = RequestThread(lambda: tokenize(client))
+        until(lambda: fake.sent("Tokenize"))
         pid = client.pid
         client.cancel()
         assert isinstance(asking.outcome(), Cancelled)
         assert client.pid is None
-        again = RequestThread(lambda: count(client))
+        again = RequestThread(lambda: tokenize(client))
         until(lambda: client.pid not in (None, pid))
         client.close()
         assert isinstance(again.outcome(), Cancelled)
@@ -197,8 +197,8 @@ class TestCancel:
 def test_close_while_busy(fake: ScriptedClients) -> None:
     """A close ends process and request at once; a second close does nothing."""
     client = fake.client("deaf")
-    asking = RequestThread(lambda: count(client))
-    until(lambda: fake.sent("CountTokens"))
+    asking = RequestThread(lambda: tokenize(client))
+    until(lambda: fake.sent("Tokenize"))
     client.close()
     assert client.pid is None
     assert isinstance(asking.outcome(), Cancelled)

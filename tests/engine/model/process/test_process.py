@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,12 @@ from engine.base.errors import Cancelled, ModelCrashed, ModelFileError, Workbenc
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.batched_replies import generate
-from engine.model.generation import uniform_tasks
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import CountTokens, Generate, Machine
-from engine.model.prompt_files import frame, parse_prompt, prompt_text
+from engine.model.process.requests import Generate, Machine, Tokenize
+from engine.model.prompt_files import parse_prompt, prompt_text, tokens_around
+from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.weights import SMALL
 from tests.engine.project.support import REPOSITORY
 
@@ -59,28 +60,21 @@ class TestTheSameAnswers:
     def test_replies(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Replies from the process equal those of a model in this process."""
         model = LlamaModel(shallow_weights, OPTIONS, lambda: False)
-        around = frame(REMAINING, model)
-        warm = Sampling(temperature=0.8, top_k=20)
+        around = tokens_around(REMAINING, model)
+        prompt = replace(REMAINING, max_tokens=8)
         prompts = [
             [*around.head, *(t for text in item.texts for t in model.tokenize(text)), *around.tail]
             for item in BLOCK
         ]
         expected = generate(
-            model, uniform_tasks(prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5)
+            model, uniform_tasks(prompts, sampling=Sampling(), max_tokens=8, stop=prompt.stop)
         )
         model.close()
         replies = shared_process.ask(
-            Generate(
-                [(item.texts, item.pinned_pieces) for item in BLOCK],
-                REMAINING,
-                sampling=warm,
-                max_tokens=8,
-                stop=REMAINING.stop,
-                seed=5,
-            )
+            Generate([(item.texts, item.pinned_pieces) for item in BLOCK], prompt)
         )
-        assert [(r.text, r.tokens, r.stopped) for r in replies] == [
-            (reply.text, reply.tokens, reply.stopped) for reply in expected
+        assert [(reply.text, reply.stopped) for reply in replies] == [
+            (reply.text, reply.stopped) for reply in expected
         ]
         assert {reply.note for reply in replies} == {None}
 
@@ -168,7 +162,7 @@ class TestInterruptions:
 
     def test_cancel(self, process: ModelProcess, expected: list[ItemScore]) -> None:
         """A cancel ends the work; the same process gives the same scores afterwards."""
-        whole = sum(process.ask(CountTokens([item.texts for item in MUCH])))
+        whole = sum(map(len, process.ask(Tokenize([text for item in MUCH for text in item.texts]))))
         pid = process.pid
         asked = Interrupted(process, process.cancel)
         asked.score(MUCH)

@@ -17,7 +17,7 @@ from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.process import protocol
 from engine.model.process.requests import Chat
-from engine.trees.growth import Budget, Work
+from engine.trees.growth import Budget, GrowthCost
 from engine.trees.model_requests import Grow, GrownTree, Place
 from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree, record
@@ -67,8 +67,8 @@ def test_trees() -> None:
     root = tree.take()
     assert root is not None
     tree.expand(root, np.log([0.1, 0.9]))
-    grown = GrownTree(record(tree), (65,), (-0.1,), 3, None)
-    answer = ([grown], Work(1, 1, 0.5, 0.25, True))
+    grown = GrownTree(record(tree), (65,), (-0.1,), 3, None, 0.5)
+    answer = ([grown], GrowthCost(1, 1, 0.5, 0.25, True))
     (arrived,), work = crossed(protocol.answer_type(Grow), answer)
     assert arrived.record == record(arrived.tree) == record(tree)
     assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])

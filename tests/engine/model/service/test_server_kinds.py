@@ -13,7 +13,7 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, goals_clustering_id, stored_clustering
-from engine.model.endpoints.capabilities import text_pieces
+from engine.model.endpoints.tokens import count_pieces
 from engine.opener.model_previews import PromptTrial
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo import write_jsonl
@@ -144,7 +144,7 @@ def test_an_estimate_before_there_are_groups(project: Path) -> None:
         "summarize": 12, "label": 3, "propose": 6,
     }  # fmt: skip
     assert len(server.bodies) == 21
-    read = sum(text_pieces(body["messages"][0]["content"]) for body in server.bodies)
+    read = sum(count_pieces(body["messages"][0]["content"]) for body in server.bodies)
     assert sum(cost["read"] for cost in costs) == pytest.approx(read, rel=0.2)
 
 

@@ -15,7 +15,7 @@ from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.service.calibration import CalibrationService, measure_people_agreement
+from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
@@ -174,7 +174,7 @@ def judged_by_people(path: Path, people: int) -> Project:
 def test_three_people(tmp_path: Path) -> None:
     """Pairs have Cohen's kappa over what both judged, all have Krippendorff's alpha, and what is open is counted."""
     project = judged_by_people(tmp_path / "p.wb", people=3)
-    found = measure_people_agreement(project)
+    found = CalibrationService(project).people()
     project.close()
     assert found.people == {"ann": 12, "bob": 12, "cy": 1}
     first, *others = found.pairs

@@ -11,8 +11,8 @@ import pytest
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener import table_export
 from engine.opener.open_project import OpenProject
+from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
@@ -98,7 +98,7 @@ class TestSuccess:
         assert {row.success for row in workspace.conversations.rows(range(1, COUNT + 2))} == {None}
         assert matching(workspace, "success>=0") == []
         with workspace.project.reading() as conn:
-            found_rows = list(table_export.rows(conn))
+            found_rows = list(table_lines(conn, None))
         assert {row["p_succeeded"] for row in found_rows} == {None}
         assert not [name for row in found_rows for name in row if name == "success"]
         queue = workspace.triage.queue("informative")

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from engine.results.associations.features import (
+from engine.results.associations.odds import (
     Incidence,
     adjust_p_values,
     group_near_equal,

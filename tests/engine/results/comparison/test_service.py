@@ -22,7 +22,12 @@ from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
 from engine.questions.service.questions import QuestionService
 from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import Comparison, Difference, Side, compare
-from engine.results.comparison.formatting import breakdown_table, comparison_table
+from engine.results.comparison.formatting import (
+    breakdown_table,
+    comparison_table,
+    sign_clauses,
+    sign_sentences,
+)
 from engine.results.comparison.measures import Measures
 from engine.results.comparison.service import ComparisonService
 from engine.signs.stages import SignStage
@@ -200,6 +205,37 @@ class TestFilters:
         assert found(both, "trouble").change.value > 0
         significant = [each for each in both.differences if each.significant and each.goal]
         assert [each.measure for each in significant] == ["trouble in goal"]
+
+    def test_signs_of_trouble(self, better: Project) -> None:
+        """Signs that more conversations show in one month are told alike by a comparison of two filters and by months,
+        each with its shares; both values of a field with two have one p; without signs nothing is told."""
+        assert service_of(better).by("month").parts[1].sign_changes == ()
+        with Project.open(Path(better.path).with_name("signs.wb"), create=True) as opened:
+            fill(
+                opened,
+                [
+                    talk(
+                        f"t{n}",
+                        f"fix my printer {n}",
+                        "Sorry, I cannot." if n % 2 or n % 20 == 0 else f"Press the button {n}.",
+                        created_at=f"2026-0{1 + n % 2}-05",
+                        meta={"team": "ab"[n % 2]},
+                    )
+                    for n in range(1, 101)
+                ],
+            )
+            JobRunner(opened, lambda event: None).run(SignStage(opened))
+            comparing = service_of(opened)
+            months, teams = comparing.by("month"), comparing.by("meta.team")
+            both = comparing.compare(parse_filter("date:2026-01"), parse_filter("date:2026-02"))
+        clauses = sign_clauses(both.sign_changes)
+        assert "“refusal or apology” in 100% against 10%" in clauses
+        assert sign_sentences(months) == [f"2026-02 against 2026-01: {'; '.join(clauses)}."]
+        rates = [row.cells[5] for row in breakdown_table(months).rows]
+        assert rates == ["10% [4, 21]", "100% [93, 100]"]
+        assert [[change.corrected for change in part.sign_changes] for part in teams.parts] == 2 * [
+            [change.corrected for change in both.sign_changes]
+        ]
 
 
 class TestFields:

@@ -17,7 +17,7 @@ from tests.screens.trees.tree_project import grown, likely
 def row(prompt: bytes = b"hi", alpha: float = 0.02) -> TreeRow:
     """The row of a tree of the toy model with a recorded answer."""
     tree = grown(prompt, TreeOptions(alpha, max_tokens=5), answer=likely(prompt, 4))
-    return tree_row(1, 2, tree, 0.1)
+    return tree_row(1, 2, tree)
 
 
 class TestTruths:
@@ -46,12 +46,12 @@ class TestTruths:
     )
     def test_of_a_conversation(self, truth: dict[str, object], claims: dict[str, bool]) -> None:
         """The truths of a conversation as true or false; an undecided value is none."""
-        assert truths.of_conversation(truth) == claims
+        assert truths.claims_of(truth) == claims
         assert claims.keys() <= truths.CLAIMS.keys()
 
     def test_an_answerable_question_is_set_against_all(self) -> None:
         """An answerable question is the negative case of each of the three truths on answerability."""
-        claims = truths.of_conversation({"answerability": "ANSWERABLE"})
+        claims = truths.claims_of({"answerability": "ANSWERABLE"})
         assert len(claims) == 3
         assert not any(claims.values())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.results.validation.completeness import (
+from engine.results.validation.cuts import (
     Place,
     Values,
     best_against_baseline,

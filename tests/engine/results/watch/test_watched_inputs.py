@@ -55,12 +55,12 @@ def test_only_new_lines_are_read(project: Project, tmp_path: Path) -> None:
     watched_input = WatchedFiles([str(file)])
     first = look(project, watched_input)
     assert first is not None
-    assert first.read == 3
+    assert first.counts.read == 3
     with file.open("a") as grown:
         grown.write(line("a", 4) + line("a", 6) + line(None, 2, "other"))
     second = look(project, watched_input)
     assert second is not None
-    assert (second.read, second.grew, second.new) == (3, 2, 1)
+    assert (second.counts.read, second.counts.grew, second.counts.new) == (3, 2, 1)
     assert stored(project) == {"a": 6, "b": 2, "a-3": 2, "a-6": 2}
     assert look(project, watched_input) is None
 

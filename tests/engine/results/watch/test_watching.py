@@ -13,7 +13,8 @@ from engine.base.arrays import Bools, Ints
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import UsageError
 from engine.completeness import probe
-from engine.completeness.probe import Probe, States
+from engine.completeness.probe import Probe
+from engine.completeness.regression import States
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.stages import ImportStage
 from engine.jobs.contract import Stage

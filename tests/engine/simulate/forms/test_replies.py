@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.forms.form_session import alike, section_schema
+from engine.simulate.forms.form_session import fits_section, section_schema
 from tests.engine.simulate.forms.playing import leaf, small_form
 
 
@@ -28,7 +28,7 @@ def answered(**changes: Any) -> dict[str, Any]:
 )
 def test_a_section_comes_back_with_its_labels_and_kinds(given: Any, fits: bool) -> None:
     """A section with an unknown label or key, or a value of another type, is refused; missing keys are allowed."""
-    assert alike(given, small_form().blank()) is fits
+    assert fits_section(given, small_form().blank()) is fits
 
 
 def test_a_section_schema_asks_for_answers_within_options() -> None:

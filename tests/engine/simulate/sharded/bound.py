@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.service import TASKS
+from engine.simulate.service import TASK_CLASSES
 from engine.simulate.sharded.instruction import Instruction, read_instructions
 from engine.simulate.sharded.task import Task
 
@@ -23,7 +23,7 @@ def instruction_of(record: dict[str, Any]) -> Instruction:
 def bound(task: str, **keys: Any) -> Task:
     """A task with these keys."""
     record = {"task_id": f"sharded-{task}", "task": task, "shards": SHARDS, **keys}
-    return TASKS[task](instruction_of(record), TEXTS)
+    return TASK_CLASSES[task](instruction_of(record), TEXTS)
 
 
 def score(task: Task, answer: str) -> float:

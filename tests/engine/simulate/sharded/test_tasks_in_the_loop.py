@@ -12,7 +12,7 @@ from engine.formats.coded.task_dialogues import SHARDED_LOGS
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay
-from engine.simulate.service import TASKS
+from engine.simulate.service import TASK_CLASSES
 from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import CONDITIONS, Condition, ShardedScenario
 from tests.engine.simulate.playing import play_all
@@ -84,7 +84,7 @@ def simulated(
     """One conversation."""
     texts = prompt_texts("sharded")
     scenario = ShardedScenario(
-        setting(), instruction, TASKS[instruction.task](instruction, texts), condition, 0
+        setting(), instruction, TASK_CLASSES[instruction.task](instruction, texts), condition, 0
     )
     models = Models(instruction, right_from)
     [played] = play_all([scenario], models, parallel=1)

@@ -1,0 +1,306 @@
+"""The stage that lets a model label the clusters of a clustering. A label is *supported* if enough members of its
+cluster say what it says; where the model gives no such label, a phrase of the members stays the label."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from engine.base.number_format import counted
+from engine.goals.labels.member_texts import LEAST_SUPPORT
+from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, support_of
+from engine.goals.questions import (
+    EXAMPLES,
+    LABEL_EXAMPLES,
+    LABEL_PROMPT,
+    GoalLabel,
+    Named,
+    clean_label,
+    draw_sample,
+    numbered_lists,
+    paper_lists,
+    read_description,
+)
+from engine.goals.records import Ids
+from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering
+from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import Cluster, LabelEntry, source_of
+from engine.goals.tables.vectors import read_vectors
+from engine.jobs.contract import OnProgress, Progress
+from engine.model.catalog import LoadableModel
+from engine.model.embedders.vectors import Mask, Vectors
+from engine.model.process.process import ModelProcess
+from engine.model.prompt_files import Prompt
+from engine.model.stages import BlockStage
+from engine.model.structured_replies import ask
+from engine.project.project import Project
+from engine.project.records import StageCost
+
+OUTSIDE_EXAMPLES = 10
+"""Number of texts outside a cluster in a label question."""
+
+LABEL_LIKE_OTHERS = "Book a flight"
+"""Stands for the label of another group in estimates."""
+
+CLUSTERS_PER_BLOCK = 8
+"""Clusters in one request to the model."""
+
+
+class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
+    """Labels the clusters that have no label under this configuration yet, the largest first.
+
+    As in the paper it shows the model ten random members and ten random others, and the free reply is the label.
+
+    Attributes:
+        written: Number of clusters that the model labeled.
+        without: Number of clusters that it gave no label.
+    """
+
+    name = "label"
+    unit = "clusters"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: LoadableModel,
+        prompt: Prompt,
+        *,
+        cluster: ClusterStage | None = None,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            prompt: The prompt `paper-label` for a clustering as in the paper, else `label-json`.
+            cluster: The stage before that makes the clustering; None takes the one that is open.
+        """
+        super().__init__(project, process, model)
+        self._prompt, self._cluster = prompt, cluster
+        self.written = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Labeling clusters with {self._work.model.label}"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+        return {
+            "clustering": self._stored.config_hash,
+            "prompt": self._prompt.as_params(),
+            "paper": self._stored.paper,
+            "seed": self._stored.seed,
+            "context": self._work.model.options.context,
+        }
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Labels block by block; each in one transaction with the counter of the run.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        key, clustering_id = self.config_hash, self._stored.id
+        self._project.write(lambda conn: clusterings.show_labels(conn, clustering_id, key))
+        if self._asks_again:
+            self._project.write(lambda conn: clusterings.forget_failures(conn, clustering_id, key))
+        missing = set(self.waiting())
+        numbers = sorted(self._clusters)
+        planned = [
+            numbers[start : start + CLUSTERS_PER_BLOCK]
+            for start in range(0, len(numbers), CLUSTERS_PER_BLOCK)
+        ]
+        yield from self._load_and_answer(run_id, planned, missing)
+
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts."""
+        text = f"Labeled {counted(self.written, 'cluster')} with {self._work.model.label}"
+        if self.without:
+            text += f"; {self.without:,} are named by phrases of their members"
+        return f"{text}.{self._work.spent()}"
+
+    def estimate_ahead(self, groups: GroupForecast) -> StageCost:
+        """Returns what asking endpoints costs before there are groups; sends nothing."""
+        body = self._lists(
+            groups.texts_of(1, self._most_members),
+            groups.texts_of(groups.middling - 1, OUTSIDE_EXAMPLES),
+            [LABEL_LIKE_OTHERS] * (groups.middling - 1),
+        )
+        asking = partial(self._replies, [body], lambda _count, _note: None)
+        return self._cost([asking], groups.most, groups.least / groups.most)
+
+    def waiting(self) -> list[int]:
+        """Returns the numbers of the clusters that a run would label now, rising."""
+        with self._project.reading() as conn:
+            return sorted(
+                clusterings.clusters_without_label(conn, self._stored.id, self.config_hash)
+            )
+
+    @cached_property
+    def _clusters(self) -> dict[int, Cluster]:
+        """The clusters by number."""
+        with self._project.reading() as conn:
+            return {c.number: c for c in clusterings.clusters(conn, self._stored.id)}
+
+    @cached_property
+    def _members(self) -> tuple[Ids, Ids]:
+        """Conversation ids, ascending, and the cluster of each, both of shape (conversations,)."""
+        with self._project.reading() as conn:
+            ids, numbers = clusterings.membership(conn, self._stored.id)
+        return np.asarray(ids), np.asarray(numbers)
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        """Vectors in the order of `_members`, shape (conversations, d)."""
+        ids, _ = self._members
+        with self._project.reading() as conn:
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return rows
+
+    def _key_of(self, entry: LabelEntry) -> int:
+        """Returns the number of the cluster of an entry."""
+        return entry.number
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
+        """Stores the labels of a block."""
+        clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[LabelEntry]) -> None:
+        """Counts the labels of a block after they were stored."""
+        self.without += sum(1 for entry in entries if entry.reason)
+        self.written += sum(1 for entry in entries if not entry.reason)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
+        """Returns the label of each cluster of a block, or the reason why the model gave none."""
+        names = self._work.each(
+            block,
+            partial(self._ask, report=report),
+            lambda reason: Named("", reason=reason),
+        )
+        return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
+
+    def _entry(self, number: int, name: Named) -> LabelEntry:
+        """Returns the entry of a cluster; where the model gave no label, a phrase of its members is its label."""
+        entry = LabelEntry(number, name.label, name.description, name.reason or None, name.support)
+        if name.reason and (phrase := self._phrases.get(number)):
+            return replace(phrase, reason=name.reason)
+        return entry
+
+    @cached_property
+    def _phrases(self) -> dict[int, LabelEntry]:
+        """The label of each cluster by phrases of its members, by number."""
+        with self._project.reading() as conn:
+            return clusterings.phrase_labels(conn, self._stored.id)
+
+    def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
+        """Returns the model's name for each cluster of a block, or why it gave none."""
+        names = self._replies([self._body(number) for number in block], report)
+        if self._is_paper:
+            return names
+        return [
+            name if name.reason else self._supported(number, name)
+            for number, name in zip(block, names, strict=True)
+        ]
+
+    def _replies(self, bodies: Sequence[str], report: OnProgress) -> list[Named]:
+        """Returns the name that the model gives each group by the lists of its question, or why it gave none."""
+        if self._is_paper:
+            texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
+            return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
+        names = []
+        for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
+            name = reply.fields
+            label = "" if name is None else clean_label(name.label)
+            reason = "" if label else reply.failure or "the model gave no label"
+            description = "" if name is None else name.description.strip()
+            names.append(Named(label, description, reason))
+        return names
+
+    def _supported(self, number: int, name: Named) -> Named:
+        """Returns a name with its support; with a reason against it where too few members say what it says."""
+        ids, numbers = self._members
+        members = self._draw(ids[numbers == number], MAX_TEXTS_PER_CLUSTER)
+        with self._project.reading() as conn:
+            entries = source_of(self._stored).shown.read(conn, members)
+        support = support_of(name.label, [entry.text for entry in entries])
+        few = f"its words are in {support.members:,} of {support.read:,} members"
+        return replace(name, reason=few if support.share < LEAST_SUPPORT else "", support=support)
+
+    def bodies(self, count: int) -> dict[str, str]:
+        """Returns the lists of the label questions on the first clusters, by the labels that these have."""
+        self._work.load()
+        return {
+            f"{number + 1}. {self._clusters[number].label}": self._body(number)
+            for number in sorted(self._clusters)[:count]
+        }
+
+    def _body(self, number: int) -> str:
+        """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
+        ids, numbers = self._members
+        inside = numbers == number
+        samples = (
+            self._draw(ids[inside], self._most_members),
+            self._outside(number, inside),
+        )
+        with self._project.reading() as conn:
+            source = source_of(self._stored).shown
+            members, others = (
+                [entry.text for entry in source.read(conn, sample)] for sample in samples
+            )
+        labels = [entry.label for other, entry in self._phrases.items() if other != number]
+        return self._lists(members, others, labels)
+
+    def _lists(
+        self, members: Sequence[str], others: Sequence[str], other_labels: Sequence[str]
+    ) -> str:
+        """Returns the lists of the label question, as much of each as there is room for; as in the paper without
+        labels."""
+        if self._is_paper:
+            return paper_lists(("GROUP", members), ("NOT IN GROUP", others))
+        return numbered_lists(
+            self._work.room(self._prompt),
+            other_labels=other_labels[:LABEL_EXAMPLES],
+            not_in_group=others,
+            group=members,
+        )
+
+    def _draw(self, ids: Ids, count: int) -> list[int]:
+        """Returns up to `count` of some conversations, the same for the same ids."""
+        return draw_sample(ids.tolist(), count, self._stored.seed)
+
+    @property
+    def _is_paper(self) -> bool:
+        """Whether groups are described in the words of the paper."""
+        return self._prompt.name == LABEL_PROMPT
+
+    @property
+    def _most_members(self) -> int:
+        """The most members of a group that its question shows."""
+        return EXAMPLES if self._is_paper else LABEL_EXAMPLES
+
+    def _outside(self, number: int, inside: Mask) -> list[int]:
+        """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific
+        labels, or random ones as in the paper. All vectors are compared, which is faster than an index for one query
+        per cluster.
+
+        Args:
+            inside: Whether each conversation is in the cluster, in the order of `_members`, shape (conversations,).
+        """
+        ids, _ = self._members
+        if self._is_paper:
+            return self._draw(ids[~inside], OUTSIDE_EXAMPLES)
+        center = np.frombuffer(self._clusters[number].center, dtype="<f4")
+        cosines = self._vectors @ center
+        cosines[inside] = -np.inf
+        count = min(OUTSIDE_EXAMPLES, len(ids))
+        # The nearest in any order, without sorting all; then these are sorted, equal ones by their ids.
+        nearest = np.argpartition(-cosines, count - 1)[:count]
+        ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
+        return [int(ids[row]) for row in ordered if not inside[row]]
