@@ -6,7 +6,7 @@ A model that follows instructions is asked for open requests in fields; another 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -16,6 +16,18 @@ from engine.model.prompt_files import Prompt
 
 MAX_TASKS_PER_CONVERSATION = 8
 """Largest number of remaining tasks that are taken from one reply."""
+
+
+class TasksOrReason(NamedTuple):
+    """The remaining tasks of one conversation.
+
+    Attributes:
+        text: The tasks, one a line; empty where there are none.
+        reason: Why there are none; None where there are some.
+    """
+
+    text: str
+    reason: str | None
 
 
 class OpenRequest(msgspec.Struct):
@@ -42,30 +54,26 @@ class OpenRequests(msgspec.Struct):
     ]
 
 
-def open_requests(reply: OpenRequests) -> tuple[str, str | None]:
-    """Returns the open requests, one a line with its step, and None; or an empty text and the reason why there are
-    none."""
+def open_requests(reply: OpenRequests) -> TasksOrReason:
+    """Returns the open requests in a reply, one a line with its step."""
     if not reply.open:
-        return "", NO_OPEN_REQUEST
+        return TasksOrReason("", NO_OPEN_REQUEST)
     lines = (f"{' '.join(request.request.split())} (step {request.step})" for request in reply.open)
-    return "\n".join(dict.fromkeys(lines)), None
+    return TasksOrReason("\n".join(dict.fromkeys(lines)), None)
 
 
-def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
-    """Returns the remaining tasks in a generated reply, or the reason why there are none.
+def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> TasksOrReason:
+    """Returns the remaining tasks in a generated reply.
 
     Args:
         reply: Text that the model wrote after `prompt.reply`.
         cut: Whether the reply reached the length limit, so that its last line may be unfinished.
-
-    Returns:
-        The tasks, one per line, and None; or an empty text and the reason why there are none.
     """
     if not _has_words(reply):
-        return "", NO_TASK
+        return TasksOrReason("", NO_TASK)
     # An adapter that learned only whether a conversation continues writes the header of the next step and no content.
     if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
-        return "", NO_TASK_BUT_A_STEP
+        return TasksOrReason("", NO_TASK_BUT_A_STEP)
     # The last line of `prompt.reply` is part of the first task: a list bullet, words, or a step header.
     opening = prompt.reply.rsplit("\n", 1)[-1]
     lines: list[str] = []
@@ -77,7 +85,7 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
         lines[0] += " …"
     elif cut:
         lines.pop()
-    return "\n".join(lines[:MAX_TASKS_PER_CONVERSATION]), None
+    return TasksOrReason("\n".join(lines[:MAX_TASKS_PER_CONVERSATION]), None)
 
 
 def _has_words(text: str) -> bool:

@@ -267,17 +267,18 @@ def _reasons_of_message(
     # A column counts once, however many words and pairs of the message have it.
     _, index, counts = np.unique(columns, return_inverse=True, return_counts=True)
     values = (weights[columns] / counts[index]).tolist()
-    single, pair = values[: len(words.hashes)], values[len(words.hashes) :]
-    begin_mark, *word_weights, end_mark = single
+    word_count = len(words.hashes)  # the marks at both ends included
+    word_weights, pair_weights = values[:word_count], values[word_count:]
+    begin_mark, *inner_weights, end_mark = word_weights
     # Every message of a speaker has both marks.
     weight_of_speaker = begin_mark + end_mark
-    if not word_weights:
-        (weight_of_empty,) = pair
+    if not inner_weights:
+        (weight_of_empty,) = pair_weights
         return weight_of_speaker, [_reason(piece, distance, "empty", "", weight_of_empty, ())]
-    spans = _spans(words, single, pair)
+    spans = _spans(words, word_weights, pair_weights)
     indices = source_indices(piece)
     by_text: dict[tuple[ReasonKind, str], tuple[float, Places]] = {}
-    for span, weight in _weight_by_span(spans, single, pair).items():
+    for span, weight in _weight_by_span(spans, word_weights, pair_weights).items():
         text, places = _text_and_places(piece, words, span, indices)
         key = span.kind, text
         weight_before, places_before = by_text.get(key, (0.0, ()))
@@ -289,7 +290,7 @@ def _reasons_of_message(
 
 
 def _weight_by_span(
-    spans: Mapping[int, _Span], single: Sequence[float], pair: Sequence[float]
+    spans: Mapping[int, _Span], word_weights: Sequence[float], pair_weights: Sequence[float]
 ) -> dict[_Span, float]:
     """Returns the weight of each span: of its words and of the pairs in it; arguments as in `_spans`.
 
@@ -297,8 +298,8 @@ def _weight_by_span(
     """
     weights = dict.fromkeys(spans.values(), 0.0)
     for word, span in spans.items():
-        weights[span] += single[word]
-    for pair_index, pair_weight in enumerate(pair):
+        weights[span] += word_weights[word]
+    for pair_index, pair_weight in enumerate(pair_weights):
         spans_of_pair = [spans[word] for word in (pair_index, pair_index + 1) if word in spans]
         for span in spans_of_pair:
             weights[span] += pair_weight / len(spans_of_pair)
@@ -363,17 +364,19 @@ class _Span(NamedTuple):
     last: int
 
 
-def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict[int, _Span]:
+def _spans(
+    words: Words, word_weights: Sequence[float], pair_weights: Sequence[float]
+) -> dict[int, _Span]:
     """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
 
     Pairs are taken greedily, the strongest first; a word is in one span only. A sign such as a comma goes with a word
     only where the two touch, so that there is no reason `, thank`.
 
     Args:
-        single: Weight of each word, the marks at both ends included.
-        pair: Weight of each of them with the one after it.
+        word_weights: Weight of each word, the marks at both ends included.
+        pair_weights: Weight of each of them with the one after it.
     """
-    end_mark = len(single) - 1
+    end_mark = len(word_weights) - 1
     parts = [
         words.text[first : last + 1]
         for first, last in zip(words.first_byte.tolist(), words.last_byte.tolist(), strict=True)
@@ -381,10 +384,11 @@ def _spans(words: Words, single: Sequence[float], pair: Sequence[float]) -> dict
     is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
     touches = words.last_byte[:-1] + 1 == words.first_byte[1:]
     spans: dict[int, _Span] = {}
-    for index in sorted(range(end_mark), key=lambda pair_index: -abs(pair[pair_index])):
+    for index in sorted(range(end_mark), key=lambda pair_index: -abs(pair_weights[pair_index])):
         both = [word for word in (index, index + 1) if 0 < word < end_mark]
-        stronger = max(abs(single[word]) for word in both)
-        if abs(pair[index]) < MIN_SHARE_OF_PAIR * stronger or any(word in spans for word in both):
+        stronger = max(abs(word_weights[word]) for word in both)
+        is_weak = abs(pair_weights[index]) < MIN_SHARE_OF_PAIR * stronger
+        if is_weak or any(word in spans for word in both):
             continue
         if len(both) == 2 and any(is_sign[word] for word in both) and not touches[index]:
             continue

@@ -14,7 +14,6 @@ from engine.base.errors import FormatError, NotFound
 from engine.completeness import bundled_probe
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.conversation_logs import Log
-from engine.completeness.model_requests import Score
 from engine.completeness.probe import Probe
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -27,7 +26,7 @@ from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ModelReading, ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.stages.scoring import curve_of
+from engine.completeness.stages.scoring import curve_of, score_logs
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_own_record
 from engine.model.service.run_setup import RunSetup
@@ -141,11 +140,7 @@ class ConversationScorer:
             return ItemScore((), 0, unscored=no_boundary_reason(log.pieces))
         work = ModelWork(self._setup.process, reading.model)
         work.load()
-        (score,) = work.each(
-            [log.item],
-            lambda items: work.process.ask(Score(items, reading.question)),
-            lambda reason: ItemScore((), 0, unscored=reason),
-        )
+        (score,) = score_logs(work, [log], reading.question)
         return score
 
     def _remaining(self, run: ScoringRun, messages: Sequence[Message]) -> str | None:

@@ -121,7 +121,15 @@ class ScoringRuns:
             scoring = make_fit(True)
             stages = [RefiningStage(reading, make_fit, while_reading=request.features == "both")]
         else:
-            reading = scoring = self._scoring_stage(request, mode, model, question)
+            reading = scoring = ScoringStage(
+                self._setup.project,
+                self._setup.process,
+                model,
+                mode,
+                question,
+                selection=self._selection(request),
+                on_measured=self._setup.catalog.record_speed,
+            )
             stages = [scoring]
         writer = self._writer(request, mode, model)
         if request.remaining:
@@ -206,21 +214,6 @@ class ScoringRuns:
         run = request.held_out_by
         held_out = None if run is None else self._held_out_by(run)
         return Selection(request.filter, held_out, request.limit)
-
-    def _scoring_stage(
-        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
-    ) -> ScoringStage:
-        """Returns the stage that asks a model at each boundary."""
-        setup = self._setup
-        return ScoringStage(
-            setup.project,
-            setup.process,
-            model,
-            mode,
-            question,
-            selection=self._selection(request),
-            on_measured=setup.catalog.record_speed,
-        )
 
     def _probe_stages(
         self, request: ScoringRequest, model: LoadableModel

@@ -71,7 +71,8 @@ class LogTexts:
             keywords_for: The conversations for which the keyword rule is asked.
         """
         pages = []
-        for first in range(0, len(ids), CONVERSATIONS_PER_READ):
+        # At least one page, so that there is something to join.
+        for first in range(0, max(1, len(ids)), CONVERSATIONS_PER_READ):
             check()
             with project.reading() as conn:
                 page = conversations.conversations_for(
@@ -82,8 +83,6 @@ class LogTexts:
                 for key, messages in page
             ]
             pages.append(_texts_of_logs(logs, keywords_for))
-        if not pages:
-            pages.append(_texts_of_logs([], ()))
         # The messages of a page are numbered from 0, those of all pages together one after another.
         message_counts = accumulate((len(page.words.words) for page in pages), initial=0)
         messages = [

@@ -122,14 +122,9 @@ class KindFit:
     fit: Fit
     test: EndingTest | None
 
-    @property
-    def at_chance(self) -> bool:
-        """Whether the test fails to show that whole and cut conversations are told apart."""
-        return self.test is not None and self.test.at_chance
-
     def nan_if_at_chance(self, p: Floats) -> Floats:
         """Returns scores as they are, or as many NaN if the test is at chance."""
-        return np.full(len(p), np.nan) if self.at_chance else p
+        return np.full(len(p), np.nan) if self.test is not None and self.test.at_chance else p
 
 
 @dataclass(slots=True)

@@ -16,12 +16,12 @@ from typing import Any
 
 from engine.base.errors import Cancelled
 from engine.base.number_format import counted
-from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
+from engine.completeness.boundaries import BOUNDARY_RULE_VERSION
 from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
-from engine.completeness.model_requests import Score
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.scoring import ItemScore, Question
 from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.stages.scoring import score_logs
 from engine.completeness.tables import hidden_states, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.selection import ALL, Selection
@@ -221,21 +221,8 @@ class ReadingStage(BlockStage[int, StateEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
         """Reads a block of conversations; called on a thread of its own."""
         logs = logs_of(self._project, block)
-        readable = [log for log in logs if log.item.boundaries]
-        results = self._work.each(
-            [log.item for log in readable],
-            lambda items: self._work.process.ask(Score(items, QUESTION), report),
-            lambda reason: ItemScore((), 0, unscored=reason),
-        )
-        by_id = {log.id: _entry(log, score) for log, score in zip(readable, results, strict=True)}
-        return [by_id.get(log.id) or _entry_without_boundary(log) for log in logs]
-
-
-def _entry_without_boundary(log: Log) -> StateEntry:
-    """Returns the entry of a log that has no boundary, with the reason."""
-    return StateEntry(
-        log.id, places=(), states=b"", reason=no_boundary_reason(log.pieces), tokens=0
-    )
+        item_scores = score_logs(self._work, logs, QUESTION, report)
+        return [_entry(log, score) for log, score in zip(logs, item_scores, strict=True)]
 
 
 def _entry(log: Log, score: ItemScore) -> StateEntry:

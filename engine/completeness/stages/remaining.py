@@ -5,12 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.number_format import counted
 from engine.completeness.records import RemainingTasks
-from engine.completeness.remaining_tasks import OpenRequests, open_requests, remaining_tasks
+from engine.completeness.remaining_tasks import (
+    OpenRequests,
+    TasksOrReason,
+    open_requests,
+    remaining_tasks,
+)
 from engine.completeness.tables import scores
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
@@ -21,18 +26,6 @@ from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.model.structured_replies import ask, fenced_log
 from engine.project.project import Project
-
-
-class TasksOrReason(NamedTuple):
-    """The remaining tasks of one conversation.
-
-    Attributes:
-        text: The tasks, one a line; empty where there are none.
-        reason: Why there are none; None where there are some.
-    """
-
-    text: str
-    reason: str | None
 
 
 class RemainingStage(BlockStage[int, RemainingTasks]):
@@ -170,11 +163,11 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             return [
                 TasksOrReason("", reply.failure)
                 if reply.fields is None
-                else TasksOrReason(*open_requests(reply.fields))
+                else open_requests(reply.fields)
                 for reply in ask(self._work.process, self._prompt, OpenRequests, logs, report)
             ]
         return [
-            TasksOrReason(*remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length"))
+            remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
             for reply in self._work.replies(items, self._prompt, report)
         ]
 

@@ -25,7 +25,7 @@ from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import BlockStage
+from engine.model.stages import BlockStage, ModelWork
 from engine.project import runs
 from engine.project.project import Project
 
@@ -152,24 +152,39 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self.scored += sum(1 for entry in entries if entry.curve)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
-        """Scores a block of conversations; called on a thread of its own. Those without a boundary are not sent to the
-        model."""
+        """Scores a block of conversations; called on a thread of its own."""
         logs = logs_of(self._project, block)
-        scorable = [log for log in logs if log.item.boundaries]
-        results = self._work.each(
-            [log.item for log in scorable],
-            lambda items: self._work.process.ask(Score(items, self._question), report),
+        item_scores = score_logs(self._work, logs, self._question, report)
+        return [
+            ScoreEntry(log.id, curve_of(log, score), score.unscored or score.note, score.tokens)
+            for log, score in zip(logs, item_scores, strict=True)
+        ]
+
+
+def score_logs(
+    work: ModelWork, logs: Sequence[Log], question: Question, report: OnProgress | None = None
+) -> list[ItemScore]:
+    """Returns what a loaded model says of each log at its boundaries.
+
+    A log without a boundary is not sent to the model: it is unscored with the reason, and so is a log on which the
+    process of the model dies.
+
+    Raises:
+        ModelError: The model cannot answer this kind of question, or its process dies on every log.
+    """
+    item_scores = iter(
+        work.each(
+            [log.item for log in logs if log.item.boundaries],
+            lambda items: work.process.ask(Score(items, question), report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
-        by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
-        return [_entry(log, by_id.get(log.id)) for log in logs]
-
-
-def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
-    """Returns the score of a log to store; `score` is None where the log has no boundary."""
-    if score is None:
-        return ScoreEntry(log.id, curve=(), reason=no_boundary_reason(log.pieces), tokens=0)
-    return ScoreEntry(log.id, curve_of(log, score), score.unscored or score.note, score.tokens)
+    )
+    return [
+        next(item_scores)
+        if log.item.boundaries
+        else ItemScore((), 0, unscored=no_boundary_reason(log.pieces))
+        for log in logs
+    ]
 
 
 def curve_of(log: Log, score: ItemScore) -> tuple[CurvePoint, ...]:

@@ -1,5 +1,6 @@
-"""Takes answers to one question that are no person's here: those of a file (a judge elsewhere, another tool), and those
-that came with the conversations, as a field of their truth or metadata."""
+"""Takes answers to one question that nobody gave in this project: those of a file, such as of a judge elsewhere or of
+another tool, and those that came with the conversations, as a field of their truth or metadata.
+"""
 
 from __future__ import annotations
 
@@ -282,10 +283,12 @@ def _answer_of_value(
     if not isinstance(value, list):
         if value in (None, ""):
             return None
-        text, p = _value(question, without_surrogates(str(value).strip()))
+        text, p = _parse_value(question, without_surrogates(str(value).strip()))
         return MachineAnswer(key, text, p)
     values = [
-        None if entry in (None, "") else _value(question, without_surrogates(str(entry).strip()))[0]
+        None
+        if entry in (None, "")
+        else _parse_value(question, without_surrogates(str(entry).strip()))[0]
         for entry in value
     ]
     given = [answer for answer in values if answer is not None]
@@ -418,7 +421,7 @@ def _answers_of_lines(
             report.outcomes.count("empty", name)
             continue
         try:
-            value, p = _value(question, without_surrogates(str(text).strip()))
+            value, p = _parse_value(question, without_surrogates(str(text).strip()))
         except UsageError:
             report.outcomes.count("not_understood", f"{name}: {str(text)[:MAX_EXAMPLE_CHARACTERS]}")
             continue
@@ -433,9 +436,10 @@ def _answers_of_lines(
     return list(answer_by_id.values())
 
 
-def _value(question: Question, text: str) -> tuple[str, float | None]:
-    """Returns the answer that a text gives, and its probability where it is a number between 0 and 1: the probability
-    of yes.
+def _parse_value(question: Question, text: str) -> tuple[str, float | None]:
+    """Returns the answer that a text gives, and its probability, None where that is not known.
+
+    A number between 0 and 1 is the probability of yes, where the question is of the kind yes-no.
 
     Raises:
         UsageError: The question cannot have this answer.

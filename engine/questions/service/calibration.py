@@ -50,11 +50,9 @@ class _Judged:
     complete: list[bool]
 
     @property
-    def lacking(self) -> str:
-        """Returns why the verdicts give no threshold; empty if they give one."""
-        return calibration.explain_shortage(
-            sum(self.complete), len(self.complete) - sum(self.complete)
-        )
+    def counts(self) -> tuple[int, int]:
+        """Number of conversations that were judged complete, and incomplete."""
+        return sum(self.complete), len(self.complete) - sum(self.complete)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,7 +80,7 @@ class ScoredConversations:
             judged.scores,
             judged.complete,
             scores,
-            None if judged.lacking else rule.threshold,
+            None if calibration.explain_shortage(*judged.counts) else rule.threshold,
         )
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
@@ -110,8 +108,9 @@ class CalibrationService:
         with self._project.reading() as conn, snapshot(conn):
             scored = ScoredConversations.read(conn)
             rule, judged, calibrated = scored.rule, scored.judged, scored.calibration
+            complete, incomplete = judged.counts
             area = None
-            if 0 < sum(judged.complete) < len(judged.complete):
+            if complete and incomplete:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
             matching = np.asarray(selecting.ids(conn, query), np.int64)
@@ -120,8 +119,8 @@ class CalibrationService:
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             return CalibrationReport(
                 rule=rule,
-                complete=sum(judged.complete),
-                incomplete=len(judged.complete) - sum(judged.complete),
+                complete=complete,
+                incomplete=incomplete,
                 why=calibrated.why,
                 best=calibrated.best,
                 proposal=proposal,

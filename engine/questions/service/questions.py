@@ -188,17 +188,18 @@ class QuestionService:
             ProjectReadOnly: The project cannot be written.
         """
         with self._project.reading() as conn, snapshot(conn):
-            newest = next(machine_answers.answers_by_machine(conn, name), None)
-            if newest is None or not newest[2]:
+            newest = next(machine_answers.machines(conn, name), None)
+            if newest is None or not newest.answers:
                 return
-            by, config, rows = newest
             people = answers.of_question(conn, name)
-            check = machine_answers.checks(conn, name).get(config)
-        if check is None or is_stale(check, rows):
-            check = draw(by, rows, people)
+            check = machine_answers.checks(conn, name).get(newest.config_hash)
+        if check is None or is_stale(check, newest.answers):
+            check = draw(newest.name, newest.answers, people)
         elif all(key in people for key in check.drawn):
             check = extend(check)
-        self._project.write(lambda conn: machine_answers.put_check(conn, name, config, check))
+        self._project.write(
+            lambda conn: machine_answers.put_check(conn, name, newest.config_hash, check)
+        )
 
     def checks(self, name: str) -> list[CheckReport]:
         """Returns what people's answers say of each machine that was checked, the newest check first; nothing of one
@@ -206,12 +207,12 @@ class QuestionService:
         with self._project.reading() as conn, snapshot(conn):
             people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
             question, checks = questions.get(conn, name), machine_answers.checks(conn, name)
-            machines = machine_answers.answers_by_machine(conn, name) if checks else ()
-            rows_by_config = {config: rows for _, config, rows in machines}
+            machines = machine_answers.machines(conn, name) if checks else ()
+            answers_by_config = {machine.config_hash: machine.answers for machine in machines}
         return [
             report(check, question, people)
             for config, check in reversed(checks.items())
-            if config in rows_by_config and not is_stale(check, rows_by_config[config])
+            if config in answers_by_config and not is_stale(check, answers_by_config[config])
         ]
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:

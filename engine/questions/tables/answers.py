@@ -17,7 +17,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
 from engine.base.errors import UsageError
@@ -29,6 +29,7 @@ from engine.questions.question import NOTE, YES
 from engine.questions.records import Act, AnswerRow, EarlierAnswers
 
 _COLUMNS = "v.id, v.conversation_id, v.question, v.value, v.given_at, v.kind, v.annotator"
+"""The columns of a row `v` of `answer`, in the order of `_StoredAnswer`."""
 
 IS_ANSWER = "v.target IS NULL"
 """SQL condition on a row `v` of `answer`: it answers a question, and can be undone."""
@@ -57,6 +58,18 @@ CURRENT_TAGS = (
     f" WHERE value = '{YES}' AND question NOT IN ('{SUCCEEDED}', '{NOTE}')"
 )
 """(conversation_id, tag) of every question beside `SUCCEEDED` that is answered `yes`."""
+
+
+class _StoredAnswer(NamedTuple):
+    """A row of the table of answers; the value is None where an earlier answer was taken away."""
+
+    id: int
+    conversation_id: int
+    question: str
+    value: str | None
+    given_at: str
+    kind: str
+    annotator: str
 
 
 def give(
@@ -165,11 +178,11 @@ def redo(conn: sqlite3.Connection) -> AnswerRow | None:
 def _undo_or_redo(
     conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
 ) -> AnswerRow:
-    """Appends an undo or redo for every row of the act that `row` is of.
+    """Appends an undo or redo for every row of the act that `row`, its newest one, is of.
 
     Returns the newest verdict of the act, else its newest row, with the number of conversations.
     """
-    newest, given_at = row[0], row[4]
+    newest, _, _, _, given_at, *_ = row
     edge = "SELECT {0}(id) FROM answer WHERE id {1} ? AND given_at <> ?"
     (before,) = conn.execute(edge.format("max", "<"), (newest, given_at)).fetchone()
     (after,) = conn.execute(edge.format("min", ">"), (newest, given_at)).fetchone()
@@ -202,45 +215,46 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> AnswerRow | None:
     ).fetchall()
     if not rows:
         return None
-    newest: dict[str, tuple[Any, ...]] = {}
-    for row in rows:
-        newest.setdefault(row[2], row)
-    in_force = {name: row for name, row in sorted(newest.items()) if row[3] is not None}
+    answers = [_StoredAnswer(*row) for row in rows]
+    newest: dict[str, _StoredAnswer] = {}
+    for answer in answers:
+        newest.setdefault(answer.question, answer)
+    in_force = {name: newest[name] for name in sorted(newest) if newest[name].value is not None}
     earlier = _earlier(conn, conversation_id, in_force)
     if earlier is not None and earlier.verdict is not None:
         del in_force[SUCCEEDED]
-    verdict_row, note_row = in_force.pop(SUCCEEDED, None), in_force.pop(NOTE, None)
+    verdict, note = in_force.pop(SUCCEEDED, None), in_force.pop(NOTE, None)
     return AnswerRow(
-        rows[0][0],
+        answers[0].id,
         conversation_id,
-        None if verdict_row is None else Verdict(verdict_row[3]),
-        "" if note_row is None else note_row[3],
-        rows[0][4],
-        tuple((name, row[3]) for name, row in in_force.items()),
+        None if verdict is None or verdict.value is None else Verdict(verdict.value),
+        "" if note is None else note.value or "",
+        answers[0].given_at,
+        tuple((name, answer.value or "") for name, answer in in_force.items()),
         earlier=earlier,
-        annotator="" if verdict_row is None else verdict_row[6],
+        annotator="" if verdict is None else verdict.annotator,
     )
 
 
 def _earlier(
-    conn: sqlite3.Connection, conversation_id: int, in_force: Mapping[str, tuple[Any, ...]]
+    conn: sqlite3.Connection, conversation_id: int, in_force: Mapping[str, _StoredAnswer]
 ) -> EarlierAnswers | None:
-    """Returns those of the newest answers, rows by question, that were given to an earlier text."""
+    """Returns which of the newest answers, given by question, were given to an earlier text; None without any."""
     states: list[tuple[int, int]] = conn.execute(
         "SELECT answer_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
         (conversation_id,),
     ).fetchall()
     last = states[-1][0] if states else 0
-    earlier_rows = {name: row for name, row in in_force.items() if row[0] <= last}
-    if not earlier_rows:
+    earlier = {name: answer for name, answer in in_force.items() if answer.id <= last}
+    if not earlier:
         return None
-    newest = max(row[0] for row in earlier_rows.values())
-    verdict_row, note_row = earlier_rows.pop(SUCCEEDED, None), earlier_rows.pop(NOTE, None)
+    newest = max(answer.id for answer in earlier.values())
+    verdict, note = earlier.pop(SUCCEEDED, None), earlier.pop(NOTE, None)
     return EarlierAnswers(
         messages=next(count for answer_id, count in states if newest <= answer_id),
-        verdict=None if verdict_row is None else Verdict(verdict_row[3]),
-        note=note_row is not None,
-        answers=tuple((name, row[3]) for name, row in earlier_rows.items()),
+        verdict=None if verdict is None or verdict.value is None else Verdict(verdict.value),
+        note=note is not None,
+        answers=tuple((name, answer.value or "") for name, answer in earlier.items()),
     )
 
 
@@ -321,20 +335,20 @@ def append(conn: sqlite3.Connection, acts: Sequence[Act]) -> AnswerRow:
 
 
 def _row(row: tuple[Any, ...], count: int) -> AnswerRow:
-    """Returns a row of `_COLUMNS` as a record of `count` conversations."""
-    key, conversation_id, question, value, given_at, kind, annotator = row
-    is_verdict, is_note = question == SUCCEEDED, question == NOTE
+    """Returns the record of a row of `_COLUMNS`, whose act has `count` conversations."""
+    answer = _StoredAnswer(*row)
+    is_verdict, is_note = answer.question == SUCCEEDED, answer.question == NOTE
     return AnswerRow(
-        key,
-        conversation_id,
-        Verdict(value) if is_verdict and value is not None else None,
-        (value or "") if is_note else "",
-        given_at,
-        () if is_verdict or is_note else ((question, value or ""),),
-        question,
-        blind=kind == "repeat",
+        answer.id,
+        answer.conversation_id,
+        Verdict(answer.value) if is_verdict and answer.value is not None else None,
+        (answer.value or "") if is_note else "",
+        answer.given_at,
+        () if is_verdict or is_note else ((answer.question, answer.value or ""),),
+        answer.question,
+        blind=answer.kind == "repeat",
         count=count,
-        annotator=annotator,
+        annotator=answer.annotator,
     )
 
 

@@ -186,7 +186,7 @@ def _answers_by(
 def _names_by_slug(conn: sqlite3.Connection, question: str) -> dict[str, list[str]]:
     """Returns the names of those who answered a question, people first, by what filters write for them."""
     result: dict[str, list[str]] = {}
-    for name in (*questions.annotators(conn, question), *questions.machines(conn, question)):
+    for name in questions.answerer_names(conn, question):
         if slug := hyphenate(name):
             result.setdefault(slug, []).append(name)
     return result

@@ -9,6 +9,7 @@ import sqlite3
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -153,17 +154,23 @@ def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[in
     return result
 
 
-def answers_by_machine(
-    conn: sqlite3.Connection, question: str
-) -> Iterator[tuple[str, str, list[MachineAnswer]]]:
-    """Yields (name, configuration, answers that have a value) of each machine that answered a question, the newest
-    first; at last of the probe fitted to examples, if its test is better than chance."""
+class Machine(NamedTuple):
+    """A machine that answered a question: its name, its configuration, and its answers that have a value."""
+
+    name: str
+    config_hash: str
+    answers: list[MachineAnswer]
+
+
+def machines(conn: sqlite3.Connection, question: str) -> Iterator[Machine]:
+    """Yields each machine that answered a question, the newest first; at last the probe fitted to examples, if its test
+    is better than chance."""
     for answerer, _ in answerers(conn, question):
-        rows = of_answerer(conn, answerer.config_hash)
-        yield answerer.name, answerer.config_hash, rows
+        answers = of_answerer(conn, answerer.config_hash)
+        yield Machine(answerer.name, answerer.config_hash, answers)
     probe = example_probes.get(conn, question)
     if probe is not None and probe.tells:
-        yield EXAMPLES, EXAMPLES, example_probes.predictions(conn, question)
+        yield Machine(EXAMPLES, EXAMPLES, example_probes.predictions(conn, question))
 
 
 def checks(conn: sqlite3.Connection, question: str) -> dict[str, AnswerCheck]:

@@ -47,17 +47,12 @@ def remove(conn: sqlite3.Connection, name: str) -> bool:
     return conn.execute("DELETE FROM question WHERE name = ?", (name,)).rowcount > 0
 
 
-def annotators(conn: sqlite3.Connection, question: str) -> list[str]:
-    """Returns the names of the people who answered a question, in alphabetical order; empty is one without a name."""
+def answerer_names(conn: sqlite3.Connection, question: str) -> list[str]:
+    """Returns the names of those who answered a question, in alphabetical order: people, of whom one may have the empty
+    name, then patterns, models and files."""
     rows = conn.execute(
-        "SELECT DISTINCT annotator FROM answer WHERE question = ? ORDER BY annotator", (question,)
+        "SELECT DISTINCT annotator AS name, 0 AS is_machine FROM answer WHERE question = ? UNION ALL"
+        " SELECT DISTINCT name, 1 FROM answerer WHERE question = ? ORDER BY is_machine, name",
+        (question, question),
     )
-    return [name for (name,) in rows]
-
-
-def machines(conn: sqlite3.Connection, question: str) -> list[str]:
-    """Returns the names of the patterns, models and files that answered a question, in alphabetical order."""
-    rows = conn.execute(
-        "SELECT DISTINCT name FROM answerer WHERE question = ? ORDER BY name", (question,)
-    )
-    return [name for (name,) in rows]
+    return [name for name, _ in rows]

@@ -214,9 +214,9 @@ def _queue_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str
 def _queue_differences(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what machines answer differently."""
     says_by_id: dict[int, dict[str, str]] = {}
-    for by, _, answers in machine_answers.answers_by_machine(conn, question):
-        for answer in answers:
-            says_by_id.setdefault(answer.conversation_id, {})[by] = str(answer.value)
+    for machine in machine_answers.machines(conn, question):
+        for answer in machine.answers:
+            says_by_id.setdefault(answer.conversation_id, {})[machine.name] = str(answer.value)
     return [
         (key, "; ".join(f"{by} says {value}" for by, value in says.items()))
         for key, says in sorted(says_by_id.items())
@@ -227,11 +227,14 @@ def _queue_differences(conn: sqlite3.Connection, question: str) -> list[tuple[in
 def _queue_doubtful(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what the newest machine that gives probabilities answers, the least probable
     answer first."""
-    for by, _, answers in machine_answers.answers_by_machine(conn, question):
-        rows = [(answer.p, answer) for answer in answers if answer.p is not None]
+    for machine in machine_answers.machines(conn, question):
+        rows = [(answer.p, answer) for answer in machine.answers if answer.p is not None]
         if rows:
             return [
-                (answer.conversation_id, f"{by} says {answer.value}, with probability {p:.2f}")
+                (
+                    answer.conversation_id,
+                    f"{machine.name} says {answer.value}, with probability {p:.2f}",
+                )
                 for p, answer in sorted(rows, key=lambda row: row[0])
             ]
     return []

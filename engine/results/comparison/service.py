@@ -243,7 +243,7 @@ def _answer_changes(
         first, second: Ids of the conversations of each side.
     """
     for name in questions.answered(conn):
-        newest = next(machine_answers.answers_by_machine(conn, name), None)
+        newest = next(machine_answers.machines(conn, name), None)
         question = questions.get(conn, name)
         if newest is None or question.kind == "text":
             continue

@@ -1,7 +1,8 @@
 """Plays sharded conversations as in Laban et al. (2025): over several turns under SHARDED and SNOWBALL, else in one.
 
-A shard is a piece of the instruction. FULL gives the instruction as it is, CONCAT all shards in one message, SNOWBALL
-repeats earlier shards in each turn, and RECAP adds a turn with all of them to SHARDED.
+A shard is a piece of the instruction. FULL gives the instruction as it is, CONCAT all shards in one message,
+SHUFFLE-CONCAT does so in random order, SNOWBALL repeats earlier shards in each turn, and RECAP adds a turn with all of
+them to SHARDED.
 
 The simulated user reveals at most one shard in each turn; where the model gives no usable reply, the next shard itself
 is sent (a stand-in). A judge, which is a model too, sorts the replies of the assistant and copies answers out; a copied
@@ -39,11 +40,13 @@ from engine.simulate.sharded.task import Task
 Category = Literal[
     "answer_attempt", "clarification", "interrogation", "discussion", "hedge", "refuse", "missing"
 ]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
-"""The categories of the assistant's replies."""
+"""A category of a reply of the assistant."""
 
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+"""All categories of replies."""
 
 Condition = Literal["full", "concat", "shuffle-concat", "sharded", "recap", "snowball"]
+"""A way in which the user gives the instruction; the docstring of the module says what each is."""
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 """The conditions of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables."""
@@ -361,21 +364,21 @@ class UserTurn:
 
 
 def user_turn(
-    case: ShardedScenario, trace: Trace, number: int
+    scenario: ShardedScenario, trace: Trace, number: int
 ) -> Generator[Call, Completion, UserTurn]:
     """Returns the user's next turn; at least one shard must be unrevealed.
 
     Args:
         number: Number of the turn, from 0.
     """
-    shards = case.instruction.shards
+    shards = scenario.instruction.shards
     revealed = trace.shards()
     opening, *later_shards = shards
     if not revealed:
         return UserTurn(opening.text, opening.shard_id)
     unrevealed = [shard for shard in shards if shard.shard_id not in revealed]
     prompt = filled(
-        case.setting.texts["user"],
+        scenario.setting.texts["user"],
         {
             "CONVERSATION_SO_FAR": conversation(trace),
             "SHARDS_REVEALED": list_shards(
@@ -389,11 +392,11 @@ def user_turn(
         role="user",
         messages=(ChatMessage("user", prompt),),
         max_tokens=_USER_TOKENS,
-        seed=case.seed("user", number),
+        seed=scenario.seed("user", number),
     )
     may_idle = _count_idle_turns(trace) < MAX_IDLE_TURNS
     offered = [shard.shard_id for shard in unrevealed] + ([NO_SHARD] if may_idle else [])
-    temperature = case.setting.user_temperature
+    temperature = scenario.setting.user_temperature
     turn = yield from ask_in_play(
         call,
         RevealedShard,
@@ -437,81 +440,81 @@ def _count_idle_turns(trace: Trace) -> int:
     return turns
 
 
-def _play_one_turn(case: ShardedScenario, trace: Trace) -> Step:
+def _play_one_turn(scenario: ShardedScenario, trace: Trace) -> Step:
     """Plays FULL, CONCAT or SHUFFLE-CONCAT; returns whether the answer is correct."""
-    task = case.task
-    if case.condition == "full":
+    task = scenario.task
+    if scenario.condition == "full":
         trace.say("user", task.full_prompt())
-    elif case.condition == "concat":
-        trace.say("user", task.concat_prompt(case.instruction.shards))
+    elif scenario.condition == "concat":
+        trace.say("user", task.concat_prompt(scenario.instruction.shards))
     else:
-        trace.say("user", task.concat_prompt(case.shuffled()))
-    reply = yield from _answer(case, trace)
-    return (yield from _score(case, trace, reply))
+        trace.say("user", task.concat_prompt(scenario.shuffled()))
+    reply = yield from _answer(scenario, trace)
+    return (yield from _score(scenario, trace, reply))
 
 
-def _play_turns(case: ShardedScenario, trace: Trace) -> Generator[Call, Completion, int]:
+def _play_turns(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Completion, int]:
     """Plays SHARDED or SNOWBALL; returns the number of user turns that had to be replaced by the shard itself."""
     stand_ins = 0
     turns: list[str] = []
-    shards_left = len(case.instruction.shards)
+    shards_left = len(scenario.instruction.shards)
     while shards_left:
-        turn = yield from user_turn(case, trace, len(turns))
+        turn = yield from user_turn(scenario, trace, len(turns))
         stand_ins += turn.stand_in
-        trace.say("user", _with_earlier_turns(case, turns, turn.text))
+        trace.say("user", _with_earlier_turns(scenario, turns, turn.text))
         turns.append(turn.text)
         if turn.shard_id != NO_SHARD:
             trace.note_revealed(turn.shard_id)
             shards_left -= 1
-        reply = yield from _answer(case, trace)
-        if (yield from _judge(case, trace, reply)):
+        reply = yield from _answer(scenario, trace)
+        if (yield from _judge(scenario, trace, reply)):
             trace.note_completed()
             break
     return stand_ins
 
 
-def _with_earlier_turns(case: ShardedScenario, earlier_turns: list[str], new: str) -> str:
+def _with_earlier_turns(scenario: ShardedScenario, earlier_turns: list[str], new: str) -> str:
     """Returns the user's message; under SNOWBALL it repeats the earlier ones."""
-    if case.condition != "snowball" or not earlier_turns:
+    if scenario.condition != "snowball" or not earlier_turns:
         return new
     earlier = "\n".join(f"- {text}" for text in earlier_turns)
-    return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
+    return filled(scenario.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
 
 
-def _play_recap(case: ShardedScenario, trace: Trace) -> Step:
+def _play_recap(scenario: ShardedScenario, trace: Trace) -> Step:
     """Plays one more turn, in which the user repeats all shards; returns whether the answer is correct."""
-    everything = case.task.concat_prompt(case.instruction.shards)
-    recap = filled(case.setting.texts["recap"], {"SAMPLE_TEXT": everything})
+    everything = scenario.task.concat_prompt(scenario.instruction.shards)
+    recap = filled(scenario.setting.texts["recap"], {"SAMPLE_TEXT": everything})
     trace.say("user", recap.rstrip("\n"))
-    reply = yield from _answer(case, trace)
-    return (yield from _judge(case, trace, reply))
+    reply = yield from _answer(scenario, trace)
+    return (yield from _judge(scenario, trace, reply))
 
 
-def _answer(case: ShardedScenario, trace: Trace) -> Generator[Call, Completion, str]:
+def _answer(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Completion, str]:
     """Returns the assistant's reply to the conversation so far and adds it to the trace."""
     completion = yield Call(
         module="assistant",
         role="assistant",
         messages=trace.messages(),
-        sampling=Sampling(temperature=case.setting.assistant_temperature),
-        max_tokens=case.setting.max_tokens,
-        seed=case.seed("assistant", len(trace.messages())),
+        sampling=Sampling(temperature=scenario.setting.assistant_temperature),
+        max_tokens=scenario.setting.max_tokens,
+        seed=scenario.seed("assistant", len(trace.messages())),
     )
     trace.say("assistant", completion.text)
     return completion.text
 
 
-def _judge(case: ShardedScenario, trace: Trace, reply: str) -> Step:
+def _judge(scenario: ShardedScenario, trace: Trace, reply: str) -> Step:
     """Classifies a reply and scores it if it attempts an answer; returns whether it is correct."""
-    category = yield from _classify(case, reply, len(trace.messages()))
+    category = yield from _classify(scenario, reply, len(trace.messages()))
     trace.note_category(category)
     if category != "answer_attempt":
         return False
-    return (yield from _score(case, trace, reply))
+    return (yield from _score(scenario, trace, reply))
 
 
 def _classify(
-    case: ShardedScenario, reply: str, message_count: int
+    scenario: ShardedScenario, reply: str, message_count: int
 ) -> Generator[Call, Completion, Category]:
     """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply.
 
@@ -520,13 +523,13 @@ def _classify(
     """
     if not reply.strip():
         return "missing"
-    first, *rest = case.instruction.shards
+    first, *rest = scenario.instruction.shards
     prompt = filled(
-        case.setting.texts["classify"],
+        scenario.setting.texts["classify"],
         {
             "INITIAL_SHARD": first.text,
             "SHARDS": list_shards(rest),
-            "ANSWER_DESCRIPTION": case.task.answer_description,
+            "ANSWER_DESCRIPTION": scenario.task.answer_description,
             "CONVERSATION_SO_FAR": f"[assistant]\n{reply}",
         },
     )
@@ -535,7 +538,7 @@ def _classify(
         role="judge",
         messages=(ChatMessage("user", prompt),),
         max_tokens=_CATEGORY_TOKENS,
-        seed=case.seed("classify", message_count),
+        seed=scenario.seed("classify", message_count),
     )
     limits = {"response_type": {"enum": CATEGORIES}}
     category = yield from ask_in_play(
@@ -544,26 +547,26 @@ def _classify(
     return category or "discussion"
 
 
-def _score(case: ShardedScenario, trace: Trace, reply: str) -> Step:
+def _score(scenario: ShardedScenario, trace: Trace, reply: str) -> Step:
     """Scores the answer in a reply; returns whether it is correct."""
-    seed = case.seed("extract", len(trace.messages()))
-    answer = yield from extract_answer(case.task, reply, case.setting.texts, seed)
-    evaluation = case.task.evaluate(answer)
+    seed = scenario.seed("extract", len(trace.messages()))
+    answer = yield from extract_answer(scenario.task, reply, scenario.setting.texts, seed)
+    evaluation = scenario.task.evaluate(answer)
     return trace.note_evaluation(answer, evaluation.score, dict(evaluation.details))
 
 
-def _result_of(case: ShardedScenario, trace: Trace, stand_ins: int) -> dict[str, Any]:
+def _result_of(scenario: ShardedScenario, trace: Trace, stand_ins: int) -> dict[str, Any]:
     """Returns scores, counts and labels of a play; those of the record have the names that they have as truth."""
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {
-        "task": case.instruction.task,
-        "task_id": case.instruction.task_id,
-        "condition": case.conv_type,
-        "assistant_model": case.setting.assistant,
-        "run": case.run,
+        "task": scenario.instruction.task,
+        "task_id": scenario.instruction.task_id,
+        "condition": scenario.conv_type,
+        "assistant_model": scenario.setting.assistant,
+        "run": scenario.run,
         "score": trace.score,
         "turns": len(turns),
-        "shards": len(case.instruction.shards),
+        "shards": len(scenario.instruction.shards),
         "revealed": len(trace.shards()),
         "attempts": trace.attempts(),
         "categories": trace.categories(),
