@@ -17,7 +17,6 @@ from typing import NamedTuple
 from engine.goals.labels.phrases import ADJECTIVES, Phrase
 from engine.goals.labels.spaceless_phrases import pairs
 from engine.goals.labels.word_kinds import (
-    DETERMINERS,
     REQUEST_VERBS,
     VAGUE_STEMS,
     is_content,
@@ -51,9 +50,8 @@ MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.25
 """Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
-GET_SHARE, MIN_VERB_SHARE = 0.2, 0.05
-"""The share of the members that is taken for those who say "get", which stands for several verbs; and the share below
-which it stands for the verb of a phrase, too."""
+GET_SHARE = 0.2
+"""The share of the members that is taken for those who say "get", which stands for several verbs."""
 _WEAK_VERBS = {"": 1.0, "do": 1.0, "get": 0.5, "count": 0.5, "go": 1.0}
 """Verbs that say little, with their weights beside others for the same content; all others have 1."""
 _NEAR_EQUALS = (
@@ -66,8 +64,10 @@ _NEAR_EQUALS = (
 """Verbs of one act: who uses one of them asks for what another of them says."""
 OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
-_NO_ARTICLE_FACTOR = 0.5
-"""How well a verb reads with a bare noun in the singular, 0–1: "set meeting"."""
+MIN_FOR_USE = 0.4
+"""Least share of the texts that say what something is for, where a name says that."""
+BARE_FACTOR = 0.25
+"""Weight of a wording with a bare noun beside others of the same content, which read better."""
 _QUESTION = re.compile(
     r"\W*(?:(?:hi|hello|hey|please|so|and|ok|okay|tell me|i want to know)\W+)*(?:what|which|who|whose|how|when|where"
     r"|why|is|are|was|were|do|does|did|has|will)\b",
@@ -92,9 +92,6 @@ class Cluster:
         question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
         self.are_questions = question_share >= MIN_QUESTIONS
         self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
-        first_words = (text.split(maxsplit=1)[:1] for text in texts)
-        commands = sum(word.casefold() in REQUEST_VERBS for words in first_words for word in words)
-        self.are_commands = commands >= MIN_SUPPORT * len(texts)
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):
@@ -103,8 +100,6 @@ class Cluster:
                 self._texts_with[stem(word)].add(index)
                 if is_content(word) and word not in REQUEST_VERBS and not word.endswith("'s"):
                     self._forms[stem(word)][word] += 1
-                for part in word.split("-"):  # "non-gmo" as "non gmo"
-                    self._texts_with[part].add(index)
             for pair in pairs(text):
                 self._texts_with[pair].add(index)
 
@@ -152,7 +147,7 @@ class Cluster:
         near_equals = (verbs for verbs in _NEAR_EQUALS if request.verb in verbs)
         verbs = frozenset({request.verb}).union(*near_equals)
         acting = texts & set().union(*map(self._texts_with_verb, verbs))
-        if self.are_commands or len(acting) < 2:
+        if len(acting) < 2:
             return acting
         return acting | {
             index
@@ -184,10 +179,23 @@ class Cluster:
             key=lambda word: (-len(self._texts_with[word]), word),
         )
 
-    def heads(self) -> set[str]:
-        """Returns the stems of the last words of all phrases, which are nouns."""
-        heads = (stem(phrase.words[-1]) for phrases in self.phrases for phrase in phrases)
-        return set(filter(says_much, heads))
+    @cached_property
+    def _heads(self) -> list[set[str]]:
+        """Returns the stems of the nouns that each text asks for."""
+        return [
+            {stem(phrase.words[-1]) for phrase in phrases if "for" not in phrase.words[2:]}
+            for phrases in self.phrases
+        ]
+
+    def asks_for(self, noun: str) -> bool:
+        """Returns whether most texts with a noun ask for it, as against what it is a part or a quality of."""
+        asking = sum(noun in heads for heads in self._heads)
+        return asking >= MIN_SUPPORT * len(self._texts_with[noun])
+
+    def asks_for_use(self, noun: str) -> bool:
+        """Returns whether texts say that something is for a noun: "a lamp for my living room"."""
+        use = re.compile(rf"\bfor (?:[\w-]+ ){{0,2}}{re.escape(noun)}", re.IGNORECASE)
+        return sum(map(bool, map(use.search, self.texts))) >= MIN_FOR_USE * len(self.texts)
 
     def form(self, of_stem: str) -> str:
         """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
@@ -227,10 +235,9 @@ class Cluster:
                 )
                 # a text counts once, by the request that weighs most
                 text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
-                if phrase.verb or len(phrase.words) == 1:
-                    # the same words are one wording, wherever in a text they stand
-                    wording = replace(phrase, request_index=0, cut=())
-                    wordings[phrase.content][wording] += weight * _fluency(phrase)
+                # the same words are one wording, wherever in a text they stand
+                wording = replace(phrase, request_index=0, cut=())
+                wordings[phrase.content][wording] += weight * _WEAK_VERBS.get(phrase.verb, 1.0)
             for content, weight in text_weights.items():
                 weights[content] += weight
         return {
@@ -239,44 +246,45 @@ class Cluster:
         }
 
     def _best_wording(self, weights: Mapping[Phrase, float]) -> Phrase:
-        """Returns the wording with the most weight times the share of the texts with its verb; "get" stands in for a
-        verb of few."""
+        """Returns the wording with the most weight times the share of the texts with its verb."""
         verb_worth: Counter[str] = Counter()
         for phrase, weight in weights.items():
-            is_weak = phrase.verb in _WEAK_VERBS
-            share = GET_SHARE if is_weak else self.verb_share(phrase.verb)
+            share = GET_SHARE if phrase.verb in _WEAK_VERBS else self.verb_share(phrase.verb)
             verb_worth[phrase.verb] += weight * share  # type: ignore[assignment]
         verb = max(verb_worth, key=verb_worth.__getitem__)
-        best = max((phrase for phrase in weights if phrase.verb == verb), key=weights.__getitem__)
-        if best.verb in _WEAK_VERBS or self.verb_share(best.verb) >= MIN_VERB_SHARE:
-            return best
-        return replace(best, words=("get", *best.words[len(verb_of(best)) :]), verb="get")
+        best = max(
+            (phrase for phrase in weights if phrase.verb == verb),
+            key=lambda phrase: weights[phrase] * (BARE_FACTOR if _is_bare(phrase) else 1.0),
+        )
+        if _is_bare(best):
+            thing = self.usage.topic(best.words[-1]).split()
+            best = replace(best, words=(*best.verb_words, *thing))
+        return best
 
     def activity(self) -> tuple[str, ...]:
         """Returns the verb of what most members do with different things: they ask about them, or their first requests
         have one verb; empty where they do not."""
         if self.are_questions:
             return "ask", "about"
-        requests = ([phrase for phrase in phrases if phrase.verb] for phrases in self.phrases)
-        verbs = Counter(verb_of(first) for first, *_ in filter(None, requests)).most_common()
+        asked = ([phrase for phrase in phrases if phrase.verb_words] for phrases in self.phrases)
+        verbs = Counter(first.verb_words for first, *_ in filter(None, asked)).most_common()
         kinds: Counter[str] = Counter()
         for verb, count in verbs:
-            kinds[kind_of(verb[0]) if verb else ""] += count
+            kinds[kind_of(verb[0])] += count
         for kind, count in kinds.most_common(1):
             # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
             is_everywhere = self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
             least = MIN_VERB_REQUESTS if is_everywhere else LEAST_SUPPORT
             if count >= max(least * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
-                return next((verb for verb, _ in verbs if verb and kind_of(verb[0]) == kind), ())
+                return next((verb for verb, _ in verbs if kind_of(verb[0]) == kind), ())
         return ()
 
 
-def _fluency(phrase: Phrase) -> float:
-    """Returns how well a wording reads, 0–1, to choose among those of the same content."""
-    weight = _WEAK_VERBS.get(phrase.verb, 1.0)
-    if len(phrase.words) == 2 and stem(phrase.words[1]) == phrase.words[1]:
-        return _NO_ARTICLE_FACTOR * weight
-    return weight
+def _is_bare(phrase: Phrase) -> bool:
+    """Returns whether the object of a phrase is a noun in the singular alone: "cancel order"."""
+    noun = phrase.words[-1]
+    is_alone = phrase.verb not in ("", "do", "go") and phrase.object_words == (noun,)
+    return is_alone and stem(noun) == noun
 
 
 def says_much(word: str) -> bool:
@@ -299,15 +307,3 @@ def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Clu
 def kind_of(verb: str) -> str:
     """Returns "get" for the verbs that ask for a thing, which stand for one another; the verb itself for others."""
     return "get" if verb in ("find", "look", "search") else verb
-
-
-def verb_of(phrase: Phrase) -> tuple[str, ...]:
-    """Returns the words of a phrase before its object: "look for"; none for a noun phrase."""
-    if not phrase.verb:
-        return ()
-    count = 1
-    while count < len(phrase.words) - 1 and not (
-        stem(phrase.words[count]) in phrase.content or phrase.words[count] in DETERMINERS
-    ):
-        count += 1
-    return phrase.words[:count]

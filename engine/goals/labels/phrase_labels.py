@@ -1,18 +1,18 @@
 """Names of clusters without a model, from phrases of their members.
 
 A name claims no more than members support: at least half have its content words, and ask for its act or for no other
-act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by its
-support, and by how much rarer its content words are in the other clusters; what many of the others ask for follows it.
-What
-other clusters ask for as often is a name where many ask for it first. Where most members are covered, a further part
-must add a fifth of them, who ask for it first: what is asked after the thing was found is no goal.
+act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by the
+share of those who make it first, by its support, and by how much rarer its content words are in the other clusters.
+What members ask for after another request of the name is no goal: of a name only those count as covered who ask for it
+first, or for nothing else that the name might list. So what others ask for first follows it ("Find a salon or add an
+alarm"), the commonest first; where the name has most members, a further part must add a fifth of them.
 
-Where no request has that support, the name has the verb of most members ("Return something"), the quality of the things
-that they look for ("Look for long lasting things"), or the things that most of them name ("Ask about dogs or owners",
-"Get help with my account", "Work with files"). Members without any of these have no request in common, and the name
-says so, without support. Values are no part of a name: names of places, people and products, known by their capital
-letters or their places in sentences, and words of which many stand before one noun. They follow it where two clusters
-would have the same name ("Find a restaurant · Lebanese, Swedish").
+Where no request has that support, the name lists requests that have it together, or has the verb of most members
+("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
+owners", "Get help with my account"). Members without any of these have no request in common, and the name says so,
+without support. Values are no part of a name: names of places, people and products, known by their capital letters or
+their places in sentences, and words of which many stand before one noun. They follow it where two clusters would have
+the same name ("Find a restaurant · Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -22,22 +22,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.instructions import without_instructions
-from engine.goals.labels.member_texts import (
-    MIN_SUPPORT,
-    OPEN_VERBS,
-    Cluster,
-    contrast_of,
-    kind_of,
-    verb_of,
-)
-from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, qualities, sentences, verbs_of
+from engine.goals.labels.member_texts import MIN_SUPPORT, Cluster, contrast_of, kind_of
+from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
 from engine.goals.labels.word_usage import Usage
@@ -58,40 +51,36 @@ MIN_REQUEST_SUPPORT, MANY_ASKING = 0.65, 0.3
 from which on half is enough, and it may be asked for in other clusters as well."""
 SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
-MIN_ADDED_SHARE = 0.12
+MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
 MAX_REQUESTS = 3
 """Most requests in a name."""
-MOSTLY_COVERED, MIN_ADDED_LATER = 0.6, 0.2
-"""Share of the members from which on a name says what most want; and the least share that a further thing adds then."""
-NEAR_EQUAL_SHARE = 0.33
-"""How often a further act must be asked for, as a share of the first, to stand beside it though few begin with it."""
+MIN_ADDED_LATER = 0.2
+"""Least share of the members that a further thing adds to a name that has `MIN_REQUEST_SUPPORT`."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
 """Least share of the members that ask for a request first where it names a cluster though other clusters ask for it as
 often; and the contrast that it has then."""
-FIRST_OFFSET = 0.5
+FIRST_OFFSET = 0.2
 """Added to the share of those who ask for a request first, which is a factor of its score."""
 OWN_FACTOR = 1.5
 """Factor of a topic that members call theirs: "my invention"."""
 MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
-MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.15, 1.0
+MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.1, 1.0
 """Least share of the members that have a request which a name lists, and its least contrast."""
-MIN_LIST_SUPPORT, MIN_QUALITY_SUPPORT, MIN_THING_SUPPORT = 0.55, 0.7, 0.75
-"""Least support of a list of requests and of a topic, of a quality, and of a thing that members look for."""
+MIN_LIST_SUPPORT, MIN_THING_SUPPORT = 0.5, 0.75
+"""Least support of a list of requests and of a topic, and of a thing that members look for."""
 MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
-"""Least contrast of a topic and of a quality; and the least number of members who name a topic that stands alone."""
+"""Least contrast of a topic; and the least number of members who name a topic that stands alone."""
 LISTED_SUPPORT = 0.8
 """The support of a name from which on nothing more is listed."""
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
 """Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
 members."""
-MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.2, 0.7
+MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.35, 1.0
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and its
 least contrast to the other clusters of that name."""
-MIN_NOUNS = 4
-"""Least number of different things of which members want a quality that names a cluster."""
 _PHRASE_DRAW = 0x7068
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
 OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
@@ -177,23 +166,16 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
     scores: dict[Phrase, float] = {}
     for content, (share, phrase) in cluster.requests.items():
         is_common = share >= MANY_ASKING
-        if (
-            share < MIN_CHOSEN_SHARE
-            or not cluster.has(
-                MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT, cluster.texts_asking(phrase)
-            )
-            or usage.has_value(phrase)
-        ):
+        least = MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT
+        has_support = cluster.has(least, cluster.texts_asking(phrase))
+        if share < MIN_CHOSEN_SHARE or not has_support or usage.has_value(phrase):
             continue
+        first = len(cluster.texts_beginning(content)) / len(cluster.texts)
         contrast = contrast_of(number, content, clusters)
-        first = cluster.texts_beginning(content)
-        if len(first) >= MIN_FIRST_SHARE * len(cluster.texts):
+        if first >= MIN_FIRST_SHARE:
             contrast = max(contrast, LEAST_CONTRAST)
-        elif is_common and contrast < MIN_LISTED_CONTRAST:
-            continue
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
-            score = share * math.sqrt(cluster.share(content)) * contrast
-            score *= FIRST_OFFSET + len(first) / len(cluster.texts)
+            score = share * math.sqrt(cluster.share(content)) * contrast * (FIRST_OFFSET + first)
             scores[phrase] = score * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
     return max(scores, key=scores.__getitem__, default=None)
 
@@ -215,12 +197,7 @@ def _name(
     cluster = clusters[number]
     verb = cluster.activity()
     is_search = bool(verb) and kind_of(verb[0]) == "get"
-    about = "work with" if cluster.are_commands else "get help with"
-    activity = "find" if verb == ("get",) else " ".join(verb) or about * asks
-    if not chosen and is_search and (quality := _shared_quality(number, clusters)):
-        label = f"{activity} {' '.join(quality.words)}"
-        support = cluster.support(cluster.texts_with(quality.content))
-        return Named(_spelled(label, usage), support=support)
+    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
         requests = _listed_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]
@@ -259,21 +236,19 @@ def _listed_requests(
         and request.phrase.verb
         and not usage.has_value(request.phrase)
     }
-    texts = {content: cluster.texts_asking(requests[content]) for content in worth}
-    near_equals: set[frozenset[str]] = set()
+    wanted = {content: requests[content] for content in worth}
     if chosen:
-        least = NEAR_EQUAL_SHARE * cluster.requests[chosen.content].share
-        near_equals = {
-            content
-            for content in texts
-            if cluster.requests[content].share >= least and requests[content].verb not in OPEN_VERBS
-        }
-        for content in texts.keys() - near_equals:
-            texts[content] &= cluster.texts_beginning(content)  # what is asked later is no goal
-        thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
         worth[chosen.content], requests[chosen.content] = math.inf, chosen
-        texts[chosen.content] = cluster.texts_asking(replace(chosen, content=thing))
-    listed = [requests[content] for content in _cover(cluster, worth, texts, near_equals)]
+        thing = chosen.content & {stem(chosen.words[-1])} or chosen.content  # who names it wants it
+        wanted[chosen.content] = replace(chosen, content=thing)
+    begun = {content: cluster.texts_beginning(content) for content in worth}
+    begun_by_any = set().union(*begun.values())
+    asking = {content: cluster.texts_asking(request) for content, request in wanted.items()}
+    texts = {  # what is asked after another request is no goal
+        content: asking[content] - (begun_by_any - begun[content]) for content in wanted
+    }
+    listed = [requests[content] for content in _cover(cluster, worth, texts, asking)]
+    listed.sort(key=lambda request: -len(begun[request.content]))
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
         has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
@@ -281,81 +256,42 @@ def _listed_requests(
     return listed
 
 
-def _shared_quality(number: int, clusters: Mapping[int, Cluster]) -> Phrase | None:
-    """Returns the quality that most members want of different things: "something for the living room", "machine
-    washable things"; None where they want none."""
-    cluster = clusters[number]
-    wordings: defaultdict[frozenset[str], Counter[Phrase]] = defaultdict(Counter)
-    nouns: defaultdict[frozenset[str], set[str]] = defaultdict(set)
-    for text in cluster.texts:
-        text_qualities = {quality for line in sentences(text) for quality in qualities(line)}
-        for phrase in {quality.phrase for quality in text_qualities}:
-            wordings[phrase.content][phrase] += 1
-        for quality in text_qualities:
-            nouns[quality.phrase.content].add(quality.noun)
-    worth = {
-        content: contrast * cluster.share(content) * (SPECIFIC_FACTOR if len(content) > 1 else 1.0)
-        for content, counts in wordings.items()
-        if counts.total() >= max(2, MIN_ADDED_SHARE * len(cluster.texts))
-        and len(nouns[content]) >= MIN_NOUNS
-        and cluster.has(MIN_QUALITY_SUPPORT, cluster.texts_with(content))
-        and (contrast := contrast_of(number, content, clusters)) >= MIN_TOPIC_CONTRAST
-    }
-    if not worth:
-        return None
-    counts = wordings[max(worth, key=worth.__getitem__)]
-    return max(
-        counts,
-        key=lambda phrase: (counts[phrase] > 1 and phrase.words[0] == "something", counts[phrase]),
-    )
-
-
 def _topics(
     number: int, clusters: Mapping[int, Cluster], usage: Usage, *, is_search: bool, asks: bool
 ) -> list[str]:
     """Returns the nouns that most members use and few others do, as they name them: one, or several that questions are
     about; none where there are none. What members that only tell something need help with is theirs, or known to both
-    sides: "my account", "the life support"."""
+    sides: "my account", "the life support". What members search for is a thing, or for one: "something for my room"."""
     cluster = clusters[number]
-    nouns = cluster.heads()
-    if cluster.are_questions:
-        nouns |= {
-            word
-            for word in cluster.words()
-            if cluster.share(frozenset({word})) >= MIN_LIST_SUPPORT
-            and usage.is_thing(cluster.form(word))
-        }
+    needs_help = asks and not (is_search or cluster.are_questions)
+    own = usage if cluster.are_questions else cluster.usage
+    told = {noun: own.topic(cluster.form(noun)) for noun in cluster.words()}
+    for noun in tuple(told) if is_search else ():
+        if not cluster.asks_for(noun):
+            told[noun] = f"something for {told[noun]}" if cluster.asks_for_use(noun) else ""
     least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
-    needs_help = asks and not (is_search or cluster.are_questions or cluster.are_commands)
-    own = cluster.usage if needs_help else usage
-    told = {noun: own.topic(cluster.form(noun)) for noun in nouns}
     worth = {
-        frozenset({noun}): contrast * (OWN_FACTOR if told[noun].startswith("my ") else 1.0)
-        for noun in nouns
-        if (
-            not needs_help
-            or told[noun].startswith(("my ", "the "))
-            or stem(told[noun]) != told[noun]
-        )
+        frozenset({noun}): contrast * (OWN_FACTOR if topic.startswith("my ") else 1.0)
+        for noun, topic in told.items()
+        if topic
+        and (not needs_help or topic.startswith(("my ", "the ")))
         and usage.is_noun(cluster.form(noun))
+        and (is_search or cluster.asks_for(noun) or usage.is_thing(cluster.form(noun)))
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
     }
-    texts = {content: cluster.texts_with(content) for content in worth}
-    for content in texts if needs_help else ():
-        texts[content] = cluster.texts_opening_with(content)
+    find_texts = cluster.texts_opening_with if needs_help else cluster.texts_with
+    texts = {content: find_texts(content) for content in worth}
     topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
-    common = [
-        topic
+    has_common = any(
+        cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
         for topic in topics
-        if cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
-    ]
+    )
     is_list = cluster.are_questions and len(topics) > 1
-    if not common:
-        least = max(least, MOSTLY_COVERED)
-    if not cluster.has(least, *map(texts.__getitem__, topics)) or not (common or is_list):
+    has_support = cluster.has(least, *map(texts.__getitem__, topics))
+    if not has_support or not (has_common or is_list):
         return []
     return [told[topic] for (topic,) in topics]
 
@@ -372,29 +308,26 @@ def _cover(
     cluster: Cluster,
     worth: Mapping[frozenset[str], float],
     texts: Mapping[frozenset[str], set[int]],
-    near_equals: Set[frozenset[str]] = frozenset(),
+    asking: Mapping[frozenset[str], set[int]] | None = None,
 ) -> list[frozenset[str]]:
     """Returns contents that members have, at most `MAX_REQUESTS` and until they have `LISTED_SUPPORT`: each time the
-    one with the largest product of its worth and the number of texts that it adds."""
+    one with the largest product of its worth and the number of texts that it adds.
+
+    Args:
+        texts: The texts that each content adds.
+        asking: All texts that ask for it, whatever they ask for first; where these are most, it takes more to add
+            another.
+    """
     count = len(cluster.texts)
     listed: list[frozenset[str]] = []
     covered: set[int] = set()
-    has_first = math.inf in worth.values()
     while len(listed) < MAX_REQUESTS and len(covered) < LISTED_SUPPORT * count:
-        is_covered = has_first and len(covered) >= MOSTLY_COVERED * count
+        asked = set().union(*(asking[content] for content in listed)) if asking else ()
+        least = MIN_ADDED_LATER if len(asked) >= MIN_REQUEST_SUPPORT * count else MIN_ADDED_SHARE
         gains = {
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
-            if len(texts[content] - covered)
-            >= max(
-                2,
-                count
-                * (
-                    MIN_ADDED_LATER
-                    if is_covered and content not in near_equals
-                    else MIN_ADDED_SHARE
-                ),
-            )
+            if len(texts[content] - covered) >= max(2, least * count)
             and not any(_alike(content, other) for other in listed)
         }
         if not gains:
@@ -416,9 +349,9 @@ def _either(requests: Sequence[Phrase], cluster: Cluster) -> str:
     last_verb: tuple[str, ...] = ()
     kind = kind_of(requests[0].verb)
     for phrase in sorted(requests, key=lambda phrase: kind_of(phrase.verb) != kind):
-        verb = verb_of(phrase)
-        same = last_verb and kind_of(verb[0]) == kind_of(last_verb[0])
-        parts.append(" ".join((*(() if same else verb), *phrase.words[len(verb) :])))
+        verb = phrase.verb_words
+        same = last_verb and kind_of(verb[0]) == kind_of(last_verb[0]) and verb != ("get",)
+        parts.append(" ".join((*(() if same else verb), *phrase.object_words)))
         last_verb = verb
     if cluster.are_partly_questions and len(parts) > 1:
         parts[-1] = f"ask about {parts[-1].removeprefix(' '.join(verb)).strip()}"
@@ -433,7 +366,7 @@ def _joined(parts: Sequence[str]) -> str:
 def _sense(label: str) -> tuple[str, ...]:
     """Returns the words of a label by which it differs in sense: "look for a hotel" and "find hotels" have the same."""
     verb, *words = label.casefold().split()
-    ignored = DETERMINERS | PARTICLES | {"for"}
+    ignored = {"for", *DETERMINERS, *PARTICLES}
     return (kind_of(verb), *(stem(word) for word in words if word not in ignored))
 
 
@@ -442,20 +375,17 @@ def _told_apart(
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
-    wordings: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    for name in names.values():
-        wordings[_sense(name.label)][name.label] += 1
-    alike: defaultdict[str, list[int]] = defaultdict(list)
+    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, name in names.items():
-        counts = wordings[_sense(name.label)]
-        alike[min(counts, key=lambda label: (-counts[label], label))].append(number)
-    full_labels = {number: label for label, numbers in alike.items() for number in numbers}
-    taken: Counter[str] = Counter(label for label, numbers in alike.items() if len(numbers) == 1)
-    for label, numbers in alike.items():
-        for number in numbers if len(numbers) > 1 else ():
-            words = _telling_words(
-                number, {key: clusters[key] for key in numbers}, names[number], usage
-            )
+        alike[_sense(name.label)].append(number)
+    full_labels: dict[int, str] = {}
+    taken: Counter[str] = Counter()
+    for numbers in alike.values():
+        counts = Counter(names[number].label for number in numbers)
+        label = min(counts, key=lambda label: (-counts[label], label))
+        namesakes = {number: clusters[number] for number in numbers}
+        for number in numbers:
+            words = _telling_words(number, namesakes, label, usage) if len(numbers) > 1 else []
             full = " · ".join(filter(None, (label, ", ".join(words))))
             taken[full] += 1
             full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
@@ -463,16 +393,15 @@ def _told_apart(
 
 
 def _telling_words(
-    number: int, clusters: Mapping[int, Cluster], name: Named, usage: Usage
+    number: int, clusters: Mapping[int, Cluster], label: str, usage: Usage
 ) -> list[str]:
-    """Returns the names, and the things, that tell a cluster best from others of the same label. More members must have
-    them where the label has no support, because there they alone say what the cluster is."""
-    cluster, label_stems = clusters[number], {stem(word) for word in name.label.casefold().split()}
+    """Returns the names, and the things, that tell a cluster best from others of the same label."""
+    cluster, label_stems = clusters[number], set(map(stem, label.casefold().split()))
     gains = {
         word: contrast * share
         for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and (usage.is_name(word) or usage.is_noun(cluster.form(word)))
+        and (usage.is_thing if usage.is_name(word) else usage.is_noun)(cluster.form(word))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
         and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
     }

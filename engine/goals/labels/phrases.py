@@ -1,4 +1,4 @@
-"""Phrases that say what somebody wants: "find a one-way flight", "cancel my order", "weather forecast".
+"""Phrases that say what somebody wants: "find a one-way flight", "cancel my order".
 
 Candidates for the label of a cluster are read from the users' own clauses by closed lists of words and without a
 tagger. A clause is stripped of its request opening ("could you please help me to"), which shows that a verb follows; a
@@ -11,10 +11,10 @@ Asian restaurant" gives "Asian restaurant" and "restaurant" too. Scripts without
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from engine.goals.labels.word_kinds import (
@@ -22,7 +22,6 @@ from engine.goals.labels.word_kinds import (
     AUXILIARIES,
     DETERMINERS,
     ED_NOUNS,
-    ING_NOUNS,
     MASS_NOUNS,
     MAX_CHARS,
     NOUNS_CLEAR_WITH_VERB,
@@ -48,7 +47,7 @@ _USER_VERBS = dict.fromkeys(
 ) | {"put": "add"}
 """The verb of a label by the verb of the request: "give me a list" asks to get one."""
 _VERB_AFTER_OPENING = re.compile(
-    r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|going|task is) to"
+    r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|task is) to"
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
 )
@@ -165,16 +164,6 @@ _TAKE_PREPOSITION = word_set(
 )
 """Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
 
-_VERBS_ONLY = word_set(
-    "add analyse analyze apply arrange assess attend borrow bring calculate carry choose collect complete configure "
-    "confirm create decide delete deliver describe determine develop enter explain explore extract generate get give "
-    "go hear identify implement improve install join learn locate manage modify navigate organise organize pick "
-    "prepare receive recommend recover redeem reduce register remind remove replace reschedule resolve restore "
-    "retrieve see select sell send solve speak submit subscribe suggest summarise summarize take teach tell translate "
-    "upload verify withdraw write"
-)
-"""Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
-
 PARTICLES = word_set("up out off on down back over")
 """Adverbs that belong to a verb: "check out"."""
 
@@ -192,6 +181,7 @@ class Phrase:
         verb: The verb, empty for a noun phrase.
         request_index: Number of requests that the text made before this one; -1 if it was not part of a request.
         cut: Pairs (word left out, word that begins what was kept), where a noun phrase was shortened.
+        verb_length: Number of words before the object: 2 of "look for a flight".
     """
 
     words: tuple[str, ...]
@@ -199,6 +189,17 @@ class Phrase:
     verb: str
     request_index: int
     cut: tuple[tuple[str, str], ...] = ()
+    verb_length: int = 0
+
+    @property
+    def verb_words(self) -> tuple[str, ...]:
+        """The words before the object: "look for"; none for a noun phrase."""
+        return self.words[: self.verb_length]
+
+    @property
+    def object_words(self) -> tuple[str, ...]:
+        """The object with what follows it; all words of a noun phrase."""
+        return self.words[self.verb_length :]
 
 
 def sentences(text: str) -> list[str]:
@@ -209,10 +210,11 @@ def sentences(text: str) -> list[str]:
 def verbs_of(texts: list[str]) -> frozenset[str]:
     """Returns the request verbs of the word list, and words that follow request openings in at least three of the
     texts."""
-    counts: dict[str, int] = {}
-    for text in texts:
-        for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold())):
-            counts[word] = counts.get(word, 0) + 1
+    counts = Counter(
+        word
+        for text in texts
+        for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold()))
+    )
     learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
     return (REQUEST_VERBS | learned) - AUXILIARIES
 
@@ -254,23 +256,21 @@ def is_role(clause: str) -> bool:
 
 
 def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -> Iterator[Phrase]:
-    """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
-    alone."""
+    """Yields the candidates of a clause: those of its request, its wish or its question."""
     if is_role(clause):
         return
     opened, rest = _strip_openings(clause)
     words = rest.split()
     if wish := _WISHES.match(f"{rest} "):
-        verb = _WISH_VERBS.get(wish["verb"], ("get",))
-        yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, request_index)
+        verb, start = _WISH_VERBS.get(wish["verb"], ("get",)), len(wish[0].split())
     elif question := _QUESTIONS.match(f"{rest} "):
         verb = ("find",) if question["find"] else ("count",) if question["count"] else ("get",)
-        yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, request_index)
+        start = len(question[0].split())
     elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
-        yield from _verb_phrases(
-            (_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, request_index
-        )
-    yield from _noun_phrases(words)
+        verb, start = (_USER_VERBS.get(verb_word, verb_word),), 1
+    else:
+        return
+    yield from _verb_phrases(verb, words[start:], verbs, request_index)
 
 
 def _strip_openings(clause: str) -> tuple[bool, str]:
@@ -288,10 +288,8 @@ def _base_form(word: str, verbs: frozenset[str], *, opened: bool) -> str:
     if word in verbs:
         return word
     if opened and word.endswith("ing") and len(word) > 5:
-        stem_of_ing = word[:-3]
-        for form in (stem_of_ing, f"{stem_of_ing}e", stem_of_ing[:-1]):
-            if form in verbs:
-                return form
+        forms = (word[:-3], f"{word[:-3]}e", word[:-4])
+        return next((form for form in forms if form in verbs), "")
     return ""
 
 
@@ -352,9 +350,7 @@ def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
     run: list[str] = []
     while index < len(words) and is_content(words[index]):
         word = words[index]
-        if word.endswith("ing") and word not in ING_NOUNS:
-            break
-        if run and word.endswith("ed") and word not in ED_NOUNS:
+        if is_participle(word) and (run or word.endswith("ing")):
             break
         run.append(word)
         index += 1
@@ -386,118 +382,39 @@ def _verb_phrases(
     while len(verb) < 3 and index < len(words) and words[index] in PREPOSITIONS:
         verb = (*verb, words[index])
         index += 1
-    if index < len(words) and words[index] in ("me", "us"):
-        index += 1
-    if (
-        len(verb) > 1
-        and verb[1] not in PARTICLES
-        and (verb[0] in ("get", "find") or verb[1] == "in")
-    ):
-        return
-    if len(verb) == 2 and verb[1] not in PARTICLES and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION:
+    takes_preposition = verb[0] in _TAKE_PREPOSITION or verb[0] not in REQUEST_VERBS
+    if len(verb) > 1 and verb[1] not in PARTICLES and (verb[1] == "in" or not takes_preposition):
         return  # "generate for a schema", where the object stands after it or nowhere
     object_phrase = _read_noun_phrase(words, index)
     if object_phrase is None:
         return
     for form in object_phrase.forms():
         yield from _checked_phrase(
-            (*verb, *form.written), verb[0], form.content, request_index, form.cut
+            (*verb, *form.written), verb, form.content, request_index, form.cut
         )
-        if len(form.content) > 1:
-            yield from _checked_phrase(form.content, "", form.content, request_index, form.cut)
     link = words[object_phrase.end] if object_phrase.end < len(words) else ""
     if link not in _LINKS:
         return
     next_words = words[object_phrase.end + 1 : object_phrase.end + 2]
-    links: tuple[str, ...] = (link,)
-    if link == "to" and next_words and next_words[0] in verbs:
-        links = (link, next_words[0])
+    links = (link, *next_words) if link == "to" and verbs.issuperset(next_words) else (link,)
     second_phrase = _read_noun_phrase(words, object_phrase.end + len(links))
     for form in object_phrase.forms(2):
         for second_form in second_phrase.forms(2) if second_phrase else ():
             yield from _checked_phrase(
                 (*verb, *form.written, *links, *second_form.written),
-                verb[0],
+                verb,
                 (*form.content, *second_form.content),
                 request_index,
                 form.cut + second_form.cut,
             )
 
 
-def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
-    """Yields the noun phrases of several words anywhere in a clause, also two that a preposition joins."""
-    index = 0
-    while index < len(words):
-        noun_phrase = _read_noun_phrase(words, index)
-        if noun_phrase is None:
-            index += 1
-            continue
-        for form in noun_phrase.forms():
-            if len(form.content) > 1:
-                yield from _checked_phrase(form.content, "", form.content, -1, form.cut)
-        if noun_phrase.end < len(words) and words[noun_phrase.end] in _LINKS:
-            second_phrase = _read_noun_phrase(words, noun_phrase.end + 1)
-            last_noun = noun_phrase.run[-1:]
-            if last_noun[0] in _VERBS_ONLY or (
-                last_noun[0].endswith("ed") and last_noun[0] not in ED_NOUNS
-            ):
-                second_phrase = None  # "generate for a schema", "listed in the item"
-            for form in second_phrase.forms(2) if second_phrase else ():
-                link = words[noun_phrase.end]
-                content = (*last_noun, *form.content)
-                yield from _checked_phrase(
-                    (*last_noun, link, *form.written), "", content, -1, form.cut
-                )
-        index = noun_phrase.end
-
-
-class Quality(NamedTuple):
-    """What somebody wants of a thing, as a phrase with a word for any thing: "something for the living room", "black
-    things"; and the noun of the thing."""
-
-    phrase: Phrase
-    noun: str
-
-
-def qualities(sentence: str) -> Iterator[Quality]:
-    """Yields the qualities of things that a sentence names: what stands before them, what they are for and have."""
-    for clause in clauses(sentence):
-        words = clause.split()
-        noun = ""
-        for index, word in enumerate(words):
-            if word in ("for", "with"):
-                noun_phrase = _read_noun_phrase(words, index + 1)
-                if noun_phrase and not any(map(is_content, words[noun_phrase.end :][:1])):
-                    for form in noun_phrase.forms(2):
-                        written = ("something", word, *form.written)
-                        for phrase in _checked_phrase(written, "", form.content, -1):
-                            yield Quality(phrase, noun)
-            elif is_content(word):
-                noun = word
-        yield from _modifiers(words)
-
-
-def _modifiers(words: list[str]) -> Iterator[Quality]:
-    """Yields one or two words that stand before a noun and its other modifiers: "long lasting", of "long lasting
-    lipstick"; one alone only where nothing else does."""
-    runs = "".join("c" if is_content(word) else " " for word in words)
-    for match in re.finditer("cc+", runs):
-        *modifiers, noun = words[match.start() : match.end()]
-        if is_participle(noun):
-            continue
-        single = [(modifiers[0],)] if len(modifiers) == 1 else []
-        for modifier in (*single, *pairwise(modifiers)):
-            if stem(modifier[-1]) == modifier[-1] and not ADJECTIVES.issuperset(modifier):
-                content = frozenset(map(stem, modifier))
-                yield Quality(Phrase((*modifier, "things"), content, "", -1), noun)
-
-
 def _checked_phrase(
     words: tuple[str, ...],
-    verb: str,
+    verb: tuple[str, ...],
     content: tuple[str, ...],
     request_index: int,
-    cut: tuple[tuple[str, str], ...] = (),
+    cut: tuple[tuple[str, str], ...],
 ) -> Iterator[Phrase]:
     """Yields one phrase unless it is too short or long, repeats a word, or ends vaguely."""
     stems = tuple(map(stem, content))
@@ -505,10 +422,9 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or (stems[-1] in VAGUE_STEMS and not (verb and content[-1] in NOUNS_CLEAR_WITH_VERB))
-        or stems[-1] in _VERBS_ONLY
+        or (stems[-1] in VAGUE_STEMS and content[-1] not in NOUNS_CLEAR_WITH_VERB)
         or content[-1].endswith("'s")
         or is_participle(content[-1])
     ):
         return
-    yield Phrase(words, frozenset(stems), verb, request_index, cut)
+    yield Phrase(words, frozenset(stems), verb[0], request_index, cut, len(verb))

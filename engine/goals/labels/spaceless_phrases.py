@@ -133,11 +133,7 @@ class SpacelessPhrases:
                     is_whole_request = (
                         start == request_start and end == len(run) and run[-1] not in _NOT_LAST
                     )
-                    if (
-                        is_whole_request
-                        or self.is_phrase(run[start:end])
-                        or (start == request_start and self._ends_word(run[start:end]))
-                    ):
+                    if is_whole_request or self.is_phrase(run[start:end]):
                         request_index = requests if start >= request_start else -1
                         verb = "do" if start == request_start else ""
                         yield Phrase(
@@ -147,12 +143,6 @@ class SpacelessPhrases:
                             request_index=request_index,
                         )
             requests += bool(openings)
-
-    def _ends_word(self, run: str) -> bool:
-        """Returns whether a run from the beginning of a request ends with a word, after at least two signs."""
-        return run[0] not in _NOT_FIRST and any(
-            self.is_phrase(run[-size:]) for size in (2, 3, 4) if len(run) >= size + 2
-        )
 
     def _words(self, run: str) -> frozenset[str]:
         """Returns the pairs of signs of a run that are words, or all if none is."""

@@ -71,18 +71,11 @@ VERB_FORMS = word_set(
     "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
     "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
     "seems looking looked try tries tried use uses used include includes require requires write writes wrote contain "
-    "contains built"
+    "contains built written known shown held"
 )
 """Forms of common verbs that are seldom a noun."""
-FUNCTION_WORDS = (
-    PRONOUNS
-    | DETERMINERS
-    | AUXILIARIES
-    | PREPOSITIONS
-    | CONJUNCTIONS
-    | ADVERBS
-    | INTERJECTIONS
-    | VERB_FORMS
+FUNCTION_WORDS = PRONOUNS.union(
+    DETERMINERS, AUXILIARIES, PREPOSITIONS, CONJUNCTIONS, ADVERBS, INTERJECTIONS, VERB_FORMS
 )
 """Words that no noun phrase contains."""
 REQUEST_VERBS = word_set(
@@ -124,8 +117,8 @@ _VAGUE_NOUNS = word_set(
     "questions request information info details detail option options example examples case anything idea ideas "
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
-    "chance difference differences pack pair piece bunch color colour inch people person guys sir madam user goal "
-    "goals task tasks step steps turn order size style quality ounce set package"
+    "chance change changes difference differences pack pair piece bunch color colour inch people person guys sir "
+    "madam user goal goals task tasks step steps turn order size style quality ounce set package"
 )
 """Heads of noun phrases that say little."""
 NOUNS_CLEAR_WITH_VERB = word_set("order item items orders size sizes")

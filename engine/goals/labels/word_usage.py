@@ -44,12 +44,11 @@ MIN_NOUN_SHARE = 0.1
 """Least share of the uses of a word after a determiner, a preposition or a verb where it is a noun: not of "born"."""
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
-_BEFORE_NOUNS = (
-    DETERMINERS
-    | PREPOSITIONS
-    | NUMBERS
-    | REQUEST_VERBS
-    | word_set("many much more most which what whose other same")
+_BEFORE_NOUNS = DETERMINERS.union(
+    PREPOSITIONS,
+    NUMBERS,
+    REQUEST_VERBS,
+    word_set("many much more most which what whose other same"),
 )
 """Words that a noun may follow."""
 _PLACE_WORDS = word_set("in from at near called named")
@@ -67,7 +66,7 @@ class Usage:
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._as_nouns: Counter[str] = Counter()
         self._as_places: Counter[str] = Counter()
-        self._modifiers: Counter[str] = Counter()
+        self._determiners: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
             for sentence in sentences(text):
@@ -88,20 +87,20 @@ class Usage:
             for (first, second), count in self._pairs.items()
             if count >= max(2, FIXED_PAIR_SHARE * self._words[second]) and is_content(first)
         }
-        self._modifiers.update(
+        self._modifiers = Counter(
             second for first, second in self._pairs if is_content(first) and is_content(second)
         )
 
     def _note_uses(self, words: Sequence[str]) -> None:
         """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
-        is_noun = is_place = False
+        before = ""
         for word in words:
-            if is_content(word) and word not in REQUEST_VERBS:
-                self._as_nouns[word] += is_noun
-                self._as_places[word] += is_place
+            if is_content(word) and (word not in REQUEST_VERBS or before in DETERMINERS):
+                self._as_nouns[word] += before in _BEFORE_NOUNS
+                self._as_places[word] += before in _PLACE_WORDS
+                self._determiners[before, word] += 1
             else:
-                is_noun = word in _BEFORE_NOUNS
-                is_place = word in _PLACE_WORDS
+                before = word
 
     def is_value(self, word: str) -> bool:
         """Returns whether a word is a name by its capital letters or by the places where it stands."""
@@ -129,7 +128,8 @@ class Usage:
     def is_whole(self, phrase: Phrase) -> bool:
         """Returns whether no word that was left out of a phrase is part of a name or a term, and whether its last word
         wants none after it."""
-        return self.is_thing(phrase.words[-1]) and all(
+        last = phrase.words[-1]
+        return self._continued[last] <= FIXED_PAIR_SHARE * self._words[last] and all(
             self._pairs[pair] < FIXED_PAIR_SHARE * self._words[pair[1]] for pair in phrase.cut
         )
 
@@ -141,13 +141,13 @@ class Usage:
         """Returns a noun with the word that mostly stands before it, in the plural where that is common, else with its
         commonest determiner where it often has one: "taxes", "my account", "the life support"."""
         words = (*self._before.get(noun, ()), noun)
-        counts = {article: self._pairs[article, words[0]] for article in ("my", "the", "a", "an")}
+        counts = {article: self._determiners[article, noun] for article in ("my", "the", "a", "an")}
         article = max(counts, key=counts.__getitem__)
         plurals = (f"{noun}s", f"{noun}es", f"{noun[:-1]}ies" if noun.endswith("y") else "")
         plural = max(plurals, key=self._words.__getitem__)
         if article != "my" and 4 * self._words[plural] >= self._words[noun]:
             return " ".join((*words[:-1], plural))
-        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[words[0]]:
+        if stem(noun) != noun or counts[article] < MIN_DETERMINER_SHARE * self._words[noun]:
             return " ".join(words)
         return " ".join((article if article[0] != "a" else indefinite_article(words[0]), *words))
 
