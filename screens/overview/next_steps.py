@@ -202,7 +202,9 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
     elif now.merges.likely:
         left = number_format.counted(now.merges.left, "pair")
         yield Step(
-            "merge", f"Decide which of {left} are one goal", f"about {now.merges.to_merge:,.0f}"
+            "merge",
+            f"Decide which of {left} are one goal",
+            f"about {now.merges.to_merge:,.0f} of them",
         )
     else:
         yield Step("merge", "Merge: no proposal waits", done=True)
