@@ -115,8 +115,9 @@ class ModelWork:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
         `RequestSender.rehearse`."""
         bodies: list[Mapping[str, Any]] = []
+        sender = self.endpoint.sender
         for ask_one in asks:
-            bodies += self.endpoint.sender.rehearse(ask_one)
+            bodies += sender.rehearse(ask_one)
             self._refused_in_a_row = 0  # a rehearsed request is refused, and that is no fault
         return bodies
 
