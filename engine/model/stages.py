@@ -1,4 +1,4 @@
-"""The parts that all stages share which ask a model, and the stage that tunes one.
+"""The parts shared by all stages that ask a model, and the stage that tunes one.
 
 `ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
 `TuningStage` finds the fastest faithful format of the weights on this machine.
