@@ -1,4 +1,4 @@
-"""The parts that all stages share which ask a model, and the stage that tunes one.
+"""The parts shared by all stages that ask a model, and the stage that tunes one.
 
 `ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
 `TuningStage` finds the fastest faithful format of the weights on this machine.
@@ -115,8 +115,9 @@ class ModelWork:
         """Returns the bodies of the requests that endpoints would be sent, each of `asks` being about an item; see
         `RequestSender.rehearse`."""
         bodies: list[Mapping[str, Any]] = []
+        sender = self.endpoint.sender
         for ask_one in asks:
-            bodies += self.endpoint.sender.rehearse(ask_one)
+            bodies += sender.rehearse(ask_one)
             self._refused_in_a_row = 0  # a rehearsed request is refused, and that is no fault
         return bodies
 

@@ -152,7 +152,7 @@ class EndpointModel:
         self.sender.cancel()
 
     def access(self) -> EndpointAccess:
-        """Returns what the replies to one request are had with; it retains the tokens of that request."""
+        """Returns the access to the endpoint for the replies to one request; no tokens were requested with it yet."""
         ask = self.sender.ask
         return EndpointAccess(ask, self.can, self._thinking, RequestedTokens(ask, self.can))
 

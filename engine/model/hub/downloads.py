@@ -140,9 +140,8 @@ class Download:
         hub = self.hub
         if (parts.scheme, host, port) != (urlsplit(hub.url).scheme, hub.host, hub.port):
             headers.pop("authorization", None)
-            is_hub_local = network_guard.is_this_machine(hub.host)
-            if network_guard.is_this_machine(host) and not is_hub_local:
-                raise HubError(f"{self.hub.host} sends the download to this machine.")
+            if network_guard.is_this_machine(host) and not network_guard.is_this_machine(hub.host):
+                raise HubError(f"{hub.host} sends the download to this machine.")
             self._redirect_host = host
             self.report(self._bytes_on_disk(), host)
         return target
