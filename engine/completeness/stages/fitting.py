@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ MAX_TESTED_CONVERSATIONS = 2_000
 
 NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""
+
+_STORING = Lock()
+"""Is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished, and fits may
+run side by side, on words alone and after a model."""
 
 
 class FittingStage(CpuStage):
@@ -267,30 +272,31 @@ class FittingStage(CpuStage):
             test=fits.test,
             features=self._features,
         )
-        self._write(lambda conn: score_sets.begin_set(conn, config))
-        scored_count = read_count = 0
-        by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
-        for done, entries in self._score_entries(ids, fits):
-            self._write(partial(scores.add, config_hash=key, run_id=run_id, entries=entries))
-            scored_count += sum(bool(entry.curve) for entry in entries)
-            if by_states:
-                read_count += sum(bool(entry.curve and entry.tokens) for entry in entries)
-            if done < len(ids):
-                report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
-        weights = fits.word_weights()
-        packed = None if weights is None else word_weights.pack(weights)
+        with _STORING:
+            self._write(lambda conn: score_sets.begin_set(conn, config))
+            scored_count = read_count = 0
+            by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
+            for done, entries in self._score_entries(ids, fits):
+                self._write(partial(scores.add, config_hash=key, run_id=run_id, entries=entries))
+                scored_count += sum(bool(entry.curve) for entry in entries)
+                if by_states:
+                    read_count += sum(bool(entry.curve and entry.tokens) for entry in entries)
+                if done < len(ids):
+                    report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
+            weights = fits.word_weights()
+            packed = None if weights is None else word_weights.pack(weights)
 
-        def finish(conn: sqlite3.Connection) -> None:
-            """Stores what explains the scores, and shows the set, which is hidden before."""
-            if packed is not None:
-                word_weights.put(conn, key, packed)
-            score_sets.finish_set(conn, scored_count, read_count)
-            self._put_in_force(conn, key)
-            if not self._part:
-                runs.count(conn, run_id, STEPS, STEPS)
+            def finish(conn: sqlite3.Connection) -> None:
+                """Stores what explains the scores, and shows the set, which is hidden before."""
+                if packed is not None:
+                    word_weights.put(conn, key, packed)
+                score_sets.finish_set(conn, scored_count, read_count)
+                self._put_in_force(conn, key)
+                if not self._part:
+                    runs.count(conn, run_id, STEPS, STEPS)
 
-        self._write(finish)
-        return scored_count, read_count
+            self._write(finish)
+            return scored_count, read_count
 
     def _write(self, work: Callable[[sqlite3.Connection], None]) -> None:
         """Does work in a transaction of its own, unless the run was cancelled: its thread runs on until here.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -220,6 +224,33 @@ class TestFitting:
         run(project, fitting(project, "words"))
         with project.reading() as conn:
             assert scores.normalized_curves(conn, key, range(1, COUNT + 1)) == in_parts
+
+    def test_fits_that_end_at_the_same_time(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Two fits that would store their scores at the same time, on words and on states, both store them all."""
+        give_states(project, list(range(1, COUNT + 1)))
+        store, score_entries = FittingStage._store, FittingStage._score_entries
+        fitted, begun = threading.Barrier(2), threading.Barrier(2)
+
+        def store_together(*data: Any) -> tuple[int, int]:
+            fitted.wait(60)
+            return store(*data)
+
+        def score_together(*data: Any) -> Iterator[Any]:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                begun.wait(0.5)
+            return score_entries(*data)
+
+        monkeypatch.setattr(FittingStage, "_store", store_together)
+        monkeypatch.setattr(FittingStage, "_score_entries", score_together)
+        with ThreadPoolExecutor() as pool:
+            stages = [fitting(project, "words"), fitting(project, "states")]
+            outcomes = list(pool.map(partial(run, project), stages))
+        assert [type(outcome) for outcome in outcomes] == [JobDone, JobDone]
+        with project.reading() as conn:
+            scored_by_features = {row.features: row.scored for row in score_sets.sets(conn)}
+        assert scored_by_features == {"words": COUNT, "states": COUNT}
 
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
