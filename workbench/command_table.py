@@ -107,7 +107,7 @@ COMMANDS = (
     Command("questions", "list, show, add and remove questions, and show agreement", "questions:questions"),
     Command("answers", "list, give, import and undo answers, such as verdicts, notes and tags", "questions:answers"),
     Command("report", "write one document on a project, as HTML", "reports:report"),
-    Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
+    Command("watch", "score logs as they grow, one line of JSON for each turn", "scoring:watch"),
     Command("repair", "save what can be read of a damaged project file", "project_file:repair_project"),
     Command("backup", "copy a project beside itself, and keep the newest copies", "project_file:backup"),
     Command("restore", "list the backups of a project, or put one in its place", "project_file:restore_backup"),

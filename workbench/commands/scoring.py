@@ -1,16 +1,18 @@
-"""`workbench run complete`, `scores` and `calibrate`: scores conversations, lists sets of scores, and says what
-verdicts show about them."""
+"""`workbench run complete`, `watch`, `scores` and `calibrate`: scores conversations, also of logs that grow, lists sets
+of scores, and says what verdicts show about them."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import NotFound, UsageError, WorkbenchError
+from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import one_line
@@ -19,9 +21,11 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.completeness.word_reasons import Reason, ScoreReasons, reason_text
 from engine.conversations.filters import ListQuery
+from engine.conversations.records import ImportRequest
 from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
+from engine.results.watch.service import WatchRequest, files_to_watch
 from workbench.arguments import (
     FILTER,
     PROJECT,
@@ -217,3 +221,45 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
         narrate_set(workspace.score_sets)
     return CommandResult(fact_lines(report.facts()), asdict(report))
+
+
+@takes(
+    argument("project", help="a project with past conversations"),
+    argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files or folders that grow",
+    ),
+    *request_arguments(WatchRequest, ("model",)),
+    *request_arguments(ImportRequest, ("format",)),
+    *request_arguments(WatchRequest, ("every", "idle")),
+    *request_arguments(ImportRequest, ("most_unpacked",)),
+    *request_arguments(WatchRequest, ("once",)),
+)
+def watch(arguments: argparse.Namespace) -> int:
+    """Watches until ctrl+c.
+
+    Raises:
+        UsageError: There is no such path, or there are too few past conversations.
+    """
+    with OpenProject(Path(arguments.project)) as workspace:
+        request, logs = (
+            read_request(WatchRequest, arguments),
+            read_request(ImportRequest, arguments),
+        )
+        files = files_to_watch(arguments.paths, logs.format, logs.most_unpacked)
+        stage = workspace.watches.stage(request, files, _print_event)
+        try:
+            run_stages(workspace, [stage])
+        except Cancelled:
+            if not stage.reported and not stage.ended:
+                raise
+    narrate(stage.summary())
+    return EXIT_DONE
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    """Prints an event as one line, at once: whoever reads it must not wait for the next."""
+    sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
+    sys.stdout.flush()

@@ -1,4 +1,5 @@
-"""The texts of a cluster that are read for its name: which of them have a word, ask for a thing, or begin with it.
+"""The texts of a cluster that are read for its name: which of them have a word, ask for a thing, or begin with it;
+and what a program wrote in them, as against what the members did.
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing.
@@ -12,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from engine.goals.labels.phrases import ADJECTIVES, Phrase
@@ -28,6 +30,7 @@ from engine.goals.labels.word_kinds import (
 )
 from engine.goals.labels.word_usage import Usage
 from engine.goals.records import Support
+from engine.model.embedders.tfidf import MAX_TEXT_CHARS
 
 MIN_SUPPORT = 0.5
 """Least share of the members that ask for what the name of the cluster says."""
@@ -74,6 +77,16 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 """How a text begins that asks a question."""
+
+
+MIN_INSTRUCTION_WORDS = 8
+"""What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
+has this many words."""
+MIN_ECHOES = 3
+"""Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
+alike from which on a list shows what follows."""
+_PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
+"""What separates the parts of a text that a program may have written."""
 
 
 class _Request(NamedTuple):
@@ -307,3 +320,36 @@ def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Clu
 def kind_of(verb: str) -> str:
     """Returns "get" for the verbs that ask for a thing, which stand for one another; the verb itself for others."""
     return "get" if verb in ("find", "look", "search") else verb
+
+
+def without_instructions(texts: Sequence[str]) -> list[str]:
+    """Returns the texts of a group without what a program wrote in them: sentences that half of the members repeat
+    word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
+    parts = [_PARTS.split(text[:MAX_TEXT_CHARS]) for text in texts]
+    counts = Counter(part for text_parts in parts for part in set(text_parts))
+    repeated = {part for part, count in counts.items() if part and 2 * count >= len(texts) > 4}
+    if max((len(part.split()) for part in repeated), default=0) < MIN_INSTRUCTION_WORDS:
+        repeated = set()
+    stripped = []
+    for text, text_parts in zip(texts, parts, strict=True):
+        counts = Counter(text_parts)
+        request = [
+            part for part in text_parts if part not in repeated and counts[part] < MIN_ECHOES
+        ]
+        stripped.append("\n".join(request) or text)
+    return stripped
+
+
+def distinct_starts(texts: Sequence[str]) -> list[int]:
+    """Returns where each text begins to differ: after the sentences that `MIN_ECHOES` of the texts begin with; 0 where
+    nothing follows them."""
+    openings = Counter(text[:end] for text in texts for end in _sentence_ends(text))
+    return [
+        max((end for end in _sentence_ends(text) if openings[text[:end]] >= MIN_ECHOES), default=0)
+        for text in texts
+    ]
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Returns where the second and the next sentences of a text begin, at most `MIN_ECHOES` of them."""
+    return [match.end() for match in islice(_PARTS.finditer(text.rstrip()), MIN_ECHOES)]

@@ -28,8 +28,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.labels.instructions import without_instructions
-from engine.goals.labels.member_texts import MIN_SUPPORT, Cluster, contrast_of, kind_of
+from engine.goals.labels.member_texts import (
+    MIN_SUPPORT,
+    Cluster,
+    contrast_of,
+    kind_of,
+    without_instructions,
+)
 from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems

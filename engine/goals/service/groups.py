@@ -15,7 +15,7 @@ from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
 from engine.conversations.tables.selecting import matching
-from engine.goals.labels.instructions import distinct_starts, without_instructions
+from engine.goals.labels.member_texts import distinct_starts, without_instructions
 from engine.goals.records import (
     Author,
     ClusteringSummary,

@@ -1,9 +1,11 @@
-"""The stage that clusters vectors, and takes over the decisions of people from the clustering before it; and what
-stages after it need to know of the clustering, or of the one that is still to be made."""
+"""The stage that clusters vectors, and takes over the decisions of people from the clustering before it; what stages
+after it need to know of the clustering, or of the one that is still to be made; and the base of those that decide about
+its groups by themselves, in one act that can be undone."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +25,8 @@ from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import PHRASES, Cluster, LabelEntry, Member, stored_clustering
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
-from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.decision_log import DecisionLog, Plan
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.vectors import Vectors, blocks
 from engine.project import runs
@@ -261,3 +264,47 @@ class GroupForecast:
         """Returns as many texts as some groups of mean size have where there is a middling number of them, at most
         `limit`."""
         return self.texts[: min(-(-self.conversations * groups // self.middling), limit)]
+
+
+class OneActStage(OnClustering, CpuStage):
+    """Decides about the groups of a clustering and stores the decisions as one act."""
+
+    def __init__(
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        *,
+        cluster: ClusterStage | None = None,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            cluster: The stage before that makes the clustering; None takes the one that is open.
+        """
+        super().__init__(project)
+        self._queue_cache, self._cluster = queue_cache, cluster
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+        return {"clustering": self._stored.config_hash}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Finds all decisions together, and stores them.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
+            Cancelled: `interrupt` was called.
+        """
+        self._raise_if_cancelled()
+        plan = yield from self._run_on_thread(
+            self._find_decisions, lambda done, note: Progress(done, None, note)
+        )
+        self._raise_if_cancelled()
+        count = len(self._queue_cache.decision_log.decide(self._stored.id, plan))
+        self._project.write(lambda conn: runs.count(conn, run_id, count, count))
+        yield Progress(count, count)
+
+    @abstractmethod
+    def _find_decisions(self, report: OnProgress) -> Plan:
+        """Returns the plan of the act."""

@@ -17,7 +17,7 @@ from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions import Named
 from engine.goals.records import GoalDecision
-from engine.goals.stages.one_act import OneActStage
+from engine.goals.stages.clustering import OneActStage
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.views.clustering_view import ClusteringView

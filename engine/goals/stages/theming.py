@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from engine.base.number_format import counted
 from engine.goals.records import GoalDecision
-from engine.goals.stages.one_act import OneActStage
+from engine.goals.stages.clustering import OneActStage
 from engine.goals.views.decision_log import Plan
 from engine.jobs.contract import OnProgress
 

@@ -115,8 +115,7 @@ async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
         assert isinstance(pilot.app.screen, CalibrationScreen)
         await until(pilot, lambda: "AUROC" in text(pilot))
         complete_ones = sum(verdict is Verdict.YES for verdict in given.values())
-        assert f"{complete_ones} complete" in text(pilot)
-        assert f"{JUDGED - complete_ones} incomplete" in text(pilot)
+        assert f"{complete_ones} yes, {JUDGED - complete_ones} no" in text(pilot)
         await press(pilot, "a")
         await press(pilot, "escape", "1", "q")
 

@@ -143,7 +143,7 @@ class TestCommand:
         assert main(["calibrate", path, "--apply", "--filter", "messages<3"]) == 0
         out = capsys.readouterr().out
         assert "in force (calibrated)" in out
-        assert "complete   " in out
+        assert "succeeded   " in out
         with Project.open(Path(path), read_only=True) as again:
             assert ConversationService(again).rule().source == "calibrated"
         assert main(["calibrate", path, "--free"]) == 0
