@@ -58,6 +58,7 @@ _STORING = Lock()
 """Is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished, and fits
 may run side by side, on words alone and after a model."""
 
+
 class FittingStage(CpuStage):
     """Fits the probe to at most `probe.MAX_CONVERSATIONS` conversations, for each kind of log, and scores all selected
     ones, each by regressions that never saw it nor, where it is learned from too, a near copy of it.
