@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -19,6 +19,7 @@ from typing import NamedTuple
 from engine.goals.labels.phrases import ADJECTIVES, Phrase
 from engine.goals.labels.spaceless_phrases import pairs
 from engine.goals.labels.word_kinds import (
+    CHANGES,
     REQUEST_VERBS,
     VAGUE_STEMS,
     is_content,
@@ -62,7 +63,7 @@ _NEAR_EQUALS = (
     word_set("organize plan throw arrange prepare"),
     word_set("create make write generate develop build"),
     word_set("remove delete clear"),
-    word_set("change update modify edit"),
+    CHANGES,
 )
 """Verbs of one act: who uses one of them asks for what another of them says."""
 OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
@@ -141,9 +142,28 @@ class Cluster:
         """Returns the indices of the texts that ask for these words first."""
         return {index for index, words in enumerate(self.first_requests) if content <= words}
 
+    @cached_property
+    def _acting(self) -> dict[tuple[str, frozenset[str]], set[int]]:
+        """Returns the indices of the texts that make a request, by its act and its content."""
+        acting: defaultdict[tuple[str, frozenset[str]], set[int]] = defaultdict(set)
+        for index, phrases in enumerate(self.phrases):
+            for phrase in phrases:
+                if phrase.request_index >= 0:
+                    acting[act_of(phrase.verb), phrase.content].add(index)
+        return acting
+
+    def acting_share(self, request: Phrase) -> float:
+        """Returns the share of the texts, in [0, 1], that make a request, in the words of any verb of its act."""
+        texts = self._acting.get((act_of(request.verb), request.content), set())
+        return len(texts) / len(self.texts)
+
     def texts_opening_with(self, content: frozenset[str]) -> set[int]:
         """Returns the indices of the texts that have these stems among their first `OPENING_WORDS` words."""
         return {index for index, opening in enumerate(self._openings) if content <= opening}
+
+    def opening_share(self, word: str) -> float:
+        """Returns the share of the texts, in [0, 1], that have this stem among their first `OPENING_WORDS` words."""
+        return len(self.texts_opening_with(frozenset({word}))) / len(self.texts)
 
     @cached_property
     def _openings(self) -> list[set[str]]:
@@ -166,7 +186,8 @@ class Cluster:
             index
             for index in texts
             if not any(
-                phrase.verb and request.content <= phrase.content for phrase in self.phrases[index]
+                phrase.verb not in OPEN_VERBS and request.content <= phrase.content
+                for phrase in self.phrases[index]
             )
         }
 
@@ -207,13 +228,20 @@ class Cluster:
 
     def asks_for_use(self, noun: str) -> bool:
         """Returns whether texts say that something is for a noun: "a lamp for my living room"."""
-        use = re.compile(rf"\bfor (?:[\w-]+ ){{0,2}}{re.escape(noun)}", re.IGNORECASE)
+        use = re.compile(
+            rf"(?<!looking )(?<!look )(?<!searching )\bfor (?:[\w-]+ ){{0,2}}{re.escape(noun)}",
+            re.IGNORECASE,
+        )
         return sum(map(bool, map(use.search, self.texts))) >= MIN_FOR_USE * len(self.texts)
 
     def form(self, of_stem: str) -> str:
         """Returns the word of a stem that most texts contain, of equal ones the longest: "series" of "sery"."""
         forms = self._forms.get(of_stem, Counter())
         return max(forms, key=lambda word: (forms[word], len(word), word), default=of_stem)
+
+    def forms(self, of_stem: str) -> Collection[str]:
+        """Returns the words of a stem that the texts contain."""
+        return self._forms.get(of_stem, ())
 
     def verb_share(self, verb: str) -> float:
         """Returns the share of the texts, in [0, 1], that contain a form of a verb."""
@@ -315,6 +343,21 @@ def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Clu
     others = [cluster.share(content) for key, cluster in clusters.items() if key != number]
     outside = sum(others) / max(1, len(others))
     return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
+
+
+def act_contrast_of(number: int, request: Phrase, clusters: Mapping[int, Cluster]) -> float:
+    """Returns the logarithm of how many times larger the share of the texts that make a request is than in the mean of
+    other clusters."""
+    others = [cluster.acting_share(request) for key, cluster in clusters.items() if key != number]
+    outside = sum(others) / max(1, len(others))
+    return math.log((clusters[number].acting_share(request) + SMOOTHING) / (outside + SMOOTHING))
+
+
+def act_of(verb: str) -> str:
+    """Returns one verb for all those of the same act."""
+    if verb in OPEN_VERBS:
+        return "get"
+    return next((min(verbs) for verbs in _NEAR_EQUALS if verb in verbs), verb)
 
 
 def kind_of(verb: str) -> str:

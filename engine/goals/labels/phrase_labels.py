@@ -31,11 +31,12 @@ import numpy.typing as npt
 from engine.goals.labels.member_texts import (
     MIN_SUPPORT,
     Cluster,
+    act_contrast_of,
     contrast_of,
     kind_of,
     without_instructions,
 )
-from engine.goals.labels.phrases import PARTICLES, Phrase, phrases, sentences, verbs_of
+from engine.goals.labels.phrases import ADJECTIVES, PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
 from engine.goals.labels.word_usage import Usage
@@ -72,8 +73,11 @@ OWN_FACTOR = 1.5
 """Factor of a topic that members call theirs: "my invention"."""
 MIN_ASKING = 1.5
 """Least weight of the members who ask for a request that a name lists: of one alone it says nothing."""
-MIN_LISTED_SHARE, MIN_LISTED_CONTRAST = 0.1, 1.0
-"""Least share of the members that have a request which a name lists, and its least contrast."""
+MIN_LISTED_SHARE = 0.1
+"""Least share of the members that have a request which a name lists."""
+MIN_LISTED_CONTRAST, MIN_ADDED_CONTRAST = 0.7, 1.0
+"""Least contrast of a request that a name lists where no request is the name; and of one added to the request that is,
+and of a topic of questions."""
 MIN_LIST_SUPPORT, MIN_THING_SUPPORT = 0.5, 0.75
 """Least support of a list of requests and of a topic, and of a thing that members look for."""
 MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
@@ -83,9 +87,9 @@ LISTED_SUPPORT = 0.8
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
 """Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
 members."""
-MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST = 2, 0.35, 1.0
-"""Most words that tell two clusters of one name apart, the least share of the members that have such a word, and its
-least contrast to the other clusters of that name."""
+MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_OPENING_SHARE, MIN_TELLING_CONTRAST = 2, 0.55, 0.45, 0.7
+"""Most words that tell two clusters of one name apart, the least share of the members that have such a word, and that
+begin with it, and its least contrast to the other clusters of that name."""
 _PHRASE_DRAW = 0x7068
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
 OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
@@ -177,6 +181,7 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
             continue
         first = len(cluster.texts_beginning(content)) / len(cluster.texts)
         contrast = contrast_of(number, content, clusters)
+        contrast = max(contrast, act_contrast_of(number, phrase, clusters))
         if first >= MIN_FIRST_SHARE:
             contrast = max(contrast, LEAST_CONTRAST)
         if contrast > (0 if is_common else MIN_TOPIC_CONTRAST):
@@ -231,12 +236,13 @@ def _listed_requests(
     """Returns the requests that a name lists, the chosen one first; one alone that was not chosen stands out."""
     cluster = clusters[number]
     requests = {content: request.phrase for content, request in cluster.requests.items()}
+    least_contrast = MIN_ADDED_CONTRAST if chosen else MIN_LISTED_CONTRAST
     worth = {
         content: math.sqrt(contrast) * request.share
         for content, request in cluster.requests.items()
         if request.share >= max(MIN_ASKED_SHARE, MIN_ASKING / len(cluster.texts))
         and cluster.share(content) >= MIN_LISTED_SHARE
-        and (contrast := contrast_of(number, content, clusters)) >= MIN_LISTED_CONTRAST
+        and (contrast := contrast_of(number, content, clusters)) >= least_contrast
         and len(content) <= 2
         and request.phrase.verb
         and not usage.has_value(request.phrase)
@@ -274,7 +280,7 @@ def _topics(
     for noun in tuple(told) if is_search else ():
         if not cluster.asks_for(noun):
             told[noun] = f"something for {told[noun]}" if cluster.asks_for_use(noun) else ""
-    least_contrast = MIN_LISTED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
+    least_contrast = MIN_ADDED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
     worth = {
         frozenset({noun}): contrast * (OWN_FACTOR if topic.startswith("my ") else 1.0)
         for noun, topic in told.items()
@@ -401,20 +407,25 @@ def _telling_words(
     number: int, clusters: Mapping[int, Cluster], label: str, usage: Usage
 ) -> list[str]:
     """Returns the names, and the things, that tell a cluster best from others of the same label."""
-    cluster, label_stems = clusters[number], set(map(stem, label.casefold().split()))
+    cluster, label_words = clusters[number], label.casefold().split()
+    label_stems = set(map(stem, label_words))
+    nouns = {form for word in label_stems for form in cluster.forms(word)}
     gains = {
         word: contrast * share
         for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and (usage.is_thing if usage.is_name(word) else usage.is_noun)(cluster.form(word))
+        and not usage.is_individual(form := cluster.form(word))
+        and (usage.is_thing if usage.is_name(word) else usage.is_noun)(form)
+        and (word not in ADJECTIVES or usage.is_quality_of(form, nouns))
         and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
+        and cluster.opening_share(word) >= MIN_OPENING_SHARE
         and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
     }
     values = {
         word for word in gains if usage.is_value(word) or usage.is_quality(cluster.form(word))
     }
     best = sorted(values or gains, key=lambda word: (-gains[word], word))
-    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
+    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]], nouns)
 
 
 def _sentence(

@@ -20,6 +20,8 @@ from typing import NamedTuple
 from engine.goals.labels.word_kinds import (
     ADVERBS,
     AUXILIARIES,
+    CHANGED_NOUNS,
+    CHANGES,
     DETERMINERS,
     ED_NOUNS,
     MASS_NOUNS,
@@ -43,7 +45,7 @@ MAX_REMEMBERED_SENTENCES = 40_000
 """Sentences whose clauses stay in memory: texts are passed over twice, and once more for the names of merged groups."""
 
 _USER_VERBS = dict.fromkeys(
-    ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
+    ("give", "tell", "show", "provide", "know", "want", "need", "have", "pick"), "get"
 ) | {"put": "add"}
 """The verb of a label by the verb of the request: "give me a list" asks to get one."""
 _VERB_AFTER_OPENING = re.compile(
@@ -123,6 +125,7 @@ _CONTRACTIONS = (
     (re.compile(r"\bround trip\b", re.I), "round-trip"),
     (re.compile(r"(?<=\w)('d|'ll|'m|'re|'ve)\b", re.I), r" \1"),
     (re.compile(rf"\b(?:{_QUANTITIES}) of (?=(?:my|our|the|these|those|your)\b)", re.I), ""),
+    (re.compile(r"\bmake (?:(?:a|any|some) )?changes? (?:to|in|on)\b", re.I), "change"),
     (re.compile(r"\bgimme\b", re.I), "give me"),
     (re.compile(r"\bwanna\b", re.I), "want to"),
     (re.compile(r"\bgonna\b", re.I), "going to"),
@@ -141,7 +144,8 @@ ADJECTIVES = word_set(
     "inexpensive friendly local largest smallest lowest biggest oldest newest latest youngest longest shortest larger "
     "smaller ancient healthy simple common similar safe high low non above below soft organic "
     "black white red blue green grey gray pink brown purple yellow "
-    "older newer following historical ready expert autonomous intelligent helpful comprehensive dr mr mrs"
+    "total original current recent future previous additional older newer following historical ready expert "
+    "autonomous intelligent helpful comprehensive dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""
 
@@ -153,6 +157,9 @@ _DETERMINER = {
     "the": "the", "no": "no", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
 }  # fmt: skip
 """The determiner that a label has for one in the text."""
+
+_ASSENTS = word_set("proceed continue")
+"""Verbs that agree to what the other side proposes, and ask for nothing new."""
 
 _LEADING_PARTICIPLES = word_set("upcoming existing remaining following")
 """Participles that stand before a noun as adjectives do, and say nothing of it."""
@@ -216,7 +223,7 @@ def verbs_of(texts: list[str]) -> frozenset[str]:
         for word in set(_VERB_AFTER_OPENING.findall(text[:MAX_CHARS].casefold()))
     )
     learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
-    return (REQUEST_VERBS | learned) - AUXILIARIES
+    return (REQUEST_VERBS | learned) - AUXILIARIES - _ASSENTS
 
 
 def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
@@ -267,7 +274,8 @@ def _phrases_of_clause(clause: str, verbs: frozenset[str], request_index: int) -
         verb = ("find",) if question["find"] else ("count",) if question["count"] else ("get",)
         start = len(question[0].split())
     elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
-        verb, start = (_USER_VERBS.get(verb_word, verb_word),), 1
+        is_plain = PARTICLES.isdisjoint(words[1:2])  # "pick up" is no "pick"
+        verb, start = (_USER_VERBS.get(verb_word, verb_word) if is_plain else verb_word,), 1
     else:
         return
     yield from _verb_phrases(verb, words[start:], verbs, request_index)
@@ -422,9 +430,14 @@ def _checked_phrase(
     if (
         not 2 <= len(words) <= MAX_PHRASE_WORDS
         or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
-        or (stems[-1] in VAGUE_STEMS and content[-1] not in NOUNS_CLEAR_WITH_VERB)
+        or (stems[-1] in VAGUE_STEMS and not _is_clear_with(verb[0], content[-1]))
         or content[-1].endswith("'s")
         or is_participle(content[-1])
     ):
         return
     yield Phrase(words, frozenset(stems), verb[0], request_index, cut, len(verb))
+
+
+def _is_clear_with(verb: str, noun: str) -> bool:
+    """Returns whether a noun that says little alone says enough with a verb: "cancel an order", "change the name"."""
+    return noun in NOUNS_CLEAR_WITH_VERB or (verb in CHANGES and noun in CHANGED_NOUNS)

@@ -10,8 +10,8 @@ from functools import cache
 
 MAX_CHARS = 3_000
 """Most characters of a text that are read."""
-_TOKENS = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*|\S+")
-"""A word with its apostrophes and hyphens, or another run of characters."""
+_TOKENS = re.compile(r"(?<!\w)[^\W\d_]+(?:['’\-][^\W\d_]+)*(?!\w)|\S+")
+"""A word with its apostrophes and hyphens, or another run of characters: of an id no part is a word."""
 
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 """A sign of a script without spaces: kana or Han."""
@@ -118,11 +118,15 @@ _VAGUE_NOUNS = word_set(
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
     "chance change changes difference differences pack pair piece bunch color colour inch people person guys sir "
-    "madam user goal goals task tasks step steps turn order size style quality ounce set package"
+    "madam user goal goals task tasks step steps turn order size style quality ounce set package id ids"
 )
 """Heads of noun phrases that say little."""
 NOUNS_CLEAR_WITH_VERB = word_set("order item items orders size sizes")
 """Heads of noun phrases that say little alone and much with a verb: "cancel an order"."""
+CHANGES = word_set("change update modify edit correct")
+"""Verbs of one act, that changes something."""
+CHANGED_NOUNS = word_set("name names date dates number color colour")
+"""Heads of noun phrases that say little alone and much with a verb that changes something: "change the name"."""
 
 
 @cache

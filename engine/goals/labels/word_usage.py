@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from engine.goals.labels.phrases import (
@@ -20,7 +20,9 @@ from engine.goals.labels.word_kinds import (
     NUMBERS,
     PREPOSITIONS,
     REQUEST_VERBS,
+    VAGUE_STEMS,
     is_content,
+    is_participle,
     stem,
     word_set,
 )
@@ -30,6 +32,8 @@ MIN_NAME_SHARE = 0.7
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
+MIN_NEXT_SHARE = 0.6
+"""Least share of the uses of a word that one word follows which belongs to it: "gift card"."""
 MAX_CONTINUED_SHARE = 0.6
 """A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
 than this share of its uses: "gluten" ("free"), "pick" ("up")."""
@@ -53,6 +57,8 @@ _BEFORE_NOUNS = DETERMINERS.union(
 """Words that a noun may follow."""
 _PLACE_WORDS = word_set("in from at near called named")
 """Words before the names of places and things."""
+MIN_CODE_LETTERS = 6
+"""Least letters of a word in capitals that is a code of one thing ("IFOYYZ"), no abbreviation."""
 _EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 """Punctuation that is stripped from both ends of a word."""
 
@@ -66,6 +72,7 @@ class Usage:
         self._pairs: Counter[tuple[str, str]] = Counter()
         self._as_nouns: Counter[str] = Counter()
         self._as_places: Counter[str] = Counter()
+        self._as_people: Counter[str] = Counter()
         self._determiners: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
@@ -85,7 +92,16 @@ class Usage:
         self._before = {
             second: (first,)
             for (first, second), count in self._pairs.items()
-            if count >= max(2, FIXED_PAIR_SHARE * self._words[second]) and is_content(first)
+            if count >= max(2, FIXED_PAIR_SHARE * self._words[second])
+            and is_content(first)
+            and not is_participle(first)
+        }
+        self._after = {
+            first: (second,)
+            for (first, second), count in self._pairs.items()
+            if count >= max(2, MIN_NEXT_SHARE * self._words[first])
+            and is_content(second)
+            and stem(second) not in VAGUE_STEMS
         }
         self._modifiers = Counter(
             second for first, second in self._pairs if is_content(first) and is_content(second)
@@ -94,13 +110,14 @@ class Usage:
     def _note_uses(self, words: Sequence[str]) -> None:
         """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
         before = ""
-        for word in words:
+        for previous, word in pairwise(("", *words)):
+            self._as_people[word] += before == "am"
             if is_content(word) and (word not in REQUEST_VERBS or before in DETERMINERS):
                 self._as_nouns[word] += before in _BEFORE_NOUNS
                 self._as_places[word] += before in _PLACE_WORDS
                 self._determiners[before, word] += 1
             else:
-                before = word
+                before = "am" if (previous, word) == ("name", "is") else word
 
     def is_value(self, word: str) -> bool:
         """Returns whether a word is a name by its capital letters or by the places where it stands."""
@@ -108,9 +125,20 @@ class Usage:
             self._as_places[word] >= max(2, MIN_PLACE_SHARE * self._words[word])
         )
 
+    def is_individual(self, word: str) -> bool:
+        """Returns whether a word stands for one person or thing: a name that somebody introduced themselves with ("I am
+        Ben"), or a code of capital letters."""
+        is_code = len(word) >= MIN_CODE_LETTERS and self.form(word).isupper()
+        return is_code or (self.is_name(word) and self._as_people[word] > 0)
+
     def is_quality(self, word: str) -> bool:
         """Returns whether a word often stands before a noun: "european"."""
         return self._continued[word] >= MIN_QUALITY_SHARE * self._words[word]
+
+    def is_quality_of(self, word: str, nouns: Iterable[str]) -> bool:
+        """Returns whether a word often stands before one of these nouns: "nonstop" before "flight"."""
+        count = sum(self._pairs[word, noun] for noun in nouns)
+        return count >= max(2, MIN_QUALITY_SHARE * self._words[word])
 
     def is_noun(self, word: str) -> bool:
         """Returns whether a word stands as a noun."""
@@ -151,12 +179,19 @@ class Usage:
             return " ".join(words)
         return " ".join((article if article[0] != "a" else indefinite_article(words[0]), *words))
 
-    def terms(self, words: Sequence[str]) -> list[str]:
-        """Returns words, each with the one that mostly stands before it ("remote control"), which is no further word
-        then."""
-        full = [(*self._before.get(word, ()), word) for word in words]
+    def terms(self, words: Sequence[str], named: Collection[str] = ()) -> list[str]:
+        """Returns words, each with those that mostly stand before and after it ("remote control", "gift card"), which
+        are no further words then; without the words that are named already ("cheap", not "cheap restaurant")."""
+        full = [
+            tuple(
+                part
+                for part in (*self._before.get(word, ()), word, *self._after.get(word, ()))
+                if part not in named
+            )
+            for word in words
+        ]
         terms = [term for term in full if not any(set(term) < set(other) for other in full)]
-        return [" ".join(map(self.form, term)) for term in terms]
+        return [" ".join(map(self.form, term)) for term in dict.fromkeys(terms)]
 
     def form(self, word: str) -> str:
         """Returns a word as most texts write it within sentences: "SQL", "Paris"."""

@@ -10,6 +10,7 @@ import pytest
 from engine.goals.labels import phrase_labels as module
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.questions import Named
+from engine.goals.records import Support
 
 FLIGHTS = [
     "I need to find a one way flight.\nFrom Boston.\nThat is all, thanks.",
@@ -263,3 +264,58 @@ def test_a_denied_act_is_no_request() -> None:
     form = " ".join(f"field {n} is empty" for n in range(30))
     texts = [f"My form! {form} I do not smoke or use tobacco products. {n}" for n in range(6)]
     assert "tobacco" not in named(texts, FLIGHTS)[0].label
+
+
+def test_what_is_done_about_one_thing() -> None:
+    """Where all clusters are about one thing, they are named by what members do about it, and not by what only some of
+    them ask for besides."""
+    acts = {"cancel": "Check my profile.", "change": "Use my card.", "book": "Count passengers."}
+    clusters = [
+        [
+            f"I need to {act} a flight to {city}.\n{besides}"
+            for city in ("Boston", "Denver", "Paris")
+        ]
+        for act, besides in acts.items()
+    ]
+    labels = [name.label for name in named(*clusters).values()]
+    assert labels == ["Cancel a flight", "Change a flight", "Book a flight"]
+
+
+def test_who_needs_a_thing_supports_every_act_on_it() -> None:
+    """Members who only say that they need a thing support a name that says how to get it."""
+    taxis = [
+        "Book a taxi.",
+        "Book a taxi please.",
+        "I need a taxi.",
+        "I want a taxi.",
+        "Find a taxi.",
+    ]
+    taxi = named(taxis, TABLES)[0]
+    assert (taxi.label, taxi.support) == ("Book a taxi", Support(5, 5))
+
+
+def test_single_people_and_codes_tell_no_groups_apart() -> None:
+    """What tells groups of one name apart are no ids, nor the names of members, but values of what they want."""
+    codes = ("XEHMQB", "XEWRDA")
+    people = ("emma", "raj")
+    cities = ("Denver", "Boston")
+    clusters = [
+        [
+            f"Hi, I am {person.title()}.\nCancel my flight to {city}.\nThe user is {person}_kim_99{n} and the code {code}."
+            for n in range(5)
+        ]
+        for person, code, city in zip(people, codes, cities, strict=True)
+    ]
+    labels = [name.label for name in named(*clusters).values()]
+    assert labels == ["Cancel my flight · Denver", "Cancel my flight · Boston"]
+
+
+def test_assent_is_no_goal() -> None:
+    """What members agree to at the end is no name of their group."""
+    refunds = [
+        "I bought a broken lamp.\nI would like to proceed with the refund.",
+        "My chair came late.\nI want to proceed with the refund, please.",
+        "This desk has a scratch.\nPlease proceed with the refund.",
+        "The bed is too small.\nYes, I want to proceed with the refund.",
+    ]
+    assert "roceed" not in named(refunds, TABLES)[0].label
