@@ -301,7 +301,7 @@ def test_single_people_and_codes_tell_no_groups_apart() -> None:
     cities = ("Denver", "Boston")
     clusters = [
         [
-            f"Hi, I am {person.title()}.\nCancel my flight to {city}.\nThe user is {person}_kim_99{n} and the code {code}."
+            f"Hi, I am {person.title()}.\nCancel my flight to {city}.\nUser {person}_kim_{n}, code {code}."
             for n in range(5)
         ]
         for person, code, city in zip(people, codes, cities, strict=True)
