@@ -90,7 +90,7 @@ class ScreenOpener:
 
     def models(self) -> Screen[Any]:
         """Makes the list of models."""
-        from screens.models.screen import ModelsScreen
+        from screens.models import ModelsScreen
 
         return ModelsScreen(self.services, self.feed)
 
@@ -98,7 +98,7 @@ class ScreenOpener:
 
     def reader(self, order: array[int], at: int, mode: str, words: Sequence[str]) -> Screen[int]:
         """Makes the reader; see `Routes.reader`."""
-        from screens.reader.screen import ReaderScreen
+        from screens.reader import ReaderScreen
 
         return ReaderScreen(self.services, self.feed, order, at, mode, words)
 
@@ -409,7 +409,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_watch(self) -> None:
         """Opens the screen of watches, unless it is open."""
-        from screens.watch.screen import WatchScreen
+        from screens.watch import WatchScreen
 
         if not any(isinstance(screen, WatchScreen) for screen in self.screen_stack):
             self.push_screen(WatchScreen(self._services, self._feed, self.current_mode))

@@ -12,8 +12,7 @@ import msgspec
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.base.text import as_json
-from engine.completeness.remaining_tasks import OpenRequests
-from engine.completeness.stages.remaining import remaining_item
+from engine.completeness.stages.remaining import OpenRequests, remaining_item
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations

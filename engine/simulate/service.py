@@ -32,11 +32,12 @@ from engine.simulate.sharded.actions import ActionsTask
 from engine.simulate.sharded.instruction import (
     BUNDLED,
     Instruction,
+    MathTask,
+    Task,
     bundled_instructions,
     read_instructions,
 )
 from engine.simulate.sharded.play import CONDITIONS, Setting, ShardedScenario
-from engine.simulate.sharded.task import MathTask, Task
 from engine.simulate.simulation_request import Kind, SimulationRequest
 from engine.simulate.stages import PlayStage
 

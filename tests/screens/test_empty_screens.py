@@ -19,7 +19,7 @@ from screens.shell.importing import ImportDialog
 from screens.shell.keymap import key_table
 from screens.shell.run_form import RunForm, ScoringForm
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.watch.screen import WatchDialog
+from screens.watch import WatchDialog
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import ScreenProject, open_copy
 from workbench.app import WorkbenchApp

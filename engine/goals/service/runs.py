@@ -26,12 +26,11 @@ from engine.goals.questions import (
 from engine.goals.records import EXPLANATION, GOAL_TEXTS, GoalText
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.clustering import ClusterStage, GroupForecast
-from engine.goals.stages.deciding import DecideStage
+from engine.goals.stages.deciding import DecideStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
 from engine.goals.stages.labeling import LabelStage
 from engine.goals.stages.naming import NameStage
 from engine.goals.stages.proposing import ProposeStage
-from engine.goals.stages.theming import ThemeStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering

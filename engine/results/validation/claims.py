@@ -20,12 +20,13 @@ import numpy as np
 from engine.base.arrays import Bools
 from engine.base.number_format import figure
 from engine.base.statistics.bootstrap import RANK_FIGURES, Resampling
-from engine.base.statistics.correlation import Correlation, correlate
 from engine.base.statistics.intervals import Interval
 from engine.base.statistics.ranking import (
     SIGNIFICANCE_LEVEL,
+    Correlation,
     Placements,
     auroc,
+    correlate,
     holm,
     p_against_chance,
     p_difference,

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.instruction import Instruction
-from engine.simulate.sharded.task import Evaluation, Task
+from engine.simulate.sharded.instruction import Evaluation, Instruction, Task
 
 T = TypeVar("T")
 

@@ -34,8 +34,7 @@ from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply
 from engine.model.structured_replies import ask_in_play
-from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.task import Task
+from engine.simulate.sharded.instruction import Instruction, Shard, Task
 
 Category = Literal[
     "answer_attempt", "clarification", "interrogation", "discussion", "hedge", "refuse", "missing"

@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.statistics.correlation import Correlation, correlate
 from engine.base.statistics.intervals import Interval, wilson
+from engine.base.statistics.ranking import Correlation, correlate
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject

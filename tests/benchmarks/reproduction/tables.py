@@ -8,8 +8,8 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.correlation import Correlation
 from engine.base.statistics.intervals import Z95, Interval
+from engine.base.statistics.ranking import Correlation
 from engine.base.text import one_line
 from tests.benchmarks.reproduction import paper
 from tests.benchmarks.reproduction.data_sets import DataSet

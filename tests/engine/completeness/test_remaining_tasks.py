@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.completeness.remaining_tasks import remaining_tasks
+from engine.completeness.stages.remaining import remaining_tasks
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 
 SPOKEN = parse_prompt("remaining", prompt_text("remaining"))

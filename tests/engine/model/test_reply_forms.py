@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.remaining_tasks import OpenRequest, OpenRequests
+from engine.completeness.stages.remaining import OpenRequest, OpenRequests
 from engine.goals.questions import GoalSummary, MergeVerdict
 from engine.model.reply_forms import UnreadableReply, form_request, read_reply, reply_schema
 from engine.questions.model_answers import reply_form

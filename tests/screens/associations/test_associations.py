@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.base.conversation import Message
 from screens.associations import AssociationScreen
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from tests.screens.driving import opened, press, text
 from tests.screens.project import project_of
 from tests.screens.samples import Sample

@@ -12,7 +12,7 @@ from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.completeness.tables import score_sets
 from engine.project import settings
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.importing import ImportDialog
 from screens.widgets.row_table import MARK

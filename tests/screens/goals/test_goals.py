@@ -16,7 +16,7 @@ from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import DetailPane, GoalsScreen
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.triage.screen import TriageScreen
 from screens.widgets.filter_line import FilterInput
 from tests.screens.conversations.listing import filtered

@@ -12,7 +12,7 @@ from engine.base.conversation import without_surrogates
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
-from screens.models.screen import ModelsScreen
+from screens.models import ModelsScreen
 from screens.shell.base_app import ControlGuard
 from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import opened, press, settle, text

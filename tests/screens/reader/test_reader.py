@@ -10,7 +10,7 @@ from engine.base.conversation import Conversation, Verdict
 from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from screens.conversations.screen import ConversationsScreen
-from screens.reader.screen import OriginalDialog
+from screens.reader import OriginalDialog
 from screens.widgets.curve import Curve
 from screens.widgets.transcript import Transcript
 from tests.screens.conversations.listing import filtered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.widgets import Input
 
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.shell.dialogs import TextDialog
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import project

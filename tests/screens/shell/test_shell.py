@@ -15,7 +15,7 @@ from textual.widgets._footer import FooterKey
 from engine.base.events import JobProgress
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.screen import OverviewScreen
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import key_table
 from screens.shell.palette import HelpScreen
@@ -23,7 +23,7 @@ from screens.shell.themes import DARK, LIGHT
 from screens.shell.title_line import MODES, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
-from screens.watch.screen import WatchScreen
+from screens.watch import WatchScreen
 from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until

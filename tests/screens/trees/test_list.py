@@ -15,7 +15,7 @@ from engine.trees import tables as stored
 from engine.trees.measures import MIN_TREES_FOR_DECILES, Deciles, unusual, unusual_lines
 from engine.trees.records import TreeItem, TreeRequest, TreeRow
 from engine.trees.tables import TreeEntry
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.trees.list_screen import TreeSetScreen
 from screens.trees.screen import TreeScreen
 from screens.triage.screen import TriageScreen

@@ -16,7 +16,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
 from engine.questions.records import Act, Answerer, MachineAnswer, TriageItem, TriagePage
 from engine.questions.tables import answers, machine_answers
-from screens.reader.screen import ReaderScreen
+from screens.reader import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.triage.screen import TriageScreen

@@ -8,8 +8,8 @@ import pytest
 
 from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
-from screens.reader.screen import ReaderScreen
-from screens.watch.screen import WatchDialog
+from screens.reader import ReaderScreen
+from screens.watch import WatchDialog
 from tests.screens.driving import Size, opened, press, text, until
 from tests.screens.project import project
 

@@ -17,7 +17,7 @@ from engine.base.statistics.agreement import (
     gold_agreement,
     krippendorff_alpha,
 )
-from engine.base.statistics.correlation import correlate
+from engine.base.statistics.ranking import correlate
 
 GRADES = (1, 2, 3, 4, 5)
 PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)

@@ -7,8 +7,7 @@ from typing import Any
 
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.service import TASK_CLASSES
-from engine.simulate.sharded.instruction import Instruction, read_instructions
-from engine.simulate.sharded.task import Task
+from engine.simulate.sharded.instruction import Instruction, Task, read_instructions
 
 TEXTS = prompt_texts("sharded")
 SHARDS = [{"shard_id": 1, "shard": "the intent"}, {"shard_id": 2, "shard": "a detail"}]

@@ -9,8 +9,8 @@ from typing import Any
 
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
+from engine.simulate.sharded.instruction import Evaluation, Task
 from engine.simulate.sharded.play import Condition, Setting, ShardedScenario
-from engine.simulate.sharded.task import Evaluation, Task
 from tests.engine.simulate.sharded.bound import instruction_of
 
 SHELLS = instruction_of(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
 from engine.simulate.sharded.actions import NotCalls, ParsedCall, read_calls
-from engine.simulate.sharded.task import Task
+from engine.simulate.sharded.instruction import Task
 from tests.engine.simulate.sharded.bound import bound, score
 
 BOOK = {

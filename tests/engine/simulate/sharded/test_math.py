@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.task import last_number
+from engine.simulate.sharded.instruction import last_number
 from tests.engine.simulate.sharded.bound import bound, score
 
 

@@ -1,1 +1,0 @@
-"""The reader: one conversation in full."""

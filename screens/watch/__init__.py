@@ -1,1 +1,0 @@
-"""The screen that watches logs as they grow."""
