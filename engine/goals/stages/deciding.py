@@ -40,7 +40,6 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
 
-
 MIN_QUANTILE = 0.9
 """Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
 (docs/lab/goals.md)."""
