@@ -80,11 +80,10 @@ run complete m/demo.wb --no-remaining
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 doctor m/demo.wb
-answers m/demo.wb succeeded --from truth.complete --annotator Ada
-answers m/demo.wb frustrated --from truth.complete
+answers m/demo.wb succeeded --from truth.complete
+answers m/demo.wb succeeded {truth} --annotator Ada
 questions m/demo.wb --agreement succeeded
 ask m/demo.wb succeeded --by examples
-ask m/demo.wb frustrated --by examples
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb
@@ -103,7 +102,8 @@ run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 tree m/demo.wb {0:1} --alpha .3 --max-tokens 3
 train start m/demo.wb --estimate
 """
-"""Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations."""
+"""Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations,
+`{truth}` for the answers that came with twenty."""
 
 
 MAPS = frozenset(
@@ -321,7 +321,11 @@ def _elsewhere() -> Iterator[str]:
 
 def _filled(command: str) -> Iterator[str]:
     for word in command.split():
-        if word.startswith("{"):
+        if word == "{truth}":
+            told = workbench("answers", "m/demo.wb", "succeeded", "--json").stdout
+            for row in json.loads(told)["answers"][:20]:
+                yield from ("--give", row["conversation"], row["value"])
+        elif word.startswith("{"):
             first, last = map(int, word.strip("{}").split(":"))
             listed = workbench("list", "m/demo.wb", "--json").stdout.decode().splitlines()
             yield from [json.loads(line)["id"] for line in listed[first:last]]

@@ -33,10 +33,9 @@ from engine.conversations.text_checks import (
     find_kinds,
 )
 from engine.formats.file_names import folder_in_words, logs_in
-from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.source import Bounds
-from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
+from engine.formats.records import MOST_LOST, SKIPPED, Input, Parsed, Rejected, SourceReport
 from engine.jobs.contract import CpuStage, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
