@@ -21,8 +21,7 @@ from engine.goals.merges.merge_probability import (
     refit,
     standardize,
 )
-from engine.goals.views.merge_queue import MIN_MIXING
-from engine.goals.views.pair_table import MAX_MIXED_MEMBERS
+from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
 

@@ -13,7 +13,6 @@ from engine.base.conversation import Message, State, render_log
 from engine.base.errors import FormatError, NotFound
 from engine.completeness import bundled_probe
 from engine.completeness.boundaries import no_boundary_reason
-from engine.completeness.conversation_logs import Log
 from engine.completeness.probe import Probe
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
@@ -26,7 +25,7 @@ from engine.completeness.scoring import ItemScore, log_item
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ModelReading, ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.stages.scoring import curve_of, score_logs
+from engine.completeness.stages.scoring import Log, curve_of, score_logs
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_own_record
 from engine.model.service.run_setup import RunSetup

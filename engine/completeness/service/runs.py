@@ -14,14 +14,13 @@ from engine.base.conversation import LogPiece, render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.boundaries import boundaries
-from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
-from engine.completeness.stages.scoring import ScoringStage, question_for
+from engine.completeness.stages.scoring import ScoringStage, logs_of, question_for
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage

@@ -17,11 +17,10 @@ from typing import Any
 from engine.base.errors import Cancelled
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION
-from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.scoring import ItemScore, Question
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.scoring import score_logs
+from engine.completeness.stages.scoring import Log, OnMeasured, logs_of, noise_of, score_logs
 from engine.completeness.tables import hidden_states, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.selection import ALL, Selection

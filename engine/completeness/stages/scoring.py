@@ -1,21 +1,23 @@
 """The stage that scores completeness: a model gives the probability of the end at every boundary of each conversation.
 
-It serves the modes that ask a local model without fitting a probe, `base` and `tuned`. A boundary is a place where a
-conversation could end.
+The stage serves the modes that ask a local model without fitting a probe, `base` and `tuned`; what reads logs with a
+model in other modes uses its functions. A log is a conversation as text, cut into steps; a boundary is a place where it
+could end.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.number_format import counted
 from engine.completeness.boundaries import BOUNDARY_RULE_VERSION, no_boundary_reason
-from engine.completeness.conversation_logs import Log, OnMeasured, logs_of, noise_of
 from engine.completeness.model_requests import Score
 from engine.completeness.records import CurvePoint, Mode
-from engine.completeness.scoring import ItemScore, Question
+from engine.completeness.scoring import ItemScore, LogItem, Question, log_item
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -24,10 +26,32 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Measure
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage, ModelWork
 from engine.project import runs
 from engine.project.project import Project
+
+NOISE_CONVERSATIONS = 8
+"""Conversations on which the noise of a model is measured."""
+
+OnMeasured = Callable[[LoadableModel, float, float], None]
+"""Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The log of one conversation.
+
+    Attributes:
+        id: Id of the conversation.
+        pieces: The steps of the log as text.
+        item: What a model reads of it.
+    """
+
+    id: int
+    pieces: list[LogPiece]
+    item: LogItem
 
 
 def question_for(mode: Mode, prompt: Callable[[str], Prompt]) -> Question:
@@ -159,6 +183,34 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
             ScoreEntry(log.id, curve_of(log, score), score.unscored or score.note, score.tokens)
             for log, score in zip(logs, item_scores, strict=True)
         ]
+
+
+def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
+    """Returns the logs of these conversations, in their order."""
+    with project.reading() as conn:
+        rows = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in rows]
+    return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
+
+
+def noise_of(
+    project: Project, work: ModelWork, ids: Sequence[int], on_measured: OnMeasured | None
+) -> float | None:
+    """Returns the batch noise of a loaded model: the largest change of a probability seen when the batch changes.
+
+    If it never was measured, it is measured now, with the speed, on the first of these conversations; None without a
+    conversation to measure it on.
+    """
+    model = work.model
+    if not ids or model.noise is not None:
+        return model.noise
+    text = "".join(
+        piece.text for log in logs_of(project, ids[:NOISE_CONVERSATIONS]) for piece in log.pieces
+    )
+    speed, noise = work.process.ask(Measure(text))
+    if on_measured:
+        on_measured(model, speed, noise)
+    return noise
 
 
 def score_logs(

@@ -20,9 +20,9 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
 from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
-from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe_calibration import SEED
 from engine.completeness.records import DecisionRule
+from engine.completeness.stages.scoring import logs_of
 from engine.completeness.tables import hidden_states
 from engine.completeness.words import MessageWords
 from engine.conversations import shingle_overlap

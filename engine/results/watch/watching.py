@@ -23,10 +23,10 @@ import numpy as np
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
-from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
 from engine.completeness.regression import States
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.scoring import logs_of
 from engine.completeness.tables import hidden_states, score_sets
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.conversations import shingle_overlap

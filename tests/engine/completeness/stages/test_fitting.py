@@ -26,7 +26,6 @@ from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import load_bundled_probe
-from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of, reliability
 from engine.completeness.service.word_reasons import WordReasons
@@ -34,6 +33,7 @@ from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages import reading_states
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.stages.scoring import logs_of
 from engine.completeness.stages.training_set import AT_CHANCE
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry

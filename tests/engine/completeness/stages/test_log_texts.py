@@ -11,9 +11,9 @@ import pytest
 
 from engine.base.errors import Cancelled
 from engine.completeness.boundaries import NO_BOUNDARY, NO_TEXT
-from engine.completeness.conversation_logs import logs_of
 from engine.completeness.stages import log_texts
 from engine.completeness.stages.log_texts import LogTexts
+from engine.completeness.stages.scoring import logs_of
 from engine.completeness.words import BoundaryWords
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
