@@ -1,8 +1,8 @@
 """The stage that fits the probe: from the words of logs, and the hidden states that were read, to completeness scores.
 
 A hidden state is the vector that a model computes at a token; here one is kept for each boundary, a place where the
-conversation could end. The stage reads both from the project, lets `engine.completeness.stages.learning` fit and test
-the probe, and stores the scores.
+conversation could end. The stage reads both from the project, lets `engine.completeness.stages.probe_fits` fit and
+test the probe, and stores the scores.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from engine.completeness.records import (
     EndingTest,
     ProbeFeatures,
 )
-from engine.completeness.stages.learning import STEPS, ProbeLearner
 from engine.completeness.stages.log_texts import LogTexts
-from engine.completeness.stages.probe_fits import KindFits
+from engine.completeness.stages.probe_fits import STEPS, KindFits, ProbeLearner
 from engine.completeness.stages.training_set import Boundaries, TrainingSet, match_states
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig

@@ -30,7 +30,7 @@ The threshold lies halfway between the similarities of the last merge and of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -149,14 +149,12 @@ def find_granularity(
     vectors: Vectors,
     labels: Numbers,
     seed: int = 0,
-    note: Callable[[int, int], None] = lambda done, total: None,
 ) -> Granularity:
     """Returns how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
         vectors: Shape (n, d), rows of length 1.
         labels: Cluster of each row, negative for outliers, shape (n,).
-        note: Called with (subsamples done, subsamples in all); may raise to stop the work.
     """
     rng = np.random.default_rng([seed, _STREAM])
     clustered = np.flatnonzero(labels >= 0)
@@ -170,9 +168,7 @@ def find_granularity(
     if k < _MIN_CLUSTERS or len(rows) < MIN_ROWS:
         return Granularity(baseline, DEFAULT_THRESHOLD, k)
     steps = _agglomerate(sums, sizes, baseline)
-    agreement = _agreement_of_samples(
-        rows, _Merges(row_clusters, steps, k), baseline, seed, rng, note
-    )
+    agreement = _agreement_of_samples(rows, _Merges(row_clusters, steps, k), baseline, seed, rng)
     # All arrays from here on have one entry for each partition, of k groups, k - 1, and so on down to 2; heights has
     # one more, because a partition lies between two merges. Running minima, because a later merge can be more similar.
     heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps)])
@@ -196,7 +192,6 @@ def _agreement_of_samples(
     baseline: Baseline,
     seed: int,
     rng: np.random.Generator,
-    note: Callable[[int, int], None],
 ) -> Floats:
     """Returns the mean agreement of merges with those of random subsamples of the rows, at each number of groups, shape
     (k + 1,)."""
@@ -204,7 +199,6 @@ def _agreement_of_samples(
     sample_size = max(merges.k, int(SUBSAMPLE_SHARE * len(rows)))
     agreement = np.zeros(merges.k + 1)
     for subsample in range(SUBSAMPLES):
-        note(subsample, SUBSAMPLES)
         sample = np.sort(rng.choice(len(rows), sample_size, replace=False))
         sample_rows = rows[sample]
         order = order_canonically(sample_rows, np.arange(sample_size), seed)
