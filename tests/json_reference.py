@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,8 +81,9 @@ run complete m/demo.wb --no-remaining
 run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 doctor m/demo.wb
-answers m/demo.wb succeeded --from truth.complete --annotator Ada
-answers m/demo.wb frustrated --from truth.complete
+answers m/demo.wb succeeded --from truth.complete
+answers m/demo.wb succeeded {0:40:yes/no} --annotator Ada
+answers m/demo.wb frustrated {0:40:yes/no} --annotator Ada
 questions m/demo.wb --agreement succeeded
 ask m/demo.wb succeeded --by examples
 ask m/demo.wb frustrated --by examples
@@ -93,6 +95,7 @@ compare m/demo.wb --by source
 compare m/demo.wb --a turns>3 --b turns<4
 why m/demo.wb --a turns>3
 validate m/demo.wb all
+validate d/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees
 unusual-trees m/demo.wb
@@ -103,7 +106,8 @@ run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 tree m/demo.wb {0:1} --alpha .3 --max-tokens 3
 train start m/demo.wb --estimate
 """
-"""Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations."""
+"""Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations,
+`{0:20:yes/no}` for an answer to each."""
 
 
 MAPS = frozenset(
@@ -322,9 +326,11 @@ def _elsewhere() -> Iterator[str]:
 def _filled(command: str) -> Iterator[str]:
     for word in command.split():
         if word.startswith("{"):
-            first, last = map(int, word.strip("{}").split(":"))
+            first, last, *answers = word.strip("{}").split(":")
             listed = workbench("list", "m/demo.wb", "--json").stdout.decode().splitlines()
-            yield from [json.loads(line)["id"] for line in listed[first:last]]
+            ids = [json.loads(line)["id"] for line in listed[int(first) : int(last)]]
+            given = zip(ids, cycle("".join(answers).split("/")))
+            yield from chain(*(["--give", *each] for each in given)) if answers else ids
         else:
             yield word
 
