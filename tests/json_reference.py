@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,11 +81,9 @@ run trees m/demo.wb --limit 1 --alpha .5 --max-tokens 2
 models list
 doctor m/demo.wb
 answers m/demo.wb succeeded --from truth.complete
-answers m/demo.wb succeeded {0:40:yes/no} --annotator Ada
-answers m/demo.wb frustrated {0:40:yes/no} --annotator Ada
+answers m/demo.wb succeeded {truth} --annotator Ada
 questions m/demo.wb --agreement succeeded
 ask m/demo.wb succeeded --by examples
-ask m/demo.wb frustrated --by examples
 list m/demo.wb --limit 3
 calibrate m/demo.wb
 scores m/demo.wb
@@ -95,7 +92,6 @@ compare m/demo.wb --by source
 compare m/demo.wb --a turns>3 --b turns<4
 why m/demo.wb --a turns>3
 validate m/demo.wb all
-validate d/demo.wb all
 validate m/demo.wb completeness
 validate m/demo.wb trees
 unusual-trees m/demo.wb
@@ -107,7 +103,7 @@ tree m/demo.wb {0:1} --alpha .3 --max-tokens 3
 train start m/demo.wb --estimate
 """
 """Commands that need a model or scores; `{0:20}` stands for the ids of the first twenty conversations,
-`{0:20:yes/no}` for an answer to each."""
+`{truth}` for the answers that came with twenty."""
 
 
 MAPS = frozenset(
@@ -325,12 +321,14 @@ def _elsewhere() -> Iterator[str]:
 
 def _filled(command: str) -> Iterator[str]:
     for word in command.split():
-        if word.startswith("{"):
-            first, last, *answers = word.strip("{}").split(":")
+        if word == "{truth}":
+            told = workbench("answers", "m/demo.wb", "succeeded", "--json").stdout
+            for row in json.loads(told)["answers"][:20]:
+                yield from ("--give", row["conversation"], row["value"])
+        elif word.startswith("{"):
+            first, last = map(int, word.strip("{}").split(":"))
             listed = workbench("list", "m/demo.wb", "--json").stdout.decode().splitlines()
-            ids = [json.loads(line)["id"] for line in listed[int(first) : int(last)]]
-            given = zip(ids, cycle("".join(answers).split("/")))
-            yield from chain(*(["--give", *each] for each in given)) if answers else ids
+            yield from [json.loads(line)["id"] for line in listed[first:last]]
         else:
             yield word
 
