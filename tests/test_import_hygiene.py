@@ -119,7 +119,8 @@ def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
             "numpy",
             "httpx",
             "textual",
-            "engine.formats.inputs",
+            "engine.formats.detect",
+            "engine.formats.registry",
             "engine.model.process",
         }
         assert not set(done.stderr.split()) & unwanted, words

@@ -134,8 +134,7 @@ def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int
     """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
     The targets of the recipes `paper` and `no-end-tag` are the last answer. Those of `boundary` are the tokens after
-    each
-    boundary: the first ones of the next step where the conversation went on, the end token where it ended.
+    each boundary: the first ones of the next step where the conversation went on, the end token where it ended.
     """
     *_, last_window = token_windows(tokenizer, item, limit)
     tokens = [*last_window.tokens, tokenizer.end_token]

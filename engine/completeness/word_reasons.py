@@ -32,7 +32,7 @@ ReasonKind = Literal["words", "begins", "ends", "empty", "speakers"]
 messages, whatever they say."""
 
 Places = tuple[tuple[int, int], ...]
-"""Where words stand in a text: start and end of each place, in characters."""
+"""Where words stand in a text: start and end (exclusive) of each place, in characters."""
 
 MIN_SHARE = 0.01
 """Smallest `Reason.share` of a reason that is listed; `ScoreReasons.rest` is the sum of those with a smaller one."""
@@ -53,7 +53,7 @@ class Reason:
         text: The words, in small letters; for the kind `speakers` the roles in order; empty for an empty message.
         weight: Log-odds, above 0 for an end and below 0 against one.
         share: |weight| divided by the sum of |weight| over all parts of the score, intercept and states included.
-        places: Where the words stand in the text that models read of the message, in `WordReasons` in its content.
+        places: Where the words stand in `LogPiece.body`; `WordReasons` leaves only those in the content of the message.
     """
 
     message: int
@@ -163,7 +163,7 @@ class WordWeights:
     read: Ints
     state_parts: Floats
 
-    def at(self, conversation_id: int, message: int) -> BoundaryWeights:
+    def boundary_weights(self, conversation_id: int, message: int) -> BoundaryWeights:
         """Returns the weights that made the score of the boundary after a message, given by its index.
 
         Raises:
@@ -187,7 +187,7 @@ class WordWeights:
         )
 
     @property
-    def mean(self) -> Floats:
+    def mean_weights(self) -> Floats:
         """The mean weight of each column over all regressions, shape (`DISTANCES * COLUMNS`,)."""
         return np.asarray(self.weights.mean(axis=(0, 1, 2), dtype=np.float64))
 
@@ -219,15 +219,15 @@ def _phrase(kind: ReasonKind, text: str) -> str:
     }[kind]
 
 
-def explain(pieces: Sequence[LogPiece], boundary: int, weights: BoundaryWeights) -> ScoreReasons:
+def explain(pieces: Sequence[LogPiece], piece_index: int, weights: BoundaryWeights) -> ScoreReasons:
     """Returns the parts of the log-odds of an end at a boundary; `p` of the result is left at 0.
 
     Args:
         pieces: The log of the conversation.
-        boundary: Index of the piece after which the conversation could end.
+        piece_index: Index of the piece after which the conversation could end.
         weights: The weights that made the score of this boundary.
     """
-    last_pieces = pieces[max(0, boundary + 1 - DISTANCES) : boundary + 1]
+    last_pieces = pieces[max(0, piece_index + 1 - DISTANCES) : piece_index + 1]
     parts: list[Reason] = []
     weight_of_speakers = 0.0
     for distance, piece in enumerate(reversed(last_pieces)):
@@ -237,17 +237,17 @@ def explain(pieces: Sequence[LogPiece], boundary: int, weights: BoundaryWeights)
         weight_of_speakers += weight_of_speaker
         parts += reasons
     roles = ", ".join(piece.role for piece in last_pieces)
-    parts.append(_reason(pieces[boundary], 0, "speakers", roles, weight_of_speakers, ()))
+    parts.append(_reason(pieces[piece_index], 0, "speakers", roles, weight_of_speakers, ()))
     states = weights.states or 0.0
     intercept = weights.intercept + float(weights.absent[len(last_pieces) :].sum())
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
-    shared = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
-    large_parts = [part for part in shared if part.share >= MIN_SHARE]
+    parts_with_share = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
+    large_parts = [part for part in parts_with_share if part.share >= MIN_SHARE]
     log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
-        pieces[boundary].message,
+        pieces[piece_index].message,
         tuple(sorted(large_parts, key=lambda reason: -reason.share)),
-        sum(part.weight for part in shared if part.share < MIN_SHARE),
+        sum(part.weight for part in parts_with_share if part.share < MIN_SHARE),
         intercept,
         weights.states,
         log_odds,
@@ -264,11 +264,11 @@ def _reasons_of_message(
     """
     words = split_words([text_to_read(piece)])
     columns = np.concatenate(word_columns(words, [piece.role]))
-    # A column counts once, however many words and pairs of the message have it.
-    _, index, counts = np.unique(columns, return_inverse=True, return_counts=True)
-    values = (weights[columns] / counts[index]).tolist()
+    # A column counts once in a message, so all words and pairs that have it share its weight equally.
+    _, column_index, uses_of_column = np.unique(columns, return_inverse=True, return_counts=True)
+    shares_of_weight = (weights[columns] / uses_of_column[column_index]).tolist()
     word_count = len(words.hashes)  # the marks at both ends included
-    word_weights, pair_weights = values[:word_count], values[word_count:]
+    word_weights, pair_weights = shares_of_weight[:word_count], shares_of_weight[word_count:]
     begin_mark, *inner_weights, end_mark = word_weights
     # Every message of a speaker has both marks.
     weight_of_speaker = begin_mark + end_mark
@@ -316,9 +316,9 @@ def _text_and_places(
     """
     first_byte, last_byte = words.first_byte[span.first], words.last_byte[span.last]
     start, stop = int(indices[first_byte]), int(indices[last_byte]) + 1
-    if 0 <= start < stop:
+    is_in_body = 0 <= start < stop  # the name of a tool, read before the body, has the index -1
+    if is_in_body:
         return " ".join(piece.body[start:stop].lower().split()), ((start, stop),)
-    # -1: the name of a tool, which is read before the body.
     return " ".join(words.text[first_byte : last_byte + 1].decode().split()), ()
 
 

@@ -62,10 +62,10 @@ _BLANK, _LETTER, _SIGN = range(3)
 _BEGIN, _END = np.uint64(11), np.uint64(13)
 """Words that stand before the first and after the last one of each message."""
 
-_PRIME = 0x9E3779B97F4A7C15
+_BASE = 0x9E3779B97F4A7C15
 _MIX = np.uint64(0x94D049BB133111EB)
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
-"""Odd numbers without a pattern in their bits, which hashing multiplies with."""
+"""Odd numbers without a pattern in their bits, which hashing multiplies with; an odd one has an inverse modulo 2^64."""
 
 
 def _byte_classes() -> NDArray[np.uint8]:
@@ -107,10 +107,10 @@ class Words(NamedTuple):
         Marks at both ends of a message and signs are left out.
         """
         data = np.frombuffer(self.text, dtype=np.uint8)
-        spoken = np.flatnonzero(
+        word_indices = np.flatnonzero(
             (self.first_byte >= 0) & (_CLASSES[data[self.first_byte]] == _LETTER)
         )
-        hashes, message = self.hashes[spoken], self.message[spoken]
+        hashes, message = self.hashes[word_indices], self.message[word_indices]
         run = (hashes[:-2] * np.uint64(9) + hashes[1:-1] * np.uint64(3) + hashes[2:]) * _MIX
         in_one_message = message[2:] == message[:-2]
         return (run[in_one_message] >> np.uint64(32)).astype(np.uint32), message[2:][in_one_message]
@@ -119,8 +119,8 @@ class Words(NamedTuple):
 @cache
 def _powers(length: int) -> tuple[Hashes, Hashes]:
     """Returns the powers 0 to `length` - 1 of a number modulo 2^64, and those of its inverse; both shape (length,)."""
-    factors = np.full((2, length), _PRIME, dtype=np.uint64)
-    factors[1] = pow(_PRIME, -1, 1 << 64)
+    factors = np.full((2, length), _BASE, dtype=np.uint64)
+    factors[1] = pow(_BASE, -1, 1 << 64)
     factors[:, 0] = 1
     power, inverse = np.cumprod(factors, axis=1)
     return power, inverse
@@ -137,19 +137,21 @@ def text_to_read(piece: LogPiece) -> str:
 
 
 def source_indices(piece: LogPiece) -> Ints:
-    """Returns the index in `piece.body` of the character that each byte of `text_to_read` is from, in UTF-8.
+    """Returns the index in `piece.body` of the character that each byte of `text_to_read` is from, in UTF-8. Both pass
+    over the same parts, and have one length.
 
     Returns:
         Shape (bytes,); -1 for the names of tools that stand before the body, and for the blanks between parts.
     """
-    index: list[int] = []
+    source_of_byte: list[int] = []
     for text, places in _read_parts(piece):
-        index += [-1] if index else []
+        if source_of_byte:
+            source_of_byte.append(-1)  # the blank between two parts
         for character, place in zip(text, places, strict=True):
             for small in character.lower():
                 text_of_character = f" {small} " if _LONE_CHARACTER.match(small) else small
-                index += [place] * len(text_of_character.encode("utf-8", "replace"))
-    return np.array(index, dtype=np.int64)
+                source_of_byte += [place] * len(text_of_character.encode("utf-8", "replace"))
+    return np.array(source_of_byte, dtype=np.int64)
 
 
 def _read_parts(piece: LogPiece) -> list[tuple[str, Sequence[int]]]:
@@ -208,7 +210,7 @@ def _word_bounds(data: NDArray[np.uint8]) -> tuple[Ints, Ints]:
 def _word_hashes(data: NDArray[np.uint8], first: Ints, last: Ints) -> Hashes:
     """Returns the hash of each word, shape (words,): the same for equal words, wherever they stand.
 
-    It is the sum of (byte i + 1) * P^(i - first) over the bytes of the word, modulo 2^64 with P = `_PRIME`, with its
+    It is the sum of (byte i + 1) * P^(i - first) over the bytes of the word, modulo 2^64 with P = `_BASE`, with its
     bits mixed. The sum is a difference of two running sums of (byte i + 1) * P^i, times P^-first.
     """
     power, inverse = (powers[: len(data)] for powers in _powers(1 << len(data).bit_length()))
@@ -231,7 +233,7 @@ def word_columns(words: Words, roles: Sequence[Role]) -> tuple[Ints, Ints]:
         roles: Who speaks in each message, shape (messages,).
     """
     # A salt for each speaker, so that a word counts apart for each. Other odd factors and shifts would do as well.
-    salt = np.array([crc32(role.encode()) * _PRIME % (1 << 64) for role in roles], dtype=np.uint64)
+    salt = np.array([crc32(role.encode()) * _BASE % (1 << 64) for role in roles], dtype=np.uint64)
     salts = salt[words.message]
     shift = np.uint64(64 - BITS)
     single = ((words.hashes ^ salts) * _MIX) >> shift

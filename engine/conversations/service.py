@@ -15,9 +15,8 @@ from engine.base.text import one_line
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.records import CheckCounts
-from engine.formats.input_kinds import SKIPPED
 from engine.formats.messages.times import is_ambiguous
-from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
+from engine.formats.records import MOST_LOST, PLACES, SKIPPED, Account, SourceReport, Unread
 from engine.project import settings
 from engine.project.project import Project
 

@@ -6,6 +6,7 @@ import of the same files changes nothing. A file that was read to its end and di
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sqlite3
@@ -14,15 +15,17 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from engine import formats
+from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
 from engine.conversations.records import DEFAULT_IMPORT, CheckCounts, ImportRequest
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
-from engine.conversations.source_digest import digest_of
 from engine.conversations.tables import facets, imports, shared_text, sources
 from engine.conversations.tables.facets import CheckResult
 from engine.conversations.tables.imports import ImportCounts, ImportRules
@@ -33,10 +36,10 @@ from engine.conversations.text_checks import (
     find_kinds,
 )
 from engine.formats.file_names import folder_in_words, logs_in
-from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.source import Bounds
-from engine.formats.records import MOST_LOST, Input, Parsed, Rejected, SourceReport
+from engine.formats.records import MOST_LOST, SKIPPED, Input, Parsed, Rejected, SourceReport
+from engine.formats.registry import mapping_folder
 from engine.jobs.contract import CpuStage, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
@@ -56,6 +59,9 @@ BATCH_SECONDS = 0.25
 
 CHECK_BATCH_CONVERSATIONS = 200
 """Conversations of one transaction of `CheckStage`."""
+
+_WAL_SUFFIX = "-wal"
+"""Ending of the file in which SQLite has what is not in the database file yet."""
 
 
 class ImportStage(Stage):
@@ -201,8 +207,8 @@ class ImportStage(Stage):
         if counts.judged:
             text += f"; {counts.judged:,} had a verdict on the earlier text"
         if self.sources:
-            formats = {source.detection.format for source in self.sources} - {SKIPPED}
-            text += f"; format {', '.join(sorted(formats))}"
+            names = {source.detection.format for source in self.sources} - {SKIPPED}
+            text += f"; format {', '.join(sorted(names))}"
         if self._shared:
             texts = counted(len(self._shared.shown), "text")
             text += f"; {texts} that many share left out of lists and goals"
@@ -382,6 +388,47 @@ def _absolute_path_or_label(label: str) -> str:
     return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
 
 
+def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
+    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
+    file on disk.
+
+    Args:
+        label: Of the source: the path, and what is in an archive or a database after `: `.
+        settings: The settings of the import.
+        companion_files: Labels of other files from which its conversations have a part.
+    """
+    path = label
+    while not os.path.exists(path) and ": " in path:
+        path = path.rpartition(": ")[0]
+    if not os.path.isfile(path):
+        return None
+    digest = hashlib.sha256(
+        f"{settings}\n{_reader_fingerprint()}\n".encode("utf-8", "surrogateescape")
+    )
+    for part in (path, path + _WAL_SUFFIX, *companion_files):
+        if os.path.isfile(part):
+            with open(part, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+def _reader_fingerprint() -> str:
+    """Returns a text that changes with all that reads records: the program, and the mapping files of the person."""
+    mapping_files = [
+        (file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))
+    ]
+    return repr((mapping_files, _program_fingerprint()))
+
+
+@cache
+def _program_fingerprint() -> tuple[object, ...]:
+    """Returns the version of the program, and name and time of change, in nanoseconds, of each file of its formats."""
+    files = [file for folder in formats.__path__ for file in sorted(Path(folder).rglob("*"))]
+    return folders.version(), tuple(
+        (file.name, file.stat().st_mtime_ns) for file in files if file.suffix in (".py", ".toml")
+    )
+
+
 class CheckStage(CpuStage):
     """Checks every conversation that was not checked in its present text.
 
@@ -445,7 +492,7 @@ class CheckStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        self._raise_if_cancelled()  # whether the run was cancelled
+        self._raise_if_cancelled()
         rows = facets.checked_texts(conn, conversation_id)
         personal = frozenset(
             kind for _, content, calls in rows for kind in find_kinds(content) | find_kinds(calls)

@@ -18,13 +18,8 @@ from engine.formats.file_names import suffix
 from engine.formats.json_values import BadRecord, object_or_empty
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame, load
-from engine.formats.records import Detection, Input, Parsed, Rejected
+from engine.formats.records import SKIPPED, UNKNOWN, Detection, Input, Parsed, Rejected
 from engine.formats.registry import parse_record
-
-UNKNOWN = "unknown"
-"""Format of an input that fits none."""
-SKIPPED = "skipped"
-"""Format of the files that hold no conversations."""
 
 _REQUEST_KEYS = ("body", "params")
 """Keys of the request in a record of a batch, of OpenAI and of Anthropic."""

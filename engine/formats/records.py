@@ -19,6 +19,11 @@ from engine.formats.opening.framing import Frame
 Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
 """Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
+UNKNOWN = "unknown"
+"""Format of an input that fits none."""
+SKIPPED = "skipped"
+"""Format of the files that hold no conversations."""
+
 PLACES: tuple[Place, ...] = get_args(Place)
 """The places to which text can go, in the order in which accounts name them."""
 

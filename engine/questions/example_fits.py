@@ -273,13 +273,13 @@ def rank_by_information(
         pool = shuffled[:MAX_POOL_CONVERSATIONS]
         chosen = pool[_choose_typical(space[pool], TYPICAL_EXAMPLES, np.ones(len(pool)))]
         chosen = chosen[marks[chosen] == 0]
-        rest = shuffled[np.isin(shuffled, others)]
+        ordered = shuffled[np.isin(shuffled, others)]
     else:
         uncertainty = 1 - np.abs(2 * p - 1) + _MIN_UNCERTAINTY
-        rest = others[np.argsort(-uncertainty[others], kind="stable")]
-        pool = rest[: min(max(len(rest) // 2, 2 * EXAMPLES_PER_FIT), MAX_POOL_CONVERSATIONS)]
+        ordered = others[np.argsort(-uncertainty[others], kind="stable")]
+        pool = ordered[: min(max(len(ordered) // 2, 2 * EXAMPLES_PER_FIT), MAX_POOL_CONVERSATIONS)]
         chosen = pool[_choose_typical(features[pool], EXAMPLES_PER_FIT, uncertainty[pool])]
-    return np.concatenate([chosen, rest[~np.isin(rest, chosen)]])
+    return np.concatenate([chosen, ordered[~np.isin(ordered, chosen)]])
 
 
 def _choose_typical(space: States, count: int, weights: Floats) -> Ints:

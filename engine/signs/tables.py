@@ -1,4 +1,9 @@
-"""Signs of trouble as they are stored: those of each conversation, and the sum of their standard scores."""
+"""Signs of trouble as they are stored: those of each conversation, and its trouble.
+
+Of a sign `value` says how strong it is, and `score` how far above the mean of all conversations that is, in standard
+deviations; 0 for a sign that all have alike, which is left out of every answer. The trouble of a conversation is the
+sum of its scores.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints
 
 _SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
-"""(conversation_id) of those that have a sign which not all have alike, as the beginning of a query."""
+"""Beginning of a query of the ids of the conversations that have a sign."""
 
 
 def unread_ids(conn: sqlite3.Connection) -> array[int]:
@@ -84,7 +89,7 @@ def trouble_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]
     return trouble_by_id
 
 
-def by_trouble(conn: sqlite3.Connection) -> Iterator[int]:
+def ids_most_trouble_first(conn: sqlite3.Connection) -> Iterator[int]:
     """Yields the ids of the conversations whose signs were read, the most trouble first."""
     rows = conn.execute("SELECT conversation_id FROM trouble ORDER BY total DESC, conversation_id")
     return (key for (key,) in rows)
@@ -96,7 +101,8 @@ class SignValues(NamedTuple):
     Attributes:
         ids: Ascending; shape (conversations,).
         messages: Number of messages of each, shape (conversations,).
-        values: Of each sign in the order of `Sign`, shape (conversations, signs); 0 for one that is not there.
+        values: Of each sign in the order of `Sign`, shape (conversations, signs): 0 for one that is not
+            there, and for `Sign.LONG` the logarithm of 1 + messages of every conversation.
     """
 
     ids: Ints
@@ -104,7 +110,7 @@ class SignValues(NamedTuple):
     values: Floats
 
 
-def values(conn: sqlite3.Connection) -> SignValues:
+def sign_values(conn: sqlite3.Connection) -> SignValues:
     """Reads the signs of all conversations as numbers."""
     import numpy as np  # here: the list waits for no library of numbers
 
@@ -114,10 +120,8 @@ def values(conn: sqlite3.Connection) -> SignValues:
     table = np.zeros((len(ids), len(signs)))
     for column, sign in enumerate(signs):
         of_sign = conn.execute("SELECT conversation_id, value FROM sign WHERE sign = ?", (sign,))
-        keys_and_values = np.array(of_sign.fetchall(), dtype=np.float64).reshape(-1, 2)
-        table[np.searchsorted(ids, keys_and_values[:, 0].astype(np.int64)), column] = (
-            keys_and_values[:, 1]
-        )
+        ids_with_sign, values = np.array(of_sign.fetchall(), dtype=np.float64).reshape(-1, 2).T
+        table[np.searchsorted(ids, ids_with_sign.astype(np.int64)), column] = values
     table[:, signs.index(Sign.LONG)] = np.log1p(messages)
     return SignValues(ids, messages, table)
 
@@ -134,7 +138,7 @@ def compare(conn: sqlite3.Connection) -> None:
 
     from engine.signs.reading import are_long, standard_scores, trouble
 
-    ids, messages, table = values(conn)
+    ids, messages, table = sign_values(conn)
     conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))
     if not len(ids):
         return
@@ -174,8 +178,8 @@ def counts(conn: sqlite3.Connection) -> tuple[int, int, Counter[Sign]]:
 
 
 def ids_by_sign(conn: sqlite3.Connection) -> dict[str, set[int]]:
-    """Returns the ids of the conversations with any sign, under `ANY_SIGN`, then of those with each sign that some
-    have; empty where none has a sign."""
+    """Returns the ids of the conversations with each sign, by its name, and first of those with any, by `ANY_SIGN`;
+    empty where none has a sign."""
     by_sign: dict[str, set[int]] = {}
     for key, sign in conn.execute("SELECT conversation_id, sign FROM sign WHERE score > 0"):
         by_sign.setdefault(sign, set()).add(key)
@@ -190,7 +194,7 @@ def in_trouble(conn: sqlite3.Connection, among: IdSet) -> tuple[int, int]:
     return len(ids_read), len(select_among(conn, among, _SIGNS))
 
 
-def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _ids_with_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set that have a sign that the term names."""
     signs = named_values(term)
     sql = f"{_SIGNS} AND sign IN ({placeholders(signs)})"
@@ -198,20 +202,20 @@ def _has_sign(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return add_any_or_none(term, among, named, lambda: select_among(conn, among, _SIGNS))
 
 
-def _trouble(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+def _ids_where_trouble(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set whose trouble satisfies the term."""
     inner = number_condition("total", term)
     sql = f"SELECT conversation_id FROM trouble WHERE {inner.text}"
     return select_among(conn, among, sql, inner.values)
 
 
-def _by_trouble(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+def _ids_least_trouble_first(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns those of a set whose signs were read, the least trouble first."""
     return ids_in_order(conn, among, "FROM trouble WHERE total IS NOT NULL", "total")
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {
-    "sign": FieldQuery(_has_sign, count_values=choice_counts(_has_sign, tuple(Sign))),
-    "trouble": FieldQuery(_trouble, _by_trouble),
+    "sign": FieldQuery(_ids_with_sign, count_values=choice_counts(_ids_with_sign, tuple(Sign))),
+    "trouble": FieldQuery(_ids_where_trouble, _ids_least_trouble_first),
 }
 """Answers terms on signs of trouble, by the name of the field."""

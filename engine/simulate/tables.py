@@ -1,4 +1,7 @@
-"""Simulated conversations (plays), each with its result, and the results of those that were imported."""
+"""Stores simulated conversations (*plays*), each with its result, and reads the results of those that were imported.
+
+A *setting* is what a simulation was run with; plays of one setting can be compared.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from engine.project.sql import to_json
 from engine.simulate.play import StoredPlay
 from engine.simulate.result_tables import FilledForm, ScoredPlay
 
-_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
-"""Keys by which truth is known to be of a filled form."""
+_FORM_KEYS = {"form", "length", "required", "optional", "turns", "repetitions"}
+"""A truth that has all of these keys is that of a filled form."""
 
 
 def register(
@@ -51,8 +54,12 @@ def plays(conn: sqlite3.Connection, config_hash: str) -> dict[str, StoredPlay]:
 
 
 def filled_forms(conn: sqlite3.Connection, config_hash: str | None = None) -> list[FilledForm]:
-    """Returns every form that was filled: those that were played, then those that were imported, whose result is their
-    truth; or those of one setting."""
+    """Returns the filled forms of a setting; without one those of all settings, then those that were imported, whose
+    result is the truth of their record.
+
+    Args:
+        config_hash: Key of a setting; None for all, and what was imported.
+    """
     rows = conn.execute(
         "SELECT conversation_id, models, result FROM play JOIN play_config USING (config_hash)"
         " WHERE kind = 'forms' AND reason IS NULL AND config_hash = coalesce(?, config_hash)"
@@ -68,24 +75,30 @@ def filled_forms(conn: sqlite3.Connection, config_hash: str | None = None) -> li
         forms += [
             FilledForm(str(truth.get("assistant_model", "unknown")), truth)
             for conversation_id, truth in truth_by_record(conn)
-            if conversation_id not in played_conversations and truth.keys() >= _COUNTS
+            if conversation_id not in played_conversations and truth.keys() >= _FORM_KEYS
         ]
     return forms
 
 
 def scores(conn: sqlite3.Connection, config_hash: str | None = None) -> list[ScoredPlay]:
-    """Returns the scores in the truth of all records, or of the plays of one setting: 0 where there is null, because no
-    answer was attempted."""
+    """Returns the scores of the plays of a setting, or those in the truth of all records. A score of null, where no
+    answer was attempted, counts as 0.
+
+    Args:
+        config_hash: Key of a setting; None for the truth of all records.
+    """
     if config_hash is None:
         results = [truth for _, truth in truth_by_record(conn)]
     else:
         ended = (play for play in plays(conn, config_hash).values() if play.reason is None)
         results = [dict(play.result) for play in ended]
-    runs: list[ScoredPlay] = []
+    scored: list[ScoredPlay] = []
     for result in results:
-        score, instruction = result.get("score", ...), result.get("task_id")
-        if instruction is not None and isinstance(score, int | float | None):
-            names_of_run = ("task", "condition", "assistant_model")
-            task, condition, model = (str(result.get(name, "unknown")) for name in names_of_run)
-            runs.append(ScoredPlay(task, condition, model, str(instruction), float(score or 0)))
-    return runs
+        if "score" not in result or result.get("task_id") is None:
+            continue
+        if isinstance(score := result["score"], int | float | None):
+            label_names = ("task", "condition", "assistant_model")
+            task, condition, model = (str(result.get(name, "unknown")) for name in label_names)
+            instruction = str(result["task_id"])
+            scored.append(ScoredPlay(task, condition, model, instruction, float(score or 0)))
+    return scored

@@ -158,8 +158,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     """Returns the events from a byte offset on, and the offset after them.
 
     An incomplete last line is left for the next call. Lines that are no events, or have no number where one belongs,
-    are
-    skipped: a killed process may have left one, and the folder may come from a stranger.
+    are skipped: a killed process may have left one, and the folder may come from a stranger.
     """
     try:
         with path.open("rb") as file:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from engine.base.conversation import LogPiece
+from engine.base.conversation import LogPiece, count_pinned
 from engine.base.errors import UsageError
 from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
@@ -42,7 +42,7 @@ def find_places(pieces: Sequence[LogPiece], place: TreePlace) -> list[Place]:
     """
     if not pieces:
         raise UsageError("The conversation has no step that a model sees.")
-    pinned_pieces = int(pieces[0].role in ("system", "developer"))
+    pinned_pieces = count_pinned(pieces)
     if place == "end":
         return [Place(tuple(piece.text for piece in pieces), pinned_pieces, pieces[-1].step, "")]
     answer_places = [

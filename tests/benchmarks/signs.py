@@ -27,7 +27,7 @@ def read(project: str, filter: str) -> tuple[Floats, Bools]:
     """The standard scores of the signs, shape (conversations, signs), and which conversations a filter selects."""
     with OpenProject(Path(project), read_only=True) as workspace:
         with workspace.project.reading() as conn:
-            values = tables.values(conn)
+            values = tables.sign_values(conn)
         failed = workspace.conversations.ids(ListQuery(parse_filter(filter)))
     return standard_scores(values.values), np.isin(values.ids, failed)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from textual._compositor import Compositor
 from textual.widgets import Input
 
-from tests.screens.driving import one_parse_of_each_style, wait_for_idle
+from tests.screens.driving import draw_nothing, one_parse_of_each_style, wait_for_idle
 from tests.screens.project import close_projects
 
 
@@ -24,6 +25,14 @@ def short_waits() -> Iterator[None]:
     after each key. The pauses of `settle`, which follow, are Textual's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("textual.app.wait_for_idle", wait_for_idle)
+        yield
+
+
+@pytest.fixture(scope="package", autouse=True)
+def few_frames() -> Iterator[None]:
+    """Screens are drawn where a test looks at them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compositor, "render_update", draw_nothing)
         yield
 
 

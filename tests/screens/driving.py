@@ -9,9 +9,12 @@ from time import monotonic
 from typing import Any
 from unittest.mock import patch
 
+from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
@@ -20,6 +23,12 @@ from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
 
 Size = tuple[int, int]
+
+MAX_WAIT = 60.0
+"""Most seconds that `until` pauses."""
+
+render_update = Compositor.render_update
+"""Textual's own method, which `draw_nothing` stands in for."""
 
 
 class StartedApp(WorkbenchApp):
@@ -49,6 +58,7 @@ async def opened(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot
+        lines(pilot)  # what is left at the end can be drawn
 
 
 @contextmanager
@@ -69,6 +79,18 @@ def one_parse_of_each_style() -> Iterator[None]:
         patch.object(RuleSet, "__hash__", object.__hash__),
     ):
         yield
+
+
+def draw_nothing(
+    self: Compositor, full: bool = False, screen_stack: Any = None, simplify: bool = False
+) -> Any:
+    """Draws a frame only where a picture of the whole screen is wanted: in place of Textual's, which without a terminal
+    draws every frame and throws it away, a third of what a test of a screen takes."""
+    if full:
+        return render_update(self, full, screen_stack, simplify)
+    visible_screen_stack.set(screen_stack or [])
+    self._dirty_regions.clear()
+    return None
 
 
 async def wait_for_idle(min_sleep: float = 0.02, max_sleep: float = 1) -> None:
@@ -104,18 +126,28 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 
 
 async def until(pilot: Pilot[None], what: Callable[[], bool]) -> None:
-    """Waits for something that a timer brings about; fails after far more time than it needs."""
-    for _ in range(3000):
+    """Waits for something that a timer brings about; fails after far more time than it needs. Looks less often the
+    longer it takes: `what` may draw the whole screen."""
+    pause, waited = 0.02, 0.0
+    while waited < MAX_WAIT:
         if what():
             return
-        await pilot.pause(0.02)
+        await pilot.pause(pause)
+        waited += pause
+        pause = min(0.25, 1.4 * pause)
     raise AssertionError("it never came about")
+
+
+def strips_of(pilot: Pilot[None]) -> list[Strip]:
+    """The lines of the screen in front, with what of the screens behind shows through."""
+    app = pilot.app
+    visible_screen_stack.set(app._background_screens)
+    return app.screen._compositor.render_strips()
 
 
 def lines(pilot: Pilot[None]) -> list[str]:
     """The lines of the screen in front, before any filter."""
-    strips = pilot.app.screen._compositor.render_strips()
-    return ["".join(segment.text for segment in strip) for strip in strips]
+    return ["".join(segment.text for segment in strip) for strip in strips_of(pilot)]
 
 
 def text(pilot: Pilot[None]) -> str:

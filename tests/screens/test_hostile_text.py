@@ -17,7 +17,7 @@ from engine.base.events import JobEnded, JobProgress
 from engine.formats.records import Leak
 from screens.shell.base_app import ControlGuard
 from screens.shell.dialogs import ErrorDialog
-from tests.screens.driving import opened, press, settle, text
+from tests.screens.driving import opened, press, settle, strips_of, text
 from tests.screens.project import ScreenProject, project_of
 from tests.screens.samples import SCORED, conversation
 from tests.screens.watch.test_watch import turn
@@ -50,7 +50,7 @@ def hostile(payload: str) -> ScreenProject:
 
 def check(pilot: Pilot[None], where: str) -> None:
     """No control character in what is drawn, and no style that acts on a click."""
-    strips = pilot.app.screen._compositor.render_strips()
+    strips = strips_of(pilot)
     for strip in strips:
         for segment in strip:
             assert not CONTROL.search(segment.text), (where, segment.text)

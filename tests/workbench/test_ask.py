@@ -300,3 +300,16 @@ def test_rates_by_a_field(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         ["--rates", "diversity", "--by", "goal"],
     ):
         assert main(["questions", path, *words]) == 2
+
+
+def test_what_no_person_answered_takes_no_person(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --annotator, answers that came with the conversations are refused, and nothing is stored."""
+    path = str(tmp_path / "p.wb")
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk("c1", "Lamp?", "Yes.", truth={"grade": 1})])
+    words = ["answers", path, "diversity"]
+    assert main([*words, "--from", "truth.grade", "--annotator", "Ada"]) == 2
+    assert "names a person" in capsys.readouterr().err
+    assert run(capsys, *words)["answers"] == []

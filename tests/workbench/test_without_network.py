@@ -140,10 +140,10 @@ class TestTheWatch:
 
 ONLY_ON = {
     "overview": "What is here",
-    "conversations": "11 of 11",
+    "conversations": "5 of 5",
     "triage": "n No",
     "trees": "or more",
-    "goals": "goal of 11 conversations",
+    "goals": "goal of 5 conversations",
     "desk": "N Never",
     "training": "0 runs",
     "models": "0 adapters",
@@ -155,10 +155,10 @@ ONLY_ON = {
 def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
     folder = tmp_path / "d"
-    watched.workbench("demo", folder, "--samples-only", "--count", "11")
+    watched.workbench("demo", folder, "--samples-only", "--count", "5")
     project = folder / "demo.wb"
     built = watched.workbench("open", folder / "samples.jsonl", "-o", project)
-    assert built["counts"]["conversations"] == built["scored"] == 11
+    assert built["counts"]["conversations"] == built["scored"] == 5
     assert built["coverage"] == 1.0
     watched.workbench("run", "complete", project)
     watched.workbench("run", "trees", project, "--limit", "1", "--max-tokens", "8")
@@ -171,7 +171,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert watched.reached == ""
     monkeypatch.setenv("PYTHONPATH", str(watched.folder))
     with Session(str(project)) as session:
-        session.wait("11 conversations")
+        session.wait("5 conversations")
         for name, key, *_ in reversed(MODES):
             session.press(key)
             session.wait(ONLY_ON[name])

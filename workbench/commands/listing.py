@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from rich.cells import cell_len
 
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import UsageError
 from engine.base.number_format import counted, probability, trouble
 from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import (
@@ -44,6 +44,9 @@ from workbench.text_tables import (
 ROWS_PER_BATCH = 500
 """Number of rows that are read at a time; the widths of the columns are those of the first batch."""
 
+MAX_QUARANTINE_ROWS = 20
+"""Most records that could not be imported which `status` lists."""
+
 LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: row.state.word),
     ("p", True, lambda row: probability(row.p_end_normalised)),
@@ -71,7 +74,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
         conversations = workspace.conversations
         counts, rule = conversations.counts(ListQuery(filter)), conversations.rule()
         runs = _with_interrupted(workspace.jobs.history(), workspace.project)
-        quarantined = conversations.quarantined(20)
+        quarantined = conversations.quarantined(MAX_QUARANTINE_ROWS)
         sets, shared = workspace.score_sets.all(), conversations.shared_text()
         sources, verdicts = conversations.sources(), workspace.triage.tally()
     lines = [headline(counts, rule), *set_lines(sets)]
@@ -195,14 +198,15 @@ def _print_counts(
                 f"Conversations cannot be counted by “{field}”.",
                 f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY, the names of questions.",
             )
+        # raises where no conversation has this field
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
             print(as_json({title: value, "conversations": count}))
     else:
-        written = FIELDS[field.partition(".")[0]].written
-        rows = [(written(value), count or 0) for value, count in values]
+        write_value = FIELDS[field.partition(".")[0]].written
+        rows = [(write_value(value), count or 0) for value, count in values]
         print_text("\n".join(cell_lines([(title, "text"), ("conversations", "count")], rows)))
         matching_filter = f" that match {filter}" if filter else ""
         total = len(workspace.conversations.ids(ListQuery(filter)))
@@ -225,7 +229,7 @@ def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
     columns = [column for column in LIST_COLUMNS if column[0] != "success" or not without_success]
     first_rows = [[cell_text(row) for _, _, cell_text in columns] for row in first_batch]
     titles = [title for title, _, _ in columns]
-    widths = [max(map(cell_len, column)) for column in zip(titles, *first_rows, strict=True)]
+    widths = [max(map(cell_len, texts)) for texts in zip(titles, *first_rows, strict=True)]
     later_rows = (
         [cell_text(row) for _, _, cell_text in columns] for row in chain.from_iterable(batches)
     )
@@ -262,15 +266,3 @@ def _row_json(row: ConversationRow) -> dict[str, Any]:
         "tags": list(row.tags),
         "opening": row.opening,
     }
-
-
-def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
-    """Returns the keys of the conversations that match a filter.
-
-    Raises:
-        NotFound: None does.
-    """
-    keys = workspace.conversations.ids(ListQuery(filter))
-    if not keys:
-        raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
-    return keys

@@ -394,8 +394,13 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | FileAnswersReport:
-    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself."""
+    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.
+
+    Raises:
+        UsageError: A person is named for answers that are no person's.
+    """
     if arguments.field:
+        _refuse_person(arguments)
         return import_field_answers(
             workspace.project,
             arguments.field,
@@ -414,6 +419,7 @@ def _import(
                 annotator=arguments.annotator,
                 dry_run=arguments.dry_run,
             )
+    _refuse_person(arguments)
     return import_file_answers(
         workspace.project,
         path,
@@ -424,6 +430,15 @@ def _import(
         replace=arguments.replace,
         dry_run=arguments.dry_run,
     )
+
+
+def _refuse_person(arguments: argparse.Namespace) -> None:
+    """Refuses the name of a person for answers that are no person's."""
+    if arguments.annotator:
+        raise UsageError(
+            "--annotator names a person, and these answers are no person's.",
+            "Say --name for what gives them.",
+        )
 
 
 def _give(

@@ -79,26 +79,27 @@ class WordReasons:
                 f"The scores in force are not by words: {name_of(config)}.", _HOW_TO_SCORE_BY_WORDS
             )
         curve = () if score is None else score.curve
-        points = [point for point in curve if message is None or point.message <= message]
-        if not points:
+        points_before = [point for point in curve if message is None or point.message <= message]
+        if not points_before:
             reason = "there is no score" if score is None or not curve else "it cannot end here yet"
             hint = f" The first place is message {curve[0].message + 1}." if curve else ""
             raise NotYet(
-                f"No words speak for or against an end: {reason}.", f"Choose another.{hint}"
+                f"No words speak for or against an end: {reason}.",
+                f"Choose another conversation.{hint}",
             )
         ((_, messages),) = rows
         pieces = render_log(messages)
-        boundary_message = points[-1].message
+        boundary_message = points_before[-1].message
         score_reasons = explain(
             pieces,
             _piece_index(pieces, boundary_message),
-            weights.at(conversation_id, boundary_message),
+            weights.boundary_weights(conversation_id, boundary_message),
         )
         reasons = tuple(
             replace(reason, places=_in_content(messages[reason.message], reason.places))
             for reason in score_reasons.reasons
         )
-        return replace(score_reasons, reasons=reasons, p=points[-1].p_end_normalised)
+        return replace(score_reasons, reasons=reasons, p=points_before[-1].p_end_normalised)
 
     def strongest(self, count: int) -> list[StrongWord]:
         """Returns the strongest words of all, at most `count` for an end and as many against one, strongest first.
@@ -116,18 +117,20 @@ class WordReasons:
         texts = LogTexts.read(self._project, ids)
         matrix = texts.words.matrix()
         # The boundary of each cell of the matrix, and the conversation of each boundary.
-        row_of = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
+        boundary_of_cell = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
-        # The distinct pairs of a conversation and a column, as one integer each: conversation * size + column.
-        size = DISTANCES * COLUMNS
-        columns = np.unique(conversation_of[row_of] * size + matrix.indices) % size
-        share = np.bincount(columns, minlength=size) / len(texts.ids)
-        mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean, 0.0)
+        # Each pair of a conversation and a column once, as one integer: that sorts much faster than rows of two.
+        column_count = DISTANCES * COLUMNS
+        pairs = np.unique(conversation_of[boundary_of_cell] * column_count + matrix.indices)
+        share = np.bincount(pairs % column_count, minlength=column_count) / len(texts.ids)
+        mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean_weights, 0.0)
         messages = [place.message for places in texts.places for place in places]
 
         def word_of(column: int) -> StrongWord | None:
             """Returns the word of a column; None where no word has it, but for example who speaks."""
-            rows = random.permutation(row_of[matrix.indices == column])[:BOUNDARIES_PER_COLUMN]
+            rows = random.permutation(boundary_of_cell[matrix.indices == column])[
+                :BOUNDARIES_PER_COLUMN
+            ]
             boundaries = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
             words_and_speaker = self._most_common_words(boundaries, column)
             if words_and_speaker is None:

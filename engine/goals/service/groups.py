@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from engine.base.arrays import Ints
 from engine.base.errors import NotFound
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets, scores
@@ -48,8 +49,11 @@ them the one with the smaller id comes first."""
 
 
 class GoalService:
-    """The groups of one clustering of a project: that of goals, or the one that is open. Every method may be called
-    from any thread. Unless it says otherwise it raises NotYet before anything was clustered."""
+    """The groups of one clustering of a project: that of goals, or the one that is open.
+
+    Every method may be called from any thread. Unless its docstring says otherwise, it raises `NotYet` before anything
+    was clustered.
+    """
 
     def __init__(
         self,
@@ -61,9 +65,10 @@ class GoalService:
         """Opens no file and reads nothing.
 
         Args:
-            queue_cache: The views of the clusterings.
+            project: The project.
+            queue_cache: Gives the view of each clustering.
             changed: Called when another clustering is opened.
-            clustering_id: Reads which clustering it is about.
+            clustering_id: Reads the id of the clustering that this service is about; None before there is one.
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
         self._clustering_id = clustering_id
@@ -77,7 +82,7 @@ class GoalService:
             return [summarize(conn, clustering) for clustering in clusterings.clusterings(conn)]
 
     def shown(self) -> ClusteringSummary | None:
-        """Returns its clustering; None before any was made. Quick."""
+        """Returns the clustering of this service; None before any was made. Quick."""
         with self._project.reading() as conn, snapshot(conn):
             key = self._clustering_id(conn)
             return None if key is None else summarize(conn, stored_clustering(conn, key))
@@ -96,7 +101,7 @@ class GoalService:
         self._changed()
 
     def view(self) -> ClusteringView:
-        """Returns its clustering with the current groups."""
+        """Returns the clustering of this service with the current groups."""
         with self._project.reading() as conn:
             stored = stored_clustering(conn, self._clustering_id(conn))
         return self._cache.view(stored.id)
@@ -129,8 +134,12 @@ class GoalService:
         """Returns the number of merges in force by who decided; none before a clustering."""
         if self.shown() is None:
             return Counter()
-        made_by = [group.made_by for group in self.view().state.groups.values()]
-        return Counter(d.decided_by for d in made_by if d is not None and d.kind == "merge")
+        decisions = [group.made_by for group in self.view().state.groups.values()]
+        return Counter(
+            decision.decided_by
+            for decision in decisions
+            if decision is not None and decision.kind == "merge"
+        )
 
     def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
         """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""
@@ -150,6 +159,8 @@ class GoalService:
         """Returns the members of a current or former group, or for None the conversations in no group.
 
         Args:
+            order: `central` has those nearest to the center first; `doubtful` those that are nearly as near to another
+                group.
             limit: Most rows; None returns all.
 
         Raises:
@@ -162,14 +173,12 @@ class GoalService:
         keys = list(view.sizes)
         if group_id is not None and group_id not in view.sizes:
             # a former group is compared with the current groups other than the one that it became
-            became = view.state.current_of(group_id)
-            keys = [group_id, *(key for key in keys if key != became)]
+            current_id = view.state.current_of(group_id)
+            keys = [group_id, *(key for key in keys if key != current_id)]
         distances = _distances(view, self._cache.space(view.stored), ids, keys, group_id)
         measure = distances.own if order == "central" else -distances.doubt
-        best = np.lexsort((ids, measure.round(COMPARED_DECIMALS)))[:limit]
-        return self._rows(
-            view, keys, ids[best], _Distances(*(column[best] for column in distances))
-        )
+        chosen = np.lexsort((ids, measure.round(COMPARED_DECIMALS)))[:limit]
+        return self._rows(view, keys, ids[chosen], distances.select(chosen))
 
     def examples(self, group_id: str, count: int) -> GroupExamples:
         """Returns so many of the most central and of the most doubtful members of a current or former group.
@@ -211,16 +220,16 @@ class GoalService:
         texts = without_instructions([entry.text for entry in entries])
         return [
             MemberRow(
-                conversation_id=key,
-                external_id=external_ids[key],
+                conversation_id=conversation_id,
+                external_id=external_ids[conversation_id],
                 text=text,
                 start=start,
                 distance=float(own),
                 doubt=float(doubt),
                 other=labels[int(other)] if other >= 0 else "",
-                state=states[key],
+                state=states[conversation_id],
             )
-            for key, text, start, own, doubt, other in zip(
+            for conversation_id, text, start, own, doubt, other in zip(
                 conversation_ids, texts, distinct_starts(texts), *distances, strict=True
             )
         ]
@@ -237,27 +246,29 @@ class _Distances(NamedTuple):
 
     own: Floats
     doubt: Floats
-    other: Floats
+    other: Ints
+
+    def select(self, indices: Ints) -> _Distances:
+        """Returns the distances of some of the conversations, given by their indices."""
+        return _Distances(self.own[indices], self.doubt[indices], self.other[indices])
 
 
 def _distances(
-    view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
+    view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own_key: str | None
 ) -> _Distances:
-    """Returns the distances of conversations to the groups `keys`, of which `own` is theirs; None if none is."""
+    """Returns the distances of conversations to the groups `keys`, of which `own_key` is theirs; None if none is."""
     centers = view.centers(keys, space)
-    distance, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
-    other = np.full(len(ids), -1, np.float32)
+    own, doubt = np.ones(len(ids), np.float32), np.ones(len(ids), np.float32)
+    other = np.full(len(ids), -1)
     for block in blocks(len(ids)):
-        to_groups = np.maximum(0, 1 - space.rows_of(ids[block]) @ centers.T)
-        rows = np.arange(len(to_groups))
-        columns = (
-            to_groups.argmin(axis=1) if own is None else np.full(len(to_groups), keys.index(own))
-        )
-        distance[block] = to_groups[rows, columns]
-        if len(keys) > 1 or own is None:
-            to_others = to_groups.copy()
-            if len(keys) > 1:
-                to_others[rows, columns] = np.inf
-            other[block] = to_others.argmin(axis=1) if own is not None else columns
-            doubt[block] = distance[block] / np.maximum(1e-6, to_others.min(axis=1))
-    return _Distances(distance, doubt, other)
+        distances = np.maximum(0, 1 - space.rows_of(ids[block]) @ centers.T)
+        rows = np.arange(len(distances))
+        nearest = distances.argmin(axis=1)
+        own_index = nearest if own_key is None else np.full(len(rows), keys.index(own_key))
+        own[block] = distances[rows, own_index]
+        if len(keys) > 1:
+            distances[rows, own_index] = np.inf
+        if len(keys) > 1 or own_key is None:
+            other[block] = nearest if own_key is None else distances.argmin(axis=1)
+            doubt[block] = own[block] / np.maximum(1e-6, distances.min(axis=1))
+    return _Distances(own, doubt, other)

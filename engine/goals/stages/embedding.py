@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from engine.base.conversation import Message, render_log
+from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
 from engine.base.text import one_line
@@ -206,8 +206,8 @@ def summary_item(messages: Sequence[Message]) -> SummaryItem:
     follows the system message, because people state their goal at the beginning."""
     pieces = render_log(messages)
     opening = next((i for i, piece in enumerate(pieces[:2]) if piece.role == "user"), None)
-    system = int(bool(pieces) and pieces[0].role in ("system", "developer"))
-    return tuple(piece.text for piece in pieces), system if opening is None else opening + 1
+    pinned = count_pinned(pieces) if opening is None else opening + 1
+    return tuple(piece.text for piece in pieces), pinned
 
 
 QUICK_BATCH, SERVED_BATCH, SLOW_BATCH = 4_096, 1_024, 256

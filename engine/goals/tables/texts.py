@@ -173,9 +173,8 @@ def _read_explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) 
             " AND m.value IS NOT NULL ORDER BY a.rowid DESC",
             (name, *keys),
         ).fetchall():
-            in_force = values.setdefault(
-                key, value
-            )  # of the machine that answered last, if no person did
+            # Where no person answered, that of the machine that answered last is in force.
+            in_force = values.setdefault(key, value)
             if key not in reasons and value == in_force and explained in (None, value):
                 reasons[key] = explanation or _cited_sentences(conn, key, json.loads(cites))
     return reasons

@@ -196,7 +196,7 @@ class ExampleProbeService:
     def _read_conversations(self) -> _Conversations:
         """Returns what a fit needs, with the states under the configuration with most of them."""
         with self._project.reading() as conn, snapshot(conn):
-            signs = sign_tables.values(conn)
+            signs = sign_tables.sign_values(conn)
             config = hidden_states.config_with_most_states(conn)
             last_states = [] if config is None else hidden_states.last_states(conn, config)
             score_by_id = dict(zip(*answers.scored_values(conn), strict=True))

@@ -140,7 +140,7 @@ class TriageService:
             elif is_yes_no and answers.counts(conn, question):
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 order = "informative"
-            elif next(sign_tables.by_trouble(conn), None) is not None:
+            elif next(sign_tables.ids_most_trouble_first(conn), None) is not None:
                 order = "trouble"
         return TriagePlace(order, question=question)
 

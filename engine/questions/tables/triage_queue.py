@@ -334,7 +334,7 @@ def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
 def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
     waiting_ids = set(waiting)
-    ids = [key for key in sign_tables.by_trouble(conn) if key in waiting_ids]
+    ids = [key for key in sign_tables.ids_most_trouble_first(conn) if key in waiting_ids]
     ids = (ids + sorted(waiting_ids.difference(ids)))[:page]
     signs_by_id = sign_tables.of_conversations(conn, ids)
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]

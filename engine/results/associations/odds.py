@@ -19,8 +19,10 @@ from engine.base.statistics.ranking import p_two_sided
 _MAX_CELLS = 1 << 20
 """Most cells of a table of features by strata that are computed at once; it bounds the memory."""
 
-_HALF = 0.5
+_ADDED = 0.5
 """Number of conversations in each cell of the additional stratum."""
+_CONTINUITY = 0.5
+"""Number of conversations by which a count moves toward its mean, as correction for continuity."""
 
 
 class Incidence(NamedTuple):
@@ -35,7 +37,7 @@ class Incidence(NamedTuple):
     row: Ints
 
     def rows_of(self, feature: int) -> Ints:
-        """Returns the conversations that have a feature."""
+        """Returns the indices of the conversations that have a feature, shape (conversations with it,)."""
         low, high = np.searchsorted(self.feature, [feature, feature + 1])
         return self.row[low:high]
 
@@ -84,31 +86,36 @@ def odds_ratios(incidence: Incidence, features: int, is_first: Bools, stratum: I
     strata = int(stratum.max(initial=0)) + 1
     first_size = np.bincount(stratum[is_first], minlength=strata)
     size = np.bincount(stratum, minlength=strata)
-    mixed = (first_size > 0) & (
-        first_size < size
-    )  # a stratum with one side says nothing of the odds
-    columns = int(mixed.sum())
-    column = (np.cumsum(mixed) - 1)[stratum[incidence.row]]
+    # a stratum with one side says nothing of the odds
+    mixed = (first_size > 0) & (first_size < size)
+    mixed_count = int(mixed.sum())
+    mixed_stratum = (np.cumsum(mixed) - 1)[stratum[incidence.row]]
     on_first = is_first[incidence.row]
-    figures = [np.empty((5, 0))]
-    step = max(1, _MAX_CELLS // max(1, columns))
+    figures = [np.empty((5, 0))]  # so that no features give empty arrays
+    step = max(1, _MAX_CELLS // max(1, mixed_count))
     for begin in range(0, features, step):
         end = min(begin + step, features)
         low, high = np.searchsorted(incidence.feature, [begin, end])
         pairs = low + np.flatnonzero(mixed[stratum[incidence.row[low:high]]])
-        cell = (incidence.feature[pairs] - begin) * columns + column[pairs]
-        both, have = (
-            np.bincount(cells, minlength=(end - begin) * columns).reshape(end - begin, columns)
-            for cells in (cell[on_first[pairs]], cell)
+        cell = (incidence.feature[pairs] - begin) * mixed_count + mixed_stratum[pairs]
+        shape = (end - begin, mixed_count)
+        first_with = _count_cells(cell[on_first[pairs]], shape)
+        figures.append(
+            _odds_figures(first_with, _count_cells(cell, shape), first_size[mixed], size[mixed])
         )
-        figures.append(_odds_figures(both, have, first_size[mixed], size[mixed]))
     first = np.bincount(incidence.feature[on_first], minlength=features)
     second = np.bincount(incidence.feature, minlength=features) - first
     log_ratio, error, first_share, second_share, z = np.concatenate(figures, axis=1)
     return Odds(log_ratio, error, first_share, second_share, z, first, second)
 
 
-def _odds_figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+def _count_cells(cells: Ints, shape: tuple[int, int]) -> Ints:
+    """Returns how often each cell of a table of this shape is named, by its index in the flattened table."""
+    rows, columns = shape
+    return np.bincount(cells, minlength=rows * columns).reshape(shape)
+
+
+def _odds_figures(first_with: Ints, with_feature: Ints, first_size: Ints, size: Ints) -> Floats:
     """Returns the logarithms of Mantel-Haenszel odds ratios, their standard errors, the shares of both sides, and the
     statistics of even odds; shape (5, features).
 
@@ -116,28 +123,28 @@ def _odds_figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Float
     each by stratum. The variance is sum(PR) / 2R^2 + sum(PS + QR) / 2RS + sum(QS) / 2S^2, where R and S alone are sums.
 
     Args:
-        both: Conversations of the first side with the feature, shape (features, strata).
-        have: Conversations with the feature, of the same shape.
+        first_with: Conversations of the first side with the feature, shape (features, strata).
+        with_feature: Conversations with the feature, of the same shape.
         first_size, size: Conversations of the first side and of both, shape (strata,).
     """
-    for_first = both * (size - first_size - have + both) / size
-    for_second = (have - both) * (first_size - both) / size
-    agree = (both + (size - first_size - have + both)) / size
+    for_first = first_with * (size - first_size - with_feature + first_with) / size
+    for_second = (with_feature - first_with) * (first_size - first_with) / size
+    agree = (first_with + (size - first_size - with_feature + first_with)) / size
     differ = 1 - agree
     # R and S of the additional stratum: the product of two opposite cells, divided by the size of the stratum
-    extra = _HALF * _HALF / (4 * _HALF)
+    extra = _ADDED * _ADDED / (4 * _ADDED)
     first_sum = for_first.sum(axis=1) + extra
     second_sum = for_second.sum(axis=1) + extra
     # in the additional stratum P and Q are a half each
     variance = (
-        ((agree * for_first).sum(axis=1) + _HALF * extra) / (2 * first_sum**2)
+        ((agree * for_first).sum(axis=1) + 0.5 * extra) / (2 * first_sum**2)
         + ((agree * for_second + differ * for_first).sum(axis=1) + extra)
         / (2 * first_sum * second_sum)
-        + ((differ * for_second).sum(axis=1) + _HALF * extra) / (2 * second_sum**2)
+        + ((differ * for_second).sum(axis=1) + 0.5 * extra) / (2 * second_sum**2)
     )
     weights = first_size / max(1, first_size.sum())
-    first_share = (both / first_size) @ weights
-    second_share = ((have - both) / (size - first_size)) @ weights
+    first_share = (first_with / first_size) @ weights
+    second_share = ((with_feature - first_with) / (size - first_size)) @ weights
     log_ratio, error = np.log(first_sum / second_sum), np.sqrt(variance)
     return np.stack(
         [
@@ -145,22 +152,22 @@ def _odds_figures(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Float
             error,
             first_share,
             second_share,
-            _signed_deviance(both, have, first_size, size),
+            _signed_deviance(first_with, with_feature, first_size, size),
         ]
     )
 
 
-def _signed_deviance(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Floats:
+def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, size: Ints) -> Floats:
     """Returns the signed root of the deviance of even odds, shape (features,); arguments as in `_odds_figures`.
 
     Under even odds the number in each cell is a sum of hypergeometric numbers. The deviance is that of the binomial
     distribution with the same mean and variance, for the cell with the least mean, with half a conversation as
     correction for continuity. Unlike `log_ratio` divided by its error it is right where a cell is nearly empty.
     """
-    means = have @ (first_size / size)
+    means = with_feature @ (first_size / size)
     spread = first_size * (size - first_size) / (size**2 * (size - 1))
-    variance = (have * (size - have)) @ spread
-    observed, totals = both.sum(axis=1), have.sum(axis=1)
+    variance = (with_feature * (size - with_feature)) @ spread
+    observed, totals = first_with.sum(axis=1), with_feature.sum(axis=1)
     firsts, seconds = first_size.sum(), (size - first_size).sum()
 
     def cells_of_first(first: Floats | Ints) -> Floats:
@@ -169,7 +176,7 @@ def _signed_deviance(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Fl
         return np.stack([first, second, firsts - first, seconds - second]).astype(float)
 
     expected = cells_of_first(means)
-    least = expected.argmin(axis=0), np.arange(len(have))
+    least = expected.argmin(axis=0), np.arange(len(with_feature))
     mean, count = expected[least], cells_of_first(observed)[least]
     varies = variance > 0
     # arbitrary numbers prevent divisions by 0 in tables without a variance, whose statistic is 0
@@ -177,7 +184,7 @@ def _signed_deviance(both: Ints, have: Ints, first_size: Ints, size: Ints) -> Fl
     # a binomial distribution of n trials has the variance mean * (1 - mean / n), so n follows from mean and variance
     trials = mean / (1 - variance / mean)
     # the count moves half a conversation toward its mean, but not past it
-    nearer = mean + np.sign(count - mean) * np.maximum(0, np.abs(count - mean) - _HALF)
+    nearer = mean + np.sign(count - mean) * np.maximum(0, np.abs(count - mean) - _CONTINUITY)
     nearer = nearer.clip(0, trials)
     deviance = _times_log(nearer, nearer / mean) + _times_log(
         trials - nearer, (trials - nearer) / (trials - mean)
@@ -211,6 +218,7 @@ def group_near_equal(
         incidence: Which conversations have which features.
         order: The features to group, shape (features,); an earlier one becomes the head of a group.
         conversations: Number of conversations.
+        overlap: Least Jaccard similarity, in [0, 1].
     """
     position = np.full(int(incidence.feature.max(initial=-1)) + 1, -1)  # in `order`, by feature
     position[order] = np.arange(len(order))

@@ -316,7 +316,7 @@ def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
 
     Yields nothing where the former show no more trouble than is usual.
     """
-    ids = list(signs.by_trouble(conn))
+    ids = list(signs.ids_most_trouble_first(conn))
     count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
     totals = signs.trouble_of(conn, ids[count - 1 : count])
     bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # lists show one decimal

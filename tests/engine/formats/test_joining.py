@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UnknownFormat
-from engine.conversations.source_digest import digest_of
+from engine.conversations.stages import digest_of
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Input, Parsed, Rejected
 

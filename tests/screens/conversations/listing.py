@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from engine.opener.conversations import ConversationRow
 from screens.conversations.screen import ConversationsScreen
 from screens.widgets.row_table import RowTable
-from tests.screens.driving import press, settle
+from tests.screens.driving import press, settle, strips_of
 
 
 def screen(pilot: Pilot[None]) -> ConversationsScreen:
@@ -36,7 +36,7 @@ async def filtered(pilot: Pilot[None], wanted: str, key: str = "f") -> None:
 
 def strip(pilot: Pilot[None], line: int) -> list[Segment]:
     """A line of the screen as it is drawn, with its styles."""
-    return list(pilot.app.screen._compositor.render_strips()[line])
+    return list(strips_of(pilot)[line])
 
 
 def table(pilot: Pilot[None]) -> RowTable[ConversationRow]:

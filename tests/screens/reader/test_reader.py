@@ -14,7 +14,7 @@ from screens.reader import OriginalDialog
 from screens.widgets.curve import Curve
 from screens.widgets.transcript import Transcript
 from tests.screens.conversations.listing import filtered
-from tests.screens.driving import lines, opened, press, text
+from tests.screens.driving import lines, opened, press, strips_of, text
 from tests.screens.project import project, project_of
 from tests.screens.samples import conversation
 
@@ -128,7 +128,7 @@ class TestFind:
             await look_for(pilot, "flight")
             drawn = [
                 segment.style
-                for strip in pilot.app.screen._compositor.render_strips()
+                for strip in strips_of(pilot)
                 for segment in strip
                 if segment.text == "flight" and segment.style is not None
             ]

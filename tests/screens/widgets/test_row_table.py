@@ -5,15 +5,23 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
+import pytest
 from textual import events
+from textual._compositor import Compositor
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from engine.base.errors import WorkbenchError
 from screens.widgets.row_table import MARK, PAGE, Column, RowTable
-from tests.screens.driving import lines, settle
+from tests.screens.driving import lines, render_update, settle
 
 Row = tuple[int, str]
+
+
+@pytest.fixture(autouse=True)
+def every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frame is drawn: a table reads the pages that it draws."""
+    monkeypatch.setattr(Compositor, "render_update", render_update)
 
 
 class TableApp(App[None]):
