@@ -58,7 +58,7 @@ _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last mess
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a feature in words: a sign of trouble, a term as a filter writes it, or words with who says them where."""
+    """Returns a feature in words: a sign, a term as a filter writes it, or words with who says them where."""
     if isinstance(feature, Term):
         if feature.field == "sign":
             return f"sign: {Sign(feature.values[0]).words}"
