@@ -328,7 +328,11 @@ class _Report:
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
-            nothing = "" if self._associations.rows else " No word or property differs by more than chance."
+            nothing = (
+                ""
+                if self._associations.rows
+                else " No word or property differs by more than chance."
+            )
             yield Paragraph(
                 f"{counted(first, 'conversation')} that {verbs[0]} beside {second:,} that {verbs[1]}.{nothing}",
                 True,

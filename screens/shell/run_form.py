@@ -307,7 +307,8 @@ def field_line(name: str, field: Widget) -> Widget:
 def refusal_content(error: WorkbenchError) -> Content:
     """Returns why something cannot be run, and what to do about it."""
     return Content.assemble(
-        (one_line(error.message), "$tone-incomplete"), ("\n" + one_line(error.hint, MAX_HINT_CHARACTERS), "$tone-muted")
+        (one_line(error.message), "$tone-incomplete"),
+        ("\n" + one_line(error.hint, MAX_HINT_CHARACTERS), "$tone-muted"),
     )
 
 

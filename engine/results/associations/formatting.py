@@ -130,7 +130,9 @@ def conclusion(result: Associations) -> str:
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
         return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
-    lines = f", in {counted(len(result.rows), 'line')}" if len(result.rows) < result.significant else ""
+    lines = (
+        f", in {counted(len(result.rows), 'line')}" if len(result.rows) < result.significant else ""
+    )
     return f"{result.significant:,} of {tested} go with A or B{lines}."
 
 

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.base.text import as_json, display_safe, end_of_path, one_line, whole_words, without_markup
+from engine.base.text import (
+    as_json,
+    display_safe,
+    end_of_path,
+    one_line,
+    whole_words,
+    without_markup,
+)
 from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
