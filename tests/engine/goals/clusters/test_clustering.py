@@ -290,5 +290,5 @@ def test_goals_that_are_alike_are_a_theme(scale: float) -> None:
     ],
 )
 def test_a_theme_is_named_by_its_goals(goals: list[str], label: str) -> None:
-    """The name of a theme lists its goals, those that only a value or number tells apart once, and counts those beyond three."""
+    """The name of a theme lists its goals, namesakes once, and counts those beyond three."""
     assert theme_label(goals) == label
