@@ -163,6 +163,13 @@ def one_line(text: str, limit: int = 200) -> str:
     return display_safe(flat)
 
 
+def whole_words(text: str, limit: int) -> str:
+    """Returns the beginning of a text as `one_line` does, cut between words; a first word that is too long is cut."""
+    line = one_line(text, limit)
+    words = line[:-1].rpartition(" ")[0]
+    return f"{words} …" if words and line.endswith("…") and len(line) == limit else line
+
+
 def middle_cut(text: str, limit: int) -> str:
     """Returns a name on one line, display-safe, at most `limit` characters: its beginning and its end where it is
     longer, since either tells it from others."""

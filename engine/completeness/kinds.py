@@ -32,22 +32,22 @@ MAX_COMPARED_CONVERSATIONS = 50
 class Roles(NamedTuple):
     """Who speaks in a conversation: whether a tool is used, and whether the user speaks once at most."""
 
-    tools: bool
-    one_request: bool
+    uses_tools: bool
+    is_one_request: bool
 
     @classmethod
-    def of(cls, pieces: Iterable[LogPiece]) -> Roles:
+    def from_pieces(cls, pieces: Iterable[LogPiece]) -> Roles:
         """Returns the roles of a log."""
-        tools, requests = False, 0
+        uses_tools, requests = False, 0
         for piece in pieces:
-            tools = tools or piece.role == "tool" or piece.kind == "action"
+            uses_tools = uses_tools or piece.role == "tool" or piece.kind == "action"
             requests += piece.role == "user"
-        return cls(tools, requests <= 1)
+        return cls(uses_tools, requests <= 1)
 
     def __str__(self) -> str:
-        if self.one_request:
-            return "runs of an agent" if self.tools else "single requests"
-        return "chats with tools" if self.tools else "chats"
+        if self.is_one_request:
+            return "runs of an agent" if self.uses_tools else "single requests"
+        return "chats with tools" if self.uses_tools else "chats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class Kinds:
 
 
 def find_kinds(
-    origins: Sequence[Origin], roles: Sequence[Roles], counts: Ints, words: BoundaryWords
+    origins: Sequence[Origin], roles: Sequence[Roles], boundary_counts: Ints, words: BoundaryWords
 ) -> Kinds:
     """Returns the kinds of log of some conversations, the kind with the most conversations first.
 
     Args:
         origins: Where each conversation is from.
         roles: Who speaks in each conversation.
-        counts: Number of boundaries of each conversation, shape (conversations,).
+        boundary_counts: Number of boundaries of each conversation, shape (conversations,).
         words: The words at all boundaries, conversation by conversation.
     """
     if not origins:
@@ -95,9 +95,9 @@ def find_kinds(
     }
     kinds = [
         parts
-        for parts in _group_parts(members, usual_roles, counts, words)
+        for parts in _group_parts(members, usual_roles, boundary_counts, words)
         # Only conversations that can be cut teach what an end is not.
-        if sum(int(counts[index] > 1) for part in parts for index in members[part])
+        if sum(int(boundary_counts[index] > 1) for part in parts for index in members[part])
         >= MIN_CONVERSATIONS_FOR_PROBE
     ]
     kinds.sort(key=lambda parts: -sum(len(members[part]) for part in parts))
@@ -131,7 +131,7 @@ def _kind_names(
 def _group_parts(
     members: Mapping[str, Sequence[int]],
     usual_roles: Mapping[str, Roles],
-    counts: Ints,
+    boundary_counts: Ints,
     words: BoundaryWords,
 ) -> list[list[str]]:
     """Returns the parts in groups with the same roles and similar words, directly or through other parts.
@@ -142,17 +142,19 @@ def _group_parts(
     Args:
         members: Indices of the conversations of each part.
         usual_roles: The most common roles in each part.
+        boundary_counts, words: As `find_kinds` takes them.
     """
     from scipy.sparse import csr_array, vstack
     from scipy.sparse.csgraph import connected_components
 
-    first_rows = np.cumsum(counts) - counts
+    first_rows = np.cumsum(boundary_counts) - boundary_counts
     vectors = []
     for indices in members.values():
         step = max(1, len(indices) // MAX_COMPARED_CONVERSATIONS)
         compared = indices[::step][:MAX_COMPARED_CONVERSATIONS]
         rows = [
-            np.arange(first_rows[index], first_rows[index] + counts[index]) for index in compared
+            np.arange(first_rows[index], first_rows[index] + boundary_counts[index])
+            for index in compared
         ]
         matrix = words[np.concatenate(rows)].matrix()
         vector = np.sqrt(np.asarray(matrix.sum(axis=0)) / max(1, matrix.shape[0]))

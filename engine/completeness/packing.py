@@ -57,9 +57,11 @@ class Group:
 
 
 def plan_groups(segments: Sequence[Segment], chunk: int, head: int = 0) -> list[Group]:
-    """Returns groups of segments by shared prefix; those that do not share even one chunk form the first group.
+    """Returns groups of segments by shared prefix. The first group has the segments that share no whole chunk with
+    another; it is left out where there are none.
 
     Args:
+        segments: The segments to group.
         chunk: Unit of shared prefixes, in tokens.
         head: Leading tokens that all segments have in common by construction; the first group shares them.
     """
@@ -212,7 +214,13 @@ class Packer:
         shared: int,
         on_tokens: OnTokens,
     ) -> None:
-        """Decodes nothing yet; arguments as the attributes."""
+        """Decodes nothing yet.
+
+        Args:
+            question: What is asked at each member.
+            shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
+            on_tokens: Is called with the number of tokens of each decode.
+        """
         self._model, self._question, self._shared = model, question, shared
         self._on_tokens = on_tokens
         self._capacity = model.capacity
@@ -245,7 +253,7 @@ class Packer:
         position = self._shared
         while position < len(member.tokens):
             if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
-                self.flush()
+                self.flush()  # this member is not finished, so it keeps its sequence
             stop = self._end_of_span(member, position)
             to_read = member.positions_to_read(position, stop)
             offsets = tuple(row_position - position for row_position in to_read)

@@ -92,14 +92,14 @@ def sample_conversations(ids: Sequence[int], preferred: Container[int] = ()) -> 
     """
     if len(ids) <= MAX_CONVERSATIONS:
         return list(ids)
-    first = [index for index, key in enumerate(ids) if key in preferred]
+    chosen = [index for index, key in enumerate(ids) if key in preferred]
     others = [index for index, key in enumerate(ids) if key not in preferred]
     random = np.random.default_rng(SEED)
-    if len(first) > MAX_CONVERSATIONS:
-        first = random.choice(first, MAX_CONVERSATIONS, replace=False).tolist()
-    rest = MAX_CONVERSATIONS - len(first)
-    then = random.choice(others, rest, replace=False).tolist() if others else []
-    return [ids[index] for index in sorted([*first, *then])]
+    if len(chosen) > MAX_CONVERSATIONS:
+        chosen = random.choice(chosen, MAX_CONVERSATIONS, replace=False).tolist()
+    places_left = MAX_CONVERSATIONS - len(chosen)
+    drawn = random.choice(others, places_left, replace=False).tolist() if others else []
+    return [ids[index] for index in sorted([*chosen, *drawn])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ class CrossFit:
     @property
     def spread(self) -> Floats:
         """Standard deviation of `p` between the repeats, shape (boundaries,)."""
-        each = [self.calibration.true_end_probability(row) for row in self.log_odds]
-        return np.asarray(np.std(each, axis=0))
+        p_by_repeat = [self.calibration.true_end_probability(row) for row in self.log_odds]
+        return np.asarray(np.std(p_by_repeat, axis=0))
 
     def at(self, rows: Ints) -> CrossFit:
         """Returns the scores of some of the boundaries, given by their indices."""
@@ -142,6 +142,7 @@ class CrossFit:
         Args:
             features: What is read at these boundaries.
         """
+        # any regression of a repeat would do, since none learned from these: the last, as `WordWeights.folds` says
         last = [regressions[-1] for regressions in self.regressions]
         mean = Regression(
             np.mean([regression.weights for regression in last], axis=0),
@@ -206,7 +207,7 @@ def cross_fit(
 
 @contextmanager
 def _quiet_fits() -> Iterator[None]:
-    """Gives each fit one thread, and no warnings."""
+    """Lets each fit use one thread, and silences its warnings."""
     # Matrices this small are slower on several threads, and their number would change the last digits.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
@@ -387,7 +388,7 @@ class Probe:
 
 
 def fit(states: States, is_end: Bools, group_ids: Ints) -> Probe:
-    """Returns a probe fitted to every boundary, of more than `MAX_TRAINING_BOUNDARIES` to some.
+    """Returns a probe fitted to every boundary, or to `MAX_TRAINING_BOUNDARIES` of them where there are more.
 
     All ends weigh the same here, whether they are likely to be true ones or not. The calibration is fitted to the
     log-odds of held-out groups.

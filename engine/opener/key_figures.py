@@ -15,7 +15,7 @@ from engine.base.errors import NotFound
 from engine.base.number_format import counted, probability, share_range
 from engine.base.sign import in_words
 from engine.base.statistics.intervals import Interval
-from engine.base.text import one_line
+from engine.base.text import whole_words
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery, Term
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
@@ -83,7 +83,7 @@ class KeyFigures:
         if not self.goals:
             return ["nothing is clustered yet"]
         shares = [
-            f"{one_line(label, MAX_LABEL_CHARACTERS)} {size / self.counts.conversations:.0%}"
+            f"{whole_words(label, MAX_LABEL_CHARACTERS)} {size / self.counts.conversations:.0%}"
             for label, size in self.goals[:MAX_GOALS]
         ]
         return [counted(len(self.goals), "goal"), *shares]

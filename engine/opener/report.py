@@ -15,7 +15,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, figure, is_few, share_range, signed
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
-from engine.base.text import one_line
+from engine.base.text import one_line, whole_words
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
@@ -31,10 +31,12 @@ from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
 from engine.questions.service.questions import QuestionSummary
 from engine.results.associations.formatting import (
+    association_tables,
     conclusion,
     feature_sentence,
     notes,
     plainest_feature,
+    side_lines,
 )
 from engine.results.associations.records import Associations
 from engine.results.comparison.formatting import breakdown_table, sign_sentences
@@ -326,15 +328,18 @@ class _Report:
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
+            nothing = (
+                ""
+                if self._associations.rows
+                else " No word or property differs by more than chance."
+            )
             yield Paragraph(
-                f"A: {counted(first, 'conversation')} that {verbs[0]}. B: {second:,} that {verbs[1]}."
-                f" {conclusion(self._associations)}",
+                f"{counted(first, 'conversation')} that {verbs[0]} beside {second:,} that {verbs[1]}.{nothing}",
                 True,
             )
             for side in (0, 1):
                 rows = [row for row in self._associations.rows if row.side == side][:MAX_SENTENCES]
                 yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
-            yield Paragraph(" ".join(notes(self._associations)))
 
     def _question_blocks(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked.
@@ -459,7 +464,7 @@ class _Report:
                 tuple(
                     (
                         reading.row.external_id,
-                        one_line(reading.row.opening, LONG_OPENING_CHARACTERS),
+                        whole_words(reading.row.opening, LONG_OPENING_CHARACTERS),
                         reading.reason,
                     )
                     for reading in self._readings
@@ -492,7 +497,7 @@ class _Report:
                     f"{with_trees.leaves[index]:.0f}",
                     State(rows[key].state).word,
                     one_line(with_trees.goals[goal], GOAL_CHARACTERS) if goal != NO_GOAL else "",
-                    one_line(rows[key].opening, OPENING_CHARACTERS),
+                    whole_words(rows[key].opening, OPENING_CHARACTERS),
                 )
             )
         yield text_table(
@@ -547,6 +552,11 @@ class _Report:
                 ),
                 (2, 3, 4),
             )
+        if self._associations is not None:
+            first, second = side_lines(self._associations)
+            yield Paragraph(f"{first}. {second}. {conclusion(self._associations)}")
+            yield from association_tables(self._associations, MAX_SENTENCES)
+            yield Paragraph(" ".join(notes(self._associations)))
         yield Paragraph(
             "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
             " the answers. Goals are clusters of what users wrote, named by phrases of their members;"
@@ -576,25 +586,25 @@ class _Report:
         """Returns the opening of one of the first conversations of a goal, if possible one that is no mere greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
         longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
-        return next((one_line(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
+        return next((whole_words(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
 
     def _quote(self, key: int) -> Quote:
-        """Returns a quote of a conversation: the first message of the user, and the last two messages with text."""
+        """Returns a quote of a conversation: the first message of the user, and the last two with text of either."""
         store = self._services.conversations
         messages = [
             message
             for message in store.messages(key)
-            if message.content.strip() and message.role != "system"
+            if message.content.strip() and message.role in ("user", "assistant")
         ]
         first = next((index for index, message in enumerate(messages) if message.role == "user"), 0)
         last_two = range(max(0, len(messages) - 2), len(messages))
         quoted = [
-            (messages[index].role, one_line(messages[index].content, QUOTE_CHARACTERS))
+            (messages[index].role, whole_words(messages[index].content, QUOTE_CHARACTERS))
             for index in sorted({first, *last_two})
             if index < len(messages)  # there may be no message with text
         ]
-        name = next((row.external_id for row in store.rows([key])), str(key))
-        return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
+        row = store.rows([key])[0]
+        return Quote(f"{row.external_id}, {counted(row.messages, 'message')}", tuple(quoted))
 
 
 def _share(part: int, of: int) -> str:

@@ -15,8 +15,8 @@ from engine.project.project import Project
 from engine.signs import tables
 from engine.signs.reading import read_signs
 
-BATCH = 500
-"""Conversations of one transaction."""
+CONVERSATIONS_PER_BATCH = 500
+"""Number of conversations whose signs are stored in one transaction."""
 
 
 class SignStage(CpuStage):
@@ -50,26 +50,18 @@ class SignStage(CpuStage):
         """
         with self._project.reading() as conn:
             ids = tables.unread_ids(conn)
-        for progress in self._run_batches(run_id, ids, BATCH, self._read_signs, tables.put):
+        for progress in self._run_batches(
+            run_id, ids, CONVERSATIONS_PER_BATCH, self._read_signs, tables.put
+        ):
             self.read = progress.done
             yield progress
         with self._project.reading() as conn:
-            compared = tables.is_compared(conn)
-        if not compared:
+            is_compared = tables.is_compared(conn)
+        if not is_compared:
             yield Progress(len(ids), len(ids), "comparing")
             self._project.write(tables.compare)
         with self._project.reading() as conn:
             self.total, self.with_signs, self.counts = tables.counts(conn)
-
-    def _read_signs(
-        self, conn: sqlite3.Connection, ids: Sequence[int]
-    ) -> dict[int, list[SignReading]]:
-        """Returns the signs of each conversation."""
-        signs_by_id = {}
-        for key in ids:
-            self._raise_if_cancelled()
-            signs_by_id[key] = read_signs(messages_of(conn, key))
-        return signs_by_id
 
     def summary(self) -> str:
         """Returns how many conversations of the project have which signs, in one sentence."""
@@ -87,3 +79,13 @@ class SignStage(CpuStage):
             "with_signs": self.with_signs,
             "by_sign": dict(self.counts),
         }
+
+    def _read_signs(
+        self, conn: sqlite3.Connection, ids: Sequence[int]
+    ) -> dict[int, list[SignReading]]:
+        """Returns the signs of each conversation."""
+        signs_by_id = {}
+        for key in ids:
+            self._raise_if_cancelled()
+            signs_by_id[key] = read_signs(messages_of(conn, key))
+        return signs_by_id

@@ -39,15 +39,15 @@ State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"
 Event = dict[str, Any]
 """One event, as JSON values."""
 
-_COUNTS = {
+_WHOLE_NUMBERS = {
     "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "n", "best_step",
 }  # fmt: skip
 """Fields of events that are whole numbers."""
 
-_FIGURES = {
+_NUMBERS = {
     "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
 }  # fmt: skip
-"""Fields of events that are numbers."""
+"""Fields of events that may be fractions."""
 
 _OUT_OF_MEMORY = (
     "out of memory",
@@ -201,9 +201,9 @@ def is_running(run: RunDirectory) -> bool:
     return False
 
 
-def state_of(events: list[Event], running: bool) -> State:
-    """Returns the state of a run from its events; `running` is whether its process is alive."""
-    if running:
+def state_of(events: list[Event], is_running: bool) -> State:
+    """Returns the state of a run from its events; `is_running` is whether its process is alive."""
+    if is_running:
         return "running"
     for event in reversed(events):
         if event["event"] == "done":
@@ -225,13 +225,13 @@ def _is_event(event: Any) -> bool:
     """Returns whether a value is an event whose numbers are numbers, so that readers can add and format them."""
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
-    counts = (event[name] for name in _COUNTS & event.keys())
-    figures = (event[name] for name in _FIGURES & event.keys())
-    time = event.get("time")
+    counts = (event[name] for name in _WHOLE_NUMBERS & event.keys())
+    figures = (event[name] for name in _NUMBERS & event.keys())
+    event_time = event.get("time")
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
-        and (time is None or abs(time) < NUMBER_LIMIT)
+        and (event_time is None or abs(event_time) < NUMBER_LIMIT)  # false for NaN, too
     )
 
 

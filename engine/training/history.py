@@ -223,7 +223,7 @@ class RunHistory:
             return "running"
         if decisive is None:
             return "failed" if self.run.log.exists() else "new"
-        return state_of([decisive], running=False)
+        return state_of([decisive], is_running=False)
 
     def _problem(self, state: State) -> tuple[str, str]:
         """Returns why the run did not finish, and a hint; two empty texts if it finished or is running."""

@@ -110,43 +110,45 @@ class TrainingRequest:
 OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
 """The declared help, choices and check of each field, by the name of the field."""
 
-TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
+TEXT_FIELDS = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
 """Fields whose value is read from one text; the filter and the settings have a syntax of their own."""
 
 
 def read_request(
     texts: Mapping[str, str], settings: Sequence[str] = (), filter: Filter | None = None
 ) -> TrainingRequest:
-    """Returns the request of texts that a person typed in a dialog.
+    """Returns the request that a person typed in a dialog.
 
     Args:
-        texts: Texts of the fields in `TYPED`; a field that is missing or empty gets its default.
+        texts: Texts of the fields in `TEXT_FIELDS`; a field that is missing or empty gets its default.
         settings: Texts of the form `FIELD=VALUE`.
         filter: The filter; None for an empty one.
 
     Raises:
         UsageError: A text cannot be used; the message names the field.
     """
-    values = read_values(OPTIONS, texts, TYPED)
+    values = read_values(OPTIONS, texts, TEXT_FIELDS)
     return TrainingRequest(
         filter=Filter() if filter is None else filter, settings=read_settings(settings), **values
     )
 
 
-def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Returns the names and values of settings.
 
     Args:
-        words: Texts of the form `FIELD=VALUE`.
+        texts: Of the form `FIELD=VALUE`.
 
     Raises:
         UsageError: A text does not have this form.
     """
     settings = []
-    for word in words:
-        name, _, value = word.partition("=")
+    for text in texts:
+        name, _, value = text.partition("=")
         if not name.strip() or not value:
-            raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
+            raise UsageError(
+                f"A setting is written field=value; {text!r} is not.", "Write it like rank=32."
+            )
         settings.append((name.strip(), value))
     return tuple(settings)
 
@@ -155,11 +157,12 @@ def with_settings(config: TrainConfig, settings: Sequence[tuple[str, str]]) -> T
     """Returns the config with new values of some fields, given as text.
 
     Raises:
-        UsageError: There is no such setting, or a value cannot be used.
+        NotFound: There is no such setting.
+        UsageError: A value cannot be used.
     """
-    unknown = [name for name, _ in settings if name not in SETTINGS]
-    if unknown:
-        raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
+    unknown = next((name for name, _ in settings if name not in SETTINGS), None)
+    if unknown is not None:
+        raise NotFound(f"There is no setting {unknown!r}.", f"There are {', '.join(SETTINGS)}.")
     try:
         return make_config({**asdict(config), **dict(settings)}, strict=False)
     except ConfigError as error:

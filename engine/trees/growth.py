@@ -173,7 +173,7 @@ class Grower:
         """
         budget = budget or Budget()
         start = time.perf_counter()
-        self._check(jobs)
+        self._check_room(jobs)
         self._model.clear()
         self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
         self._nodes = self._tokens = 0
@@ -198,8 +198,12 @@ class Grower:
             roster.is_empty,
         )
 
-    def _check(self, jobs: Sequence[Job]) -> None:
-        """Raises ContextTooSmall if a prompt leaves no room for its tree, or if answers are longer than a batch."""
+    def _check_room(self, jobs: Sequence[Job]) -> None:
+        """Checks that the context has room for each prompt with its tree, and a batch for each answer.
+
+        Raises:
+            ContextTooSmall: It has not, or a prompt is empty.
+        """
         capacity = self._model.capacity
         for job in jobs:
             longest = job.tree.options.max_tokens
@@ -229,9 +233,9 @@ class Grower:
         the batch with prompts. The rows of logits come in the order of `readings`."""
         spans: list[Span] = []
         readings: list[_Reading] = []
-        room = self._read_paths(spans, readings, min(max_nodes, self._roster.max_paths))
-        room = self._read_answers(spans, readings, room)
-        self._read_prompts(spans, room)
+        room = self._add_paths(spans, readings, min(max_nodes, self._roster.max_paths))
+        room = self._add_answers(spans, readings, room)
+        self._add_prompts(spans, room)
         if not spans:
             return  # the tree is grown already, after a prompt of one token
         began = time.perf_counter()
@@ -247,7 +251,7 @@ class Grower:
             else:
                 self._expand(reading, reading.node, rows[0])
 
-    def _read_paths(self, spans: list[Span], readings: list[_Reading], max_nodes: int) -> int:
+    def _add_paths(self, spans: list[Span], readings: list[_Reading], max_nodes: int) -> int:
         """Adds the most probable waiting nodes of all trees to a decode; returns the tokens left in the batch."""
         room = self._model.capacity.batch
         prefilled = [growing for growing in self._roster.growing_trees if growing.is_prefilled]
@@ -286,7 +290,7 @@ class Grower:
             return (tree.nodes[node].token,), growing.base + tree.nodes[node].depth
         return [growing.job.prompt[-1], *tree.tokens(node)], growing.base
 
-    def _read_answers(self, spans: list[Span], readings: list[_Reading], room: int) -> int:
+    def _add_answers(self, spans: list[Span], readings: list[_Reading], room: int) -> int:
         """Adds recorded answers that were not scored yet to a decode; returns the tokens left in the batch."""
         rows = self._model.capacity.rows - len(readings)
         for growing in self._roster.growing_trees:
@@ -303,7 +307,7 @@ class Grower:
             rows -= len(tokens)
         return room
 
-    def _read_prompts(self, spans: list[Span], room: int) -> None:
+    def _add_prompts(self, spans: list[Span], room: int) -> None:
         """Fills the `room` tokens that are left in a batch with prompts."""
         for growing in self._roster.growing_trees:
             if room and not growing.is_prefilled:
@@ -436,7 +440,7 @@ class Roster:
 
     def take_sequence(self) -> int | None:
         """Returns a free sequence for a path; None when none is free or the cache would overflow."""
-        if not self._free or self._paths >= self.max_paths:
+        if not self._free or self._path_count >= self.max_paths:
             return None
         return self._free.pop()
 
@@ -455,7 +459,7 @@ class Roster:
         )
 
     @property
-    def _paths(self) -> int:
+    def _path_count(self) -> int:
         """Number of sequences that hold paths now."""
         return self._model.capacity.sequences - len(self._free) - len(self.growing_trees)
 
@@ -478,7 +482,7 @@ class Roster:
         if removed:  # the cells that another tree shares stay
             shared = [growing.shared for growing in self.growing_trees if growing.origin is removed]
             prompt_cells += max(shared, default=0)
-        path_cells = (self._paths + 1) * self._max_path_tokens + self._model.capacity.batch
+        path_cells = (self._path_count + 1) * self._max_path_tokens + self._model.capacity.batch
         fits_cache = prompt_cells + path_cells <= self._model.capacity.cells
         return prompt_cells <= MAX_PROMPT_CELLS and fits_cache
 

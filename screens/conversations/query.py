@@ -191,16 +191,20 @@ class ListColumns:
     Attributes:
         rule: The rule that makes states of scores.
         pattern: Its matches are highlighted in the opening; None highlights nothing.
+        has_verdicts: Whether the project has verdicts; without any, the default columns have none for them.
     """
 
     def __init__(self) -> None:
         self.rule = DecisionRule()
         self.pattern: re.Pattern[str] | None = None
+        self.has_verdicts = False
 
     def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
         """Returns the columns with these keys, from left to right."""
         columns = {column.key: column for column in self._all_columns()}
-        return [columns[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
+        if not self.has_verdicts and tuple(keys) == DEFAULT_COLUMNS:
+            del columns["succeeded"]
+        return [columns[key] for key in columns if key in keys or key == FIXED]
 
     def _all_columns(self) -> list[Column[ConversationRow]]:
         return [

@@ -238,6 +238,13 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def _show_counts(self, listing: Listing) -> None:
         """Shows the counts of what is listed, or what to do when nothing is."""
         self._listing = listing
+        if listing.counts is not None:
+            had, self._columns.has_verdicts = (
+                self._columns.has_verdicts,
+                bool(listing.counts.everything.verdicts),
+            )
+            if had != self._columns.has_verdicts:
+                self.show_columns(self.columns_shown)
         self.set_class(not listing.ids and listing.counts is not None, "-empty")
         if listing.ids and self.focused is None:  # the table was hidden while it was empty
             self.table.focus()

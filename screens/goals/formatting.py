@@ -58,13 +58,10 @@ def group_columns(
         indent = "    " if group.theme else ""
         return [(f"{indent}{pin}", "tone--accent"), (label_of(group, 200), "")]
 
-    def share(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the share as a bar and in percent."""
+    def share_bar(group: GoalGroup) -> Sequence[Piece]:
+        """Returns the share as a bar."""
         full = largest()
-        return [
-            (number_format.bar(group.share / full if full else 0.0), "tone--accent"),
-            (f" {100 * group.share:4.1f}%", ""),
-        ]
+        return [(number_format.bar(group.share / full if full else 0.0), "tone--accent")]
 
     def rate(group: GoalGroup) -> Sequence[Piece]:
         """Returns the states of all its conversations as a bar, and the rate of ended ones."""
@@ -90,10 +87,12 @@ def group_columns(
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
     columns = [
-        Column("label", noun, 20, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
+        Column("label", noun, 28, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
         Column("size", "size", 8, lambda group: [(f"{group.size:,}", "")], right=True,
                value=lambda group: group.size, descending=True, keep=8),
-        Column("share", "share", number_format.BAR_WIDTH + 6, share, keep=5),
+        Column("bar", "", number_format.BAR_WIDTH, share_bar, keep=3),
+        Column("share", "share", 6, lambda group: [(f"{100 * group.share:4.1f}%", "")],
+               right=True, keep=5),
         Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate,
                value=rate_of, order="share that ended, lowest first", keep=7),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import select
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -36,6 +38,9 @@ from screens.widgets.background import is_there
 
 ResultT = TypeVar("ResultT")
 """What an app returns when it has ended."""
+
+HANG_UP_MILLISECONDS = 500
+"""Time for which the end of the app is not noticed while the thread waits for the terminal to hang up."""
 
 
 class StyleSheets(Stylesheet):
@@ -193,11 +198,26 @@ class TerminalDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Reads keys until the app ends; ends the app where the terminal is gone."""
+        threading.Thread(target=self._wait_for_hang_up, name="hang-up", daemon=True).start()
         try:
             super().run_input_thread()
         except OSError as error:
-            logging.getLogger(__name__).info("the terminal is gone: %s", error)
-            self._app.call_later(cast(Any, self._app).interrupt)  # of BaseApp
+            self._end_without_terminal(error)
+
+    def _wait_for_hang_up(self) -> None:
+        """Ends the app when the terminal hangs up: where SIGHUP is ignored nothing else says so, and Textual would read
+        nothing again and again."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        while not self.exit_event.is_set():
+            if any(event & select.POLLHUP for _, event in poll.poll(HANG_UP_MILLISECONDS)):
+                self._end_without_terminal("it hung up")
+                return
+
+    def _end_without_terminal(self, reason: object) -> None:
+        """Ends the app at once."""
+        logging.getLogger(__name__).info("the terminal is gone: %s", reason)
+        self._app.call_later(cast(Any, self._app).interrupt)  # of BaseApp
 
 
 class _MayBeGone:

@@ -36,6 +36,9 @@ Cost = TypeVar("Cost")
 """The estimate of a run."""
 TYPING_REST_SECONDS = 0.25
 """Seconds without a key before the cost of a run is estimated."""
+MAX_HINT_CHARACTERS = 1_000
+"""Most characters of what to do about a refusal, such as the names of all questions."""
+
 FIELD_NAME_WIDTH = 13
 """Cells for the name of a field."""
 FORM_KEYS: list[BindingType] = [
@@ -304,7 +307,8 @@ def field_line(name: str, field: Widget) -> Widget:
 def refusal_content(error: WorkbenchError) -> Content:
     """Returns why something cannot be run, and what to do about it."""
     return Content.assemble(
-        (one_line(error.message), "$tone-incomplete"), ("\n" + one_line(error.hint), "$tone-muted")
+        (one_line(error.message), "$tone-incomplete"),
+        ("\n" + one_line(error.hint, MAX_HINT_CHARACTERS), "$tone-muted"),
     )
 
 

@@ -16,7 +16,7 @@ from engine.opener.open_project import OpenProject
 MAX_NAME_WIDTH = 40
 """Most cells of the project's name."""
 
-MIN_NAME_WIDTH = 8
+MIN_NAME_WIDTH = 6
 """Fewest cells of the project's name that are worth showing."""
 
 WIDTH_WITH_REASON = 120
@@ -43,14 +43,14 @@ class Tab(NamedTuple):
 
 
 MODES = (
-    Tab("overview", "1", "Overview", "Over"),
+    Tab("overview", "1", "Overview", "Home"),
     Tab("conversations", "2", "Conversations", "List"),
     Tab("triage", "3", "Triage", "Triage"),
     Tab("trees", "4", "Trees", "Tree"),
     Tab("goals", "5", "Goals", "Goal"),
     Tab("desk", "6", "Desk", "Desk"),
     Tab("training", "7", "Training", "Train"),
-    Tab("models", "8", "Models", "Mod"),
+    Tab("models", "8", "Models", "Model"),
 )
 """The modes of the app."""
 

@@ -138,13 +138,17 @@ def test_an_ignored_signal_stays_ignored(project: Path) -> None:
     assert ignored & 1 << (signal.SIGHUP - 1)
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "terminal"])
+@pytest.mark.parametrize("how", ["SIGTERM", "terminal", "terminal, SIGHUP ignored"])
 def test_screens_write_what_was_given(project: Path, how: str) -> None:
-    """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130."""
+    """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130; so
+    do those that were started to ignore SIGHUP."""
+    before = signal.getsignal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN if "ignored" in how else signal.SIG_DFL)
     with Session(str(project)) as session:
+        signal.signal(signal.SIGHUP, before)
         session.wait("2 conversations")
         session.press("3", "c")
-        if how == "terminal":
+        if how.startswith("terminal"):
             session.terminal.hang_up()
         else:
             os.kill(session.terminal.pid, signal.Signals[how])

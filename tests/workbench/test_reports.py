@@ -30,7 +30,7 @@ def test_why_says_the_same_on_every_surface(
     """The command, its JSON, Python and the report name the month that all conversations that broke off are of."""
     assert main(["why", path]) == 0
     printed = capsys.readouterr().out
-    assert "A  state:broken-off: 20 conversations" in printed
+    assert "A  20 conversations that broke off (state:broken-off)" in printed
     assert "date:2026-01  100%  0%" in printed
     assert main(["why", path, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

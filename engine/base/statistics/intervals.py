@@ -37,16 +37,20 @@ class Share:
 
 
 def wilson(part: int, of: int) -> Share:
-    """Returns the share `part` / `of` with its score interval; `of` is positive."""
+    """Returns the share `part` / `of` with its Wilson interval; `of` is positive."""
     return Share(part, of, *wilson_ends(part / of, of))
 
 
 def wilson_ends(share: float, of: float) -> tuple[float, float]:
-    """Returns the ends of the score interval (Wilson 1927, JASA 22) of a share of `of` cases, a positive number that
-    may be the effective one of a sample."""
+    """Returns the ends of the Wilson interval (1927, JASA 22) of a share.
+
+    Args:
+        of: Number of cases, above 0; it may be the effective size of a sample, hence a fraction.
+    """
     z2 = Z95 * Z95
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = Z95 * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of)) / (1 + z2 / of)
+    # rounding would leave the ends of 0 and 1 a hair beside them
     return 0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half
 
 

@@ -187,6 +187,6 @@ def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTex
             ],
             dtype=np.float64,
         ),
-        [Roles.of(log.pieces) for log in logs],
+        [Roles.from_pieces(log.pieces) for log in logs],
         [np.unique(words.runs[begin:end]) for begin, end in pairwise(run_starts.tolist())],
     )

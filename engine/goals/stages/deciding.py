@@ -9,6 +9,7 @@ each with its author, and can be undone like them. Pairs that a person refused a
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -40,6 +41,8 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import StageCost
 
+_DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
+"""What tells goals of one name apart, at the end of a label: values, or a number."""
 MIN_QUANTILE = 0.9
 """Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
 (docs/lab/goals.md)."""
@@ -358,13 +361,13 @@ def group_by_theme(similarity: npt.NDArray[np.float64]) -> list[list[int]]:
 def theme_label(labels: Sequence[str]) -> str:
     """Returns the name of a theme, which lists its goals: "Return something, get a refund, exchange a size".
 
-    Goals that only a value tells apart ("Find a restaurant · Lebanese") are listed once. Of more than three, the first
-    two are listed, and the number of the others.
+    Goals that only a value or a number tells apart ("Find a restaurant · Lebanese") are listed once. Of more than
+    three, the first two are listed, and the number of the others.
 
     Args:
         labels: Of its goals, the largest first.
     """
-    names = list(dict.fromkeys(label.partition(" · ")[0] for label in labels))
+    names = list(dict.fromkeys(_DISTINCTION.sub("", label) for label in labels))
     names[1:] = [name[0].lower() + name[1:] if name[1:2].islower() else name for name in names[1:]]
     if len(names) <= 3:
         return ", ".join(names)

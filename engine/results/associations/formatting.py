@@ -58,8 +58,10 @@ _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last mess
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a feature in words: a term as a filter writes it, or words with who says them where."""
+    """Returns a feature in words: a sign, a term as a filter writes it, or words with who says them where."""
     if isinstance(feature, Term):
+        if feature.field == "sign":
+            return f"sign: {Sign(feature.values[0]).words}"
         return one_line(str(feature), _FEATURE_CHARACTERS)
     speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
     return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"
@@ -104,11 +106,21 @@ def _feature_words(feature: Feature) -> set[str]:
 
 
 def side_lines(result: Associations) -> tuple[str, str]:
-    """Returns a line on each side with its filter and number of conversations."""
-    filters = str(result.split.first) or "all", str(result.split.second) or "all the others"
+    """Returns a line on each side with its number of conversations, what they did where that is known, and its
+    filter."""
+    split = result.split
+    filters = str(split.first) or "all", str(split.second) or "all the others"
     first, second = (
-        f"{letter}  {one_line(text, _FEATURE_CHARACTERS)}: {counted(size, 'conversation')}"
-        for letter, text, size in zip("AB", filters, result.sizes, strict=True)
+        f"{letter}  {counted(size, 'conversation')} that {verb} ({text})"
+        if split.outcome
+        else f"{letter}  {text}: {counted(size, 'conversation')}"
+        for letter, text, size, verb in zip(
+            "AB",
+            (one_line(text, _FEATURE_CHARACTERS) for text in filters),
+            result.sizes,
+            split.verbs,
+            strict=True,
+        )
     )
     return first, second
 
@@ -118,7 +130,9 @@ def conclusion(result: Associations) -> str:
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
         return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
-    lines = f", in {len(result.rows):,} lines" if len(result.rows) < result.significant else ""
+    lines = (
+        f", in {counted(len(result.rows), 'line')}" if len(result.rows) < result.significant else ""
+    )
     return f"{result.significant:,} of {tested} go with A or B{lines}."
 
 
@@ -252,7 +266,7 @@ def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
     side, other = row.side, 1 - row.side
     return (
         f"In {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of those that"
-        f" {verbs[other]} {holds} (odds {_odds_text(row)})."
+        f" {verbs[other]} {holds}."
     )
 
 

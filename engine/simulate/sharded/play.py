@@ -56,9 +56,6 @@ FORMAT = "sharded_logs"
 ONE_TURN: tuple[Condition, ...] = ("full", "concat", "shuffle-concat")
 """Conditions in which the user has one turn: no model plays the user, and every reply is scored."""
 
-_EXTRACT_TOKENS = 60
-"""Longest reply that copies an answer of less than ten words, in tokens."""
-
 NO_SHARD = -1
 """The shard id of a turn that reveals no shard."""
 
@@ -66,10 +63,13 @@ MAX_IDLE_TURNS = 2
 """Largest number of consecutive turns without a new shard. After them the user must reveal one, so that every play
 ends."""
 
-_USER_TOKENS = 250
+_MAX_EXTRACT_TOKENS = 60
+"""Longest reply that copies an answer of less than ten words, in tokens."""
+
+_MAX_USER_TOKENS = 250
 """Longest reply of the simulated user, in tokens, JSON included."""
 
-_CATEGORY_TOKENS = 60
+_MAX_CATEGORY_TOKENS = 60
 """Longest reply of the judge that names a category, in tokens."""
 
 
@@ -83,7 +83,8 @@ class Trace:
         timed: Whether messages have a time; those of the published logs with one user turn have none.
         items: Messages and notes, as the published logs have them; a note has the role `log`.
         score: Score of the last attempt; None before the first.
-        correct: As in the published logs: True for a correct attempt, else None (False in logs of one user turn).
+        correct: True if the last attempt is correct; else False in logs of one user turn, and None in others, as the
+            published logs have it.
     """
 
     moment: str
@@ -92,7 +93,7 @@ class Trace:
     score: float | None = None
     correct: bool | None = None
 
-    def say(self, role: str, content: str) -> None:
+    def add_message(self, role: str, content: str) -> None:
         """Adds a message."""
         item: dict[str, Any] = {"role": role, "content": content}
         if self.timed:
@@ -224,21 +225,24 @@ class ShardedScenario:
         """Starts a play; the record of its ending is a log in the published format."""
         one_turn = self.condition in ONE_TURN
         trace = Trace(self.setting.moment, timed=not one_turn)
-        trace.say("system", self.task.system_prompt())
+        trace.add_message("system", self.task.system_prompt())
         stand_ins = 0
-        source: dict[str, Any] = {}
+        recap_source: dict[str, Any] = {}
         if one_turn:
             yield from _play_one_turn(self, trace)
         else:
             stand_ins = yield from _play_turns(self, trace)
         if self.condition == "recap":
-            source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
-            # The recap is scored anew.
+            recap_source = {
+                "source_conv_id": self.conv_id("sharded"),
+                "source_is_correct": trace.correct,
+            }
+            # The recap is scored anew, after what the sharded conversation came to was noted.
             trace.score = None
             trace.correct = None
             yield from _play_recap(self, trace)
-        record = {**self.record(trace.items, trace.score, trace.correct), **source}
-        return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
+        record = {**self.record(trace.items, trace.score, trace.correct), **recap_source}
+        return Ending(record, FORMAT, _make_result(self, trace, stand_ins))
 
     def conv_id(self, condition: Condition | None = None) -> str:
         """Returns 24 hex digits over all that determines the conversation.
@@ -268,7 +272,7 @@ class ShardedScenario:
         family = "sharded" if self.condition == "recap" else self.condition
         return seed_from(self.setting.seed, self.instruction.task_id, family, self.run, *names)
 
-    def shuffled(self) -> Sequence[Shard]:
+    def shuffled_shards(self) -> Sequence[Shard]:
         """Returns the shards in the random order of SHUFFLE-CONCAT."""
         shards = list(self.instruction.shards)
         Random(self.seed("shuffle")).shuffle(shards)
@@ -322,7 +326,7 @@ class ReplyCategory(msgspec.Struct):
 def extract_answer(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
 ) -> Generator[Call, Completion, str]:
-    """Returns the answer in a reply: all of it, or what a model copies out of it; "" if three attempts find none."""
+    """Returns the answer in a reply: all of it, or what a model copies out of it; "" if no attempt finds one."""
     if not task.is_copied:
         return reply
     prompt = filled(
@@ -333,7 +337,7 @@ def extract_answer(
         module="extract",
         role="judge",
         messages=(ChatMessage("user", prompt),),
-        max_tokens=_EXTRACT_TOKENS,
+        max_tokens=_MAX_EXTRACT_TOKENS,
         seed=seed,
     )
 
@@ -362,7 +366,7 @@ class UserTurn:
     stand_in: bool = False
 
 
-def user_turn(
+def ask_user(
     scenario: ShardedScenario, trace: Trace, number: int
 ) -> Generator[Call, Completion, UserTurn]:
     """Returns the user's next turn; at least one shard must be unrevealed.
@@ -379,7 +383,7 @@ def user_turn(
     prompt = filled(
         scenario.setting.texts["user"],
         {
-            "CONVERSATION_SO_FAR": conversation(trace),
+            "CONVERSATION_SO_FAR": conversation_text(trace),
             "SHARDS_REVEALED": list_shards(
                 [shard for shard in later_shards if shard.shard_id in revealed]
             ),
@@ -390,7 +394,7 @@ def user_turn(
         module="user",
         role="user",
         messages=(ChatMessage("user", prompt),),
-        max_tokens=_USER_TOKENS,
+        max_tokens=_MAX_USER_TOKENS,
         seed=scenario.seed("user", number),
     )
     may_idle = _count_idle_turns(trace) < MAX_IDLE_TURNS
@@ -400,7 +404,10 @@ def user_turn(
         call,
         RevealedShard,
         _turn_of,
-        (temperature, max(temperature, 1.0)),
+        (
+            temperature,
+            max(temperature, 1.0),
+        ),  # a second attempt, at 1 or above, differs from the first
         {"shard_id": {"enum": offered}},
     )
     next_shard, *_ = unrevealed
@@ -414,7 +421,7 @@ def _turn_of(reply: RevealedShard) -> UserTurn:
     return UserTurn(reply.response, reply.shard_id)
 
 
-def conversation(trace: Trace) -> str:
+def conversation_text(trace: Trace) -> str:
     """Returns the messages so far, without the system message, as text for a prompt."""
     return "\n\n".join(
         f"[{message.speaker}]\n{message.content}"
@@ -443,11 +450,11 @@ def _play_one_turn(scenario: ShardedScenario, trace: Trace) -> Step:
     """Plays FULL, CONCAT or SHUFFLE-CONCAT; returns whether the answer is correct."""
     task = scenario.task
     if scenario.condition == "full":
-        trace.say("user", task.full_prompt())
+        trace.add_message("user", task.full_prompt())
     elif scenario.condition == "concat":
-        trace.say("user", task.concat_prompt(scenario.instruction.shards))
+        trace.add_message("user", task.concat_prompt(scenario.instruction.shards))
     else:
-        trace.say("user", task.concat_prompt(scenario.shuffled()))
+        trace.add_message("user", task.concat_prompt(scenario.shuffled_shards()))
     reply = yield from _answer(scenario, trace)
     return (yield from _score(scenario, trace, reply))
 
@@ -458,9 +465,9 @@ def _play_turns(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Comp
     turns: list[str] = []
     shards_left = len(scenario.instruction.shards)
     while shards_left:
-        turn = yield from user_turn(scenario, trace, len(turns))
+        turn = yield from ask_user(scenario, trace, len(turns))
         stand_ins += turn.stand_in
-        trace.say("user", _with_earlier_turns(scenario, turns, turn.text))
+        trace.add_message("user", _with_earlier_turns(scenario, turns, turn.text))
         turns.append(turn.text)
         if turn.shard_id != NO_SHARD:
             trace.note_revealed(turn.shard_id)
@@ -484,7 +491,7 @@ def _play_recap(scenario: ShardedScenario, trace: Trace) -> Step:
     """Plays one more turn, in which the user repeats all shards; returns whether the answer is correct."""
     everything = scenario.task.concat_prompt(scenario.instruction.shards)
     recap = filled(scenario.setting.texts["recap"], {"SAMPLE_TEXT": everything})
-    trace.say("user", recap.rstrip("\n"))
+    trace.add_message("user", recap.rstrip("\n"))
     reply = yield from _answer(scenario, trace)
     return (yield from _judge(scenario, trace, reply))
 
@@ -499,7 +506,7 @@ def _answer(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Completi
         max_tokens=scenario.setting.max_tokens,
         seed=scenario.seed("assistant", len(trace.messages())),
     )
-    trace.say("assistant", completion.text)
+    trace.add_message("assistant", completion.text)
     return completion.text
 
 
@@ -536,10 +543,11 @@ def _classify(
         module="classify",
         role="judge",
         messages=(ChatMessage("user", prompt),),
-        max_tokens=_CATEGORY_TOKENS,
+        max_tokens=_MAX_CATEGORY_TOKENS,
         seed=scenario.seed("classify", message_count),
     )
     limits = {"response_type": {"enum": CATEGORIES}}
+    # two attempts: a reply without a category is rare, and `discussion` is a safe one
     category = yield from ask_in_play(
         call, ReplyCategory, lambda reply: reply.response_type, ATTEMPT_TEMPERATURES[:2], limits
     )
@@ -554,7 +562,7 @@ def _score(scenario: ShardedScenario, trace: Trace, reply: str) -> Step:
     return trace.note_evaluation(answer, evaluation.score, dict(evaluation.details))
 
 
-def _result_of(scenario: ShardedScenario, trace: Trace, stand_ins: int) -> dict[str, Any]:
+def _make_result(scenario: ShardedScenario, trace: Trace, stand_ins: int) -> dict[str, Any]:
     """Returns scores, counts and labels of a play; those of the record have the names that they have as truth."""
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.base.text import as_json, display_safe, end_of_path, one_line, without_markup
+from engine.base.text import (
+    as_json,
+    display_safe,
+    end_of_path,
+    one_line,
+    whole_words,
+    without_markup,
+)
 from tests.terminal.output import cells
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.text(
@@ -121,6 +128,20 @@ def test_one_line_marks_what_it_cuts() -> None:
     """A cut preview ends in an ellipsis; a short text is whole, with runs of white space made one space."""
     assert one_line("abcdef", 4) == "abc\u2026"
     assert one_line("  a \n b ", 10) == "a b"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        ("my debit card", 20, "my debit card"),
+        ("my debit card", 12, "my debit …"),
+        ("my debit", 8, "my debit"),
+        ("transferring", 8, "transfe…"),
+    ],
+)
+def test_whole_words_are_not_cut(text: str, limit: int, cut: str) -> None:
+    """A text is cut between words; only a first word that is too long is cut itself."""
+    assert whole_words(text, limit) == cut
 
 
 @given(st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner)))

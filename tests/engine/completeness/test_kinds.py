@@ -13,8 +13,8 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE as ENOUGH
 from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 from engine.conversations.records import Origin
 
-CHAT = Roles(tools=False, one_request=False)
-RUN = Roles(tools=True, one_request=True)
+CHAT = Roles(uses_tools=False, is_one_request=False)
+RUN = Roles(uses_tools=True, is_one_request=True)
 
 
 def found(*parts: tuple[Origin, Roles, str, int], boundaries: int = 2) -> Kinds:
@@ -62,7 +62,7 @@ def pieces(*steps: tuple[Role, str]) -> Sequence[LogPiece]:
 )
 def test_who_speaks_gives_the_name(log: Sequence[LogPiece], name: str) -> None:
     """A kind is named by whether a tool is used and whether the user asks once only."""
-    assert str(Roles.of(log)) == name
+    assert str(Roles.from_pieces(log)) == name
 
 
 class TestSources:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Message
 from engine.base.errors import ProjectError, UsageError
 from engine.base.report_table import text_table
 from engine.conversations.filters import Filter, parse_filter
@@ -164,13 +166,17 @@ def test_refused(services: OpenProject, tmp_path: Path) -> None:
 
 
 def test_what_people_judged(tmp_path: Path) -> None:
-    """Judged failures are counted among the judged ones, of the filter too, quoted, and named to be read first; the
-    question stands with all its answers."""
+    """Judged failures are counted among the judged ones, of the filter too, quoted without the results of tools, and
+    named to be read first; the question stands with all its answers."""
     with OpenProject(tmp_path / "p.wb", create=True) as project:
         names = ("no0", "no1", "yes0", "unsure0", "open0")
         refused = "I am sorry, I do not know."
         records = [talk(name, f"Where is {name}?", refused) for name in names]
         records += [talk(f"quiet{n}", f"Where is Rome {n}?", "In Italy.") for n in range(3)]
+        first, last = records[0].conversation.messages
+        messages = (first, Message("tool", '{"status": "lost"}'), last)
+        said = replace(records[0].conversation, messages=messages)
+        records[0] = replace(records[0], conversation=said)
         fill(project.project, records)
         run(project.project, [SignStage(project.project)])
         for key, name in enumerate(names[:4], 1):
@@ -184,6 +190,7 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert short.format("2 of 3", "5 of 8") in text
     assert short.format("1 of 1", "1 of 1") in one
     assert "no share of all" in text
+    assert "status" not in text
     assert text.count(": judged failed · ") == 2
     assert "no0 | Where is no0? | judged failed · " in text
     assert "succeeded | people | no | 4 | 2 (50%) |" in text

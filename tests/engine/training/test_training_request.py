@@ -9,7 +9,7 @@ from engine.conversations.filters import parse_filter
 from engine.training.config import TrainConfig
 from engine.training.training_request import (
     OPTIONS,
-    TYPED,
+    TEXT_FIELDS,
     TrainingRequest,
     read_request,
     read_settings,
@@ -23,7 +23,7 @@ def test_every_field_is_read() -> None:
         "name": "mine", "recipe": "paper", "base": "b.gguf", "held_out": "0.25", "limit": "7",
         "seed": "3",
     }  # fmt: skip
-    assert set(texts) == set(TYPED)
+    assert set(texts) == set(TEXT_FIELDS)
     assert read_request(texts, ["rank=4", "epochs=2"], parse_filter("turns>2")) == TrainingRequest(
         parse_filter("turns>2"), "mine", "paper", "b.gguf", 0.25, 7, 3,
         (("rank", "4"), ("epochs", "2")),

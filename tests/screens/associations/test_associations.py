@@ -32,7 +32,7 @@ async def test_of_the_overview_it_shows_the_best_known_outcome() -> None:
     async with opened(project_of(desk()), mode="1") as pilot:
         await press(pilot, "exclamation_mark")
         seen = text(pilot)
-        assert "A  state:broken-off: 20 conversations" in seen
+        assert "A  20 conversations that broke off (state:broken-off)" in seen
         assert "user: “want a refund”" in seen
         assert "assistant: “am unable to”" in seen
         assert "Not compared within goals" in seen

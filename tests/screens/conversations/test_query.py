@@ -8,6 +8,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.opener.conversations import Counts
 from screens.conversations.query import (
     COLUMN_TITLES,
+    DEFAULT_COLUMNS,
     SORT_TITLES,
     ListColumns,
     ListCounts,
@@ -43,6 +44,14 @@ class TestListQuery:
         """What a list can be ordered by can be chosen in the dialog, and every column has its cells."""
         assert SORT_TITLES.keys() == set(get_args(SortKey))
         assert [one.key for one in ListColumns().chosen([*COLUMN_TITLES])] == [*COLUMN_TITLES]
+
+    def test_a_column_of_verdicts_takes_no_room_before_there_are_any(self) -> None:
+        """The default columns have one for verdicts only in a project with verdicts; chosen ones always."""
+        columns = ListColumns()
+        assert "succeeded" not in [one.key for one in columns.chosen(DEFAULT_COLUMNS)]
+        assert "succeeded" in [one.key for one in columns.chosen(["p", "succeeded"])]
+        columns.has_verdicts = True
+        assert [one.key for one in columns.chosen(DEFAULT_COLUMNS)] == [*DEFAULT_COLUMNS]
 
     def test_columns_and_orders(self) -> None:
         """A column sorts by its own field and the column of states by the score; the opening cannot be sorted by."""

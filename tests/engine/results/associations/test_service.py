@@ -15,7 +15,7 @@ from engine.formats.records import Parsed
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
-from engine.results.associations.formatting import conclusion, feature_text, notes
+from engine.results.associations.formatting import conclusion, feature_text, notes, side_lines
 from engine.results.associations.records import Associations, Split
 from engine.results.associations.service import AssociationService
 from engine.signs import tables as signs
@@ -118,6 +118,17 @@ class TestAssociations:
         assert len(row.ids) == 40
         assert 1 < row.odds.low < row.odds.value < row.odds.high
         assert row.p < 0.05
+
+    def test_sides_and_signs_are_told_in_words(self, airline: Project) -> None:
+        """A line on a side says what its conversations did, before the filter; a sign is told as lists tell it."""
+        split = Split(FAILED.first, FAILED.second, "failure", ("failed", "succeeded"))
+        lines = side_lines(service_of(airline).associations(split))
+        assert lines == (
+            "A  60 conversations that failed (truth.reward<1)",
+            "B  40 conversations that succeeded (truth.reward>=1)",
+        )
+        (term,) = parse_filter("sign:refused-last").terms
+        assert feature_text(term) == "sign: refusal or apology in the last answer"
 
     def test_near_equal_features_are_one_row(self, airline: Project) -> None:
         """Of what the same conversations have one feature is a row, a property before words."""
