@@ -139,9 +139,8 @@ class _Report:
         """Makes the report on the conversations of a filter; `measures` are their measures."""
         self._services, self._filter, self._measures = services, filter, measures
         self._sets = services.score_sets.all()
-        self._unknown: list[
-            str
-        ] = []  # sentences on what is not known, with the command that finds it out
+        # sentences on what is not known, with the command that finds it out
+        self._unknown: list[str] = []
 
     def document(self) -> Document:
         """Returns the report."""
