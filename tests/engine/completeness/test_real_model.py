@@ -82,15 +82,6 @@ def sellers(number: int, first: int = 0) -> list[LogItem]:
     ]
 
 
-def sellers_talk(turns: int) -> list[Message]:
-    """A conversation under one long system prompt."""
-    talk = [Message("system", RULES)]
-    for turn in range(turns):
-        talk.append(Message("user", f"Order {turn * 37}: too small."))
-        talk.append(Message("assistant", f"I can send a size {40 + turn}."))
-    return talk
-
-
 def chances(
     model: LlamaModel, prefix: list[int], answers: Sequence[tuple[int, ...]]
 ) -> list[float]:
