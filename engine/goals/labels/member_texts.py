@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -340,17 +340,22 @@ def says_much(word: str) -> bool:
 
 def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Cluster]) -> float:
     """Returns the logarithm of how many times larger the share of a content is than in the mean of other clusters."""
-    others = [cluster.share(content) for key, cluster in clusters.items() if key != number]
-    outside = sum(others) / max(1, len(others))
-    return math.log((clusters[number].share(content) + SMOOTHING) / (outside + SMOOTHING))
+    return _contrast(number, clusters, lambda cluster: cluster.share(content))
 
 
 def act_contrast_of(number: int, request: Phrase, clusters: Mapping[int, Cluster]) -> float:
-    """Returns the logarithm of how many times larger the share of the texts that make a request is than in the mean of
-    other clusters."""
-    others = [cluster.acting_share(request) for key, cluster in clusters.items() if key != number]
+    """Returns the same of the share of the texts that make a request: where all clusters are about one thing, they
+    differ by what members do about it."""
+    return _contrast(number, clusters, lambda cluster: cluster.acting_share(request))
+
+
+def _contrast(
+    number: int, clusters: Mapping[int, Cluster], share_of: Callable[[Cluster], float]
+) -> float:
+    """Returns the logarithm of how many times larger a share is in a cluster than in the mean of the others."""
+    others = [share_of(cluster) for key, cluster in clusters.items() if key != number]
     outside = sum(others) / max(1, len(others))
-    return math.log((clusters[number].acting_share(request) + SMOOTHING) / (outside + SMOOTHING))
+    return math.log((share_of(clusters[number]) + SMOOTHING) / (outside + SMOOTHING))
 
 
 def act_of(verb: str) -> str:

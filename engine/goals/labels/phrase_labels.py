@@ -2,7 +2,8 @@
 
 A name claims no more than members support: at least half have its content words, and ask for its act or for no other
 act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by the
-share of those who make it first, by its support, and by how much rarer its content words are in the other clusters.
+share of those who make it first, by its support, and by how much rarer its content words are in the other clusters, or
+what members do about them.
 What members ask for after another request of the name is no goal: of a name only those count as covered who ask for it
 first, or for nothing else that the name might list. So what others ask for first follows it ("Find a salon or add an
 alarm"), the commonest first; where the name has most members, a further part must add a fifth of them.
