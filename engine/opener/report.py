@@ -338,7 +338,7 @@ class _Report:
             )
             for side in (0, 1):
                 rows = [row for row in self._associations.rows if row.side == side][:MAX_SENTENCES]
-                yield from (Paragraph(feature_sentence(row, verbs)) for row in rows)
+                yield from (Paragraph(feature_sentence(row, self._associations)) for row in rows)
 
     def _question_blocks(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats.opening import source
+from engine.formats.registry import mapping_folder
 from tests import bombs
 from workbench.cli import main
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
@@ -77,11 +78,16 @@ def test_a_refusal_names_the_command_that_maps(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A file in no known format is refused with the whole command that guesses where its messages are."""
+    """A file in no known format is refused with the whole command that guesses where its messages are, and with mapping
+    files that cannot be used."""
     monkeypatch.chdir(tmp_path)
     Path("my log.json").write_text('{"weather": "fine"}', encoding="utf-8")
     assert main([*words, "my log.json"]) != EXIT_DONE
     assert "workbench import p.wb 'my log.json' --map\n" in capsys.readouterr().err
+    mapping_folder().mkdir(parents=True)
+    (mapping_folder() / "mine.toml").write_text('name = "mine"\ncalls = "did["\n')
+    assert main([*words, "my log.json"]) != EXIT_DONE
+    assert "mine.toml cannot be used" in capsys.readouterr().err
     assert not Path("p.wb").exists()
 
 

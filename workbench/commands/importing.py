@@ -79,7 +79,6 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
-    hints = [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
     document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -87,8 +86,13 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
         [*lines, signs.summary(), check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
-        hints=hints,
+        hints=_skipped_formats(),
     )
+
+
+def _skipped_formats() -> list[str]:
+    """Returns a line on each mapping file of the person that cannot be used."""
+    return [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
 
 
 def _run_import(
@@ -232,6 +236,11 @@ def map_command(project: str | PathLike[str], path: str) -> str:
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file with the command that drafts its mapping as the hint."""
+    """Returns the refusal of a file with the command that drafts its mapping as the hint, and with the mapping files
+    that cannot be used, one of which may be meant for this file."""
     path = file_of(error.path)
-    return error if path is None else FormatError(error.message, map_command(project, path))
+    if path is None:
+        return error
+    return FormatError(
+        error.message, "\n  ".join([map_command(project, path), *_skipped_formats()])
+    )

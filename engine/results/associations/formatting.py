@@ -150,7 +150,8 @@ def notes(result: Associations) -> list[str]:
         )
     if result.one_sided:
         lines.append(
-            f"{counted(result.one_sided, 'conversation')} of goals with one side only say nothing."
+            f"{counted(result.one_sided, 'conversation')} of goals with one side only are left out;"
+            " without regard to goals (`--within none`, `w` on the screen) they count."
         )
     by_goal = any(side.of("goal") for side in (result.split.first, result.split.second))
     if result.rows and not result.goals and not by_goal:
@@ -249,11 +250,14 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
     }
 
 
-def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
+def feature_sentence(row: Association, result: Associations) -> str:
     """Returns an association as a sentence that begins with the side with which the feature goes.
 
+    The shares are those of all conversations of a side. Where they say the opposite of what is true within goals, the
+    sentence has the shares within goals, and says so.
+
     Args:
-        verbs: What the conversations of each side did; see `Split`.
+        result: The comparison that the association is of.
     """
     feature = row.feature
     if isinstance(feature, Term) and feature.field == "sign":
@@ -263,9 +267,13 @@ def feature_sentence(row: Association, verbs: tuple[str, str]) -> str:
     else:
         words = one_line(feature.text, _FEATURE_CHARACTERS)
         holds = f"{_SENTENCES[feature.speaker, feature.place]} “{words}”"
-    side, other = row.side, 1 - row.side
+    side, other, verbs = row.side, 1 - row.side, result.split.verbs
+    shares = [count / size for count, size in zip(row.counts, result.sizes, strict=True)]
+    opening = "In"
+    if shares[side] <= shares[other]:
+        opening, shares = "Within goals, in", list(row.shares)
     return (
-        f"In {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of those that"
+        f"{opening} {shares[side]:.0%} of the conversations that {verbs[side]} and {shares[other]:.0%} of those that"
         f" {verbs[other]} {holds}."
     )
 

@@ -12,11 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.base import folders
+from engine.base.errors import FormatError
 from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import as_time, date_of, order_keys, sort_by
 from engine.formats.records import Parsed
-from engine.formats.registry import mapping_folder, unusable_formats
+from engine.formats.registry import mapping_folder, reader_named, unusable_formats
 from tests.engine.formats.reading import one
 
 
@@ -95,6 +96,9 @@ def test_a_note_is_nobodys_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [role for role, _ in messages(path)] == ["user", "assistant", "user"]
     (error,) = unusable_formats()
     assert "broken.toml" in error.message
+    with pytest.raises(FormatError) as refusal:
+        reader_named("broken")
+    assert "broken.toml" in refusal.value.hint
 
 
 def test_nodes_of_one_id_are_kept(tmp_path: Path) -> None:
