@@ -32,7 +32,7 @@ FIRST_SCHEMA = 22
 LAST_COMMIT_FOR_EARLIER_SCHEMAS = "08c0f4f4"
 """The last commit of this program whose `workbench` opens files of an earlier number."""
 
-NOT_OURS_HINT = "It was not written by this program; choose another file."
+NOT_OURS_HINT = "It was not written by this program. Logs are read with `workbench open FILE` or `workbench import`."
 """What to do about a file that is no project."""
 
 _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")

@@ -346,7 +346,7 @@ def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
         if len(side) < MIN_SIDE:
             raise UsageError(
                 f"“{filter or 'the others'}” has {counted(len(side), 'conversation')}.",
-                f"What goes with a side is looked for from {MIN_SIDE} on each side on.",
+                f"What goes with a side is looked for from {MIN_SIDE} on each side on: widen the filter.",
             )
     among = first | second
     return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
