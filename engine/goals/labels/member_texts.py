@@ -298,7 +298,7 @@ class Cluster:
             key=lambda phrase: weights[phrase] * (BARE_FACTOR if _is_bare(phrase) else 1.0),
         )
         if _is_bare(best):
-            thing = self.usage.topic(best.words[-1]).split()
+            thing = self.usage.topic(best.words[-1]).removeprefix(f"{best.verb} ").split()
             best = replace(best, words=(*best.verb_words, *thing))
         return best
 

@@ -319,3 +319,14 @@ def test_assent_is_no_goal() -> None:
         "The bed is too small.\nYes, I want to proceed with the refund.",
     ]
     assert "roceed" not in named(refunds, TABLES)[0].label
+
+
+def test_no_verb_twice() -> None:
+    """A verb that always stands before its thing is not taken for a part of it, too."""
+    orders = [
+        "Cancel order 12.",
+        "I want to cancel order 7.",
+        "Please cancel order 9.",
+        "Cancel order.",
+    ]
+    assert named(orders, TABLES)[0].label == "Cancel order"
