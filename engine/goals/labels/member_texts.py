@@ -68,7 +68,9 @@ _NEAR_EQUALS = (
 """Verbs of one act: who uses one of them asks for what another of them says."""
 OPEN_VERBS = word_set("do go get find look search check see list count") | {""}
 """Verbs that claim no more of an act than that somebody wants the thing."""
-_ACTS = {verb: min(verbs) for verbs in reversed(_NEAR_EQUALS) for verb in verbs} | dict.fromkeys(OPEN_VERBS, "get")
+_ACTS = {verb: min(verbs) for verbs in reversed(_NEAR_EQUALS) for verb in verbs} | dict.fromkeys(
+    OPEN_VERBS, "get"
+)
 """One verb for all those of an act; the first set of near equals that has a verb counts."""
 MIN_FOR_USE = 0.4
 """Least share of the texts that say what something is for, where a name says that."""
