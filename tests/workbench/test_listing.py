@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.records import QuarantineRow
@@ -13,7 +14,9 @@ from engine.project.project import Project
 from engine.simulate.demo import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.project.support import begin_run
+from workbench import cli
 from workbench.commands.listing import quarantine_lines
+from workbench.surroundings import Output
 
 TABLE = """\
 state       p  trouble  turns  messages  length  date        succeeded  tags  signs       source   name   opening
@@ -59,6 +62,19 @@ class TestList:
 
         assert done.returncode == 0, done.stderr.decode()
         assert done.stdout.decode().rstrip("\n") == TABLE
+
+    def test_no_line_is_wider_than_the_terminal(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Columns without room are left out and named, those with nothing in them first; the opening is cut."""
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(Output, "isatty", lambda _: True, raising=False)
+        assert cli.main(["list", str(project)]) == 0
+        shown = capsys.readouterr()
+        titles, *rows = shown.out.splitlines()
+        assert titles.split()[-3:] == ["signs", "name", "opening"]
+        assert max(map(cell_len, [titles, *rows])) <= 80
+        assert "shows all): tags, succeeded, p, " in shown.err
 
     def test_filter_sort_limit(self, project: Path) -> None:
         """Filter, order and limit are those of the list on the screen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, probability, trouble
@@ -64,6 +65,14 @@ LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("opening", False, lambda row: one_line(row.opening, 100)),
 )
 """The columns of the list: title, whether it is aligned to the right, and a function that returns the text of a row."""
+
+LEAVABLE_COLUMNS = (
+    "source", "length", "messages", "signs", "tags", "turns", "succeeded", "date", "trouble", "p"
+)  # fmt: skip
+"""Columns that a terminal without room leaves out: first those that have only dashes, then the others in this order."""
+
+MIN_OPENING = 20
+"""Fewest cells of the terminal for the opening; while there is less room, further columns are left out."""
 
 
 @takes(PROJECT, FILTER)
@@ -222,25 +231,37 @@ def _row_batches(
 
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
-    """Prints the rows as a table, with the widths of the first batch, so that no row waits for the last one."""
+    """Prints the rows as a table, with the widths of the first batch, so that no row waits for the last one.
+
+    On a terminal no line is wider than the terminal: columns without room are left out, and named below the table.
+    """
     first_batch = next(batches, [])
     # most projects have no probe of success, so the column would have only dashes
     without_success = all(row.success is None for row in first_batch)
     columns = [column for column in LIST_COLUMNS if column[0] != "success" or not without_success]
-    first_rows = [[cell_text(row) for _, _, cell_text in columns] for row in first_batch]
-    titles = [title for title, _, _ in columns]
-    widths = [max(map(cell_len, texts)) for texts in zip(titles, *first_rows, strict=True)]
-    later_rows = (
-        [cell_text(row) for _, _, cell_text in columns] for row in chain.from_iterable(batches)
-    )
-    for cells in chain([titles], first_rows, later_rows):
+    texts = {title: set(map(cell_text, first_batch)) for title, _, cell_text in columns}
+    widths = {title: max(map(cell_len, (title, *texts[title]))) for title in texts}
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    needed = dict(widths, opening=min(widths["opening"], MIN_OPENING))
+    left_out: list[str] = []
+    for title in sorted(LEAVABLE_COLUMNS, key=lambda title: texts[title] != {"–"}):
+        if sum(width + 2 for width in needed.values()) - 2 > room:
+            left_out.append(title)
+            del needed[title]
+    columns = [column for column in columns if column[0] not in left_out]
+    rows = chain(first_batch, chain.from_iterable(batches))
+    lines = ([cell_text(row) for _, _, cell_text in columns] for row in rows)
+    for cells in chain([[title for title, _, _ in columns]], lines):
         padded = (
-            " " * (width - cell_len(text)) + text
+            " " * (widths[title] - cell_len(text)) + text
             if align_right
-            else text + " " * (width - cell_len(text))
-            for text, width, (_, align_right, _) in zip(cells, widths, columns, strict=True)
+            else text + " " * (widths[title] - cell_len(text))
+            for text, (title, align_right, _) in zip(cells, columns, strict=True)
         )
-        print("  ".join(padded).rstrip())
+        line = "  ".join(padded).rstrip()
+        print(line if cell_len(line) <= room else f"{set_cell_size(line, room - 1)}…")
+    if left_out:
+        narrate(f"Not shown for want of room (`| cat` shows all): {', '.join(left_out)}.")
 
 
 def _row_json(row: ConversationRow) -> dict[str, Any]:
