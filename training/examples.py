@@ -77,7 +77,8 @@ def read_logs(path: Path) -> list[Log]:
         DataError: The file is missing, or a line is no conversation.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines = list(file)  # `str.splitlines` would also split at characters inside a text
     except (OSError, ValueError) as error:
         raise DataError(f"{path.name} cannot be read: {error}.") from error
     logs = []
