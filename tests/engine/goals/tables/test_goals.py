@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -87,11 +88,8 @@ class TestTexts:
         so that what failed is not clustered apart."""
         fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
         for share, text in ((0.3, "Sorry, no.\nWhy?\n"), (0.4, "")):
-            project.write(
-                lambda conn, row=(share, "[3]"): conn.execute(
-                    "REPLACE INTO sign VALUES (1, 'refused', ?, ?, '', 1.0)", row
-                )
-            )
+            row = f"REPLACE INTO sign VALUES (1, 'refused', {share}, '[3]', '', 1.0)"
+            project.write(methodcaller("execute", row))
             with project.reading() as conn:
                 (entry,) = goals.texts(conn, [1], "all").values()
                 assert entry.text == f"Book a room.\nIn Rome?\nYes.\n{text}Bye."
