@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.clusters.cluster_count import propose_k
 from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
