@@ -19,8 +19,7 @@ from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.fields import number_condition, select_among
 from engine.formats.records import Imported
 from engine.project import settings
-from engine.project.idset import IdSet
-from engine.project.sql import snapshot, to_json
+from engine.project.sql import IdSet, snapshot, to_json
 from engine.trees.records import TreeConfig, TreeRow
 
 _KEY = "tree_config"
