@@ -8,8 +8,8 @@ The views are for other programs; their names and columns stay. A *cluster* come
 by people, make *groups* of clusters, and `goal_group.current` names the group to which a cluster or group belongs now.
 A conversation is a *member* of the clustering, or was *assigned* to it later. In all statements a letter stands for a
 row: `c` of conversation, `m` of membership, `a` of assignment, `v` of a move or an answer, `g` of a group, `q` of the
-goal of a conversation, `t` of a tree, `s` of a score, `r` of remaining tasks or of the group of a conversation, `l` of a
-label, `k` of a cluster.
+goal of a conversation, `t` of a tree, `s` of a score, `r` of remaining tasks or of the group of a conversation, `l` of
+a label, `k` of a cluster.
 
 The file may come from a stranger. An object of the schema is *foreign* if no file of this program has it; reading or
 writing a foreign trigger, view or computed column would run SQL of the stranger.
