@@ -207,7 +207,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _show_problem(self, error: WorkbenchError) -> None:
         """Shows an error in the line above the list."""
-        text = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
+        text = Content.styled(one_line(str(error)), "$tone-incomplete")
         self.query_one("#summary", Static).update(text)
 
     def _update_summary(self) -> None:

@@ -164,7 +164,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _show_read_error(self, error: WorkbenchError) -> None:
         """Shows an error of a read in the summary line, since a dialog would come again with each read."""
-        text = one_line(f"{error.message} {error.hint}")
+        text = one_line(str(error))
         self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
 
     def _show_runs(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
