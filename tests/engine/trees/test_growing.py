@@ -88,5 +88,5 @@ class TestGrowing:
 
     def test_an_estimate_counts_what_the_run_would_grow(self, project: Project) -> None:
         """Of the first conversations of a limited run, as the run itself takes them."""
-        with OpenProject(project.path) as opened:
+        with OpenProject(Path(project.path)) as opened:
             assert opened.trees.estimate(TreeRequest(OPTIONS, limit=2)).items == 2
