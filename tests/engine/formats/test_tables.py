@@ -151,14 +151,15 @@ def test_values_of_parquet_that_python_lacks(tmp_path: Path) -> None:
     """Nanoseconds, and times in an unknown zone or out of range, are texts; the row is read with the others."""
     path = tmp_path / "t.parquet"
     ticks = [1_700_000_000_000_000_001, 0]
-    nested = pyarrow.struct([("at", pyarrow.timestamp("ns")), ("many", pyarrow.list_(pyarrow.time64("ns")))])  # fmt: skip
+    nanoseconds, clock = pyarrow.timestamp("ns"), pyarrow.time64("ns")
+    call = pyarrow.struct([("at", nanoseconds), ("many", pyarrow.list_(clock))])
     columns = {
-        "at": pyarrow.array(ticks, pyarrow.timestamp("ns")),
+        "at": pyarrow.array(ticks, nanoseconds),
         "zoned": pyarrow.array(ticks, pyarrow.timestamp("ns", "No/Zone")),
         "took": pyarrow.array([1, 1000], pyarrow.duration("ns")),
         "day": pyarrow.array([-(2**31), 0], pyarrow.date32()),
-        "call": pyarrow.array([{"at": ticks[0], "many": [1]}, None], nested),
-        "by": pyarrow.array([[("a", ticks[0])], None], pyarrow.map_("string", pyarrow.timestamp("ns"))),  # fmt: skip
+        "call": pyarrow.array([{"at": ticks[0], "many": [1]}, None], call),
+        "by": pyarrow.array([[("a", ticks[0])], None], pyarrow.map_("string", nanoseconds)),
     }
     parquet.write_table(pyarrow.table(columns), path)
     first, second = parquet_rows(str(path), unlimited())
