@@ -44,14 +44,12 @@ class TokenWindow:
     Attributes:
         tokens: Token ids of the window.
         boundaries: Numbers of tokens after which the conversation could end, rising.
-        ends: Whether the last boundary is the end of the conversation.
         answer: Index of the first token of the last answer, which follows the last step that is not one of the
             assistant.
     """
 
     tokens: list[int]
     boundaries: list[int]
-    ends: bool
     answer: int
 
 
@@ -77,7 +75,8 @@ def read_logs(path: Path) -> list[Log]:
         DataError: The file is missing, or a line is no conversation.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines = list(file)  # `str.splitlines` would also split at characters inside a text
     except (OSError, ValueError) as error:
         raise DataError(f"{path.name} cannot be read: {error}.") from error
     logs = []
@@ -127,7 +126,7 @@ def _token_window(
             boundaries.append(len(tokens))
         if not is_answer(item.texts[index]):
             answer = len(tokens)
-    return TokenWindow(tokens, boundaries, window.pieces[-1] == item.boundaries[-1], answer)
+    return TokenWindow(tokens, boundaries, answer)
 
 
 def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int) -> Example:

@@ -20,8 +20,7 @@ from sqlite_utils.db import ForeignKey
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import APPLICATION_ID, atomic_replacement, disk_full_error, is_disk_full
 from engine.project import cjk_index
-from engine.project.connections import file_uri
-from engine.project.failures import lacks_space
+from engine.project.connections import file_uri, lacks_space
 from engine.project.schema import (
     FIRST_SCHEMA,
     SCHEMA,

@@ -113,6 +113,14 @@ class TestRecipes:
 
 
 class TestChecks:
+    def test_a_text_with_a_separator_of_lines_of_unicode(self, tmp_path: Path) -> None:
+        """A line of a data file ends at a line feed only, not at separators inside a text."""
+        path = tmp_path / "train.jsonl"
+        line = item(1, 2) | {"id": "a\u2028b\x85c"}
+        path.write_text(json.dumps(line, ensure_ascii=False) + "\n", "utf-8")
+
+        assert [log.id for log in read_logs(path)] == [line["id"]]
+
     @pytest.mark.parametrize(
         "line",
         [

@@ -10,17 +10,17 @@ import json
 import re
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import SUCCEEDED, Role
+from engine.base.sign import Sign
 from engine.base.text import without_markup
 from engine.completeness.tables import score_sets
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import EXPLANATION, GoalText, Ids, subject_of_reasons
-from engine.project.idset import read_ids
-from engine.project.sql import chunks, message_ids, placeholders
+from engine.project.sql import chunks, message_ids, placeholders, read_ids
 from engine.questions.question import NO, YES
 from engine.questions.tables import questions
 from engine.questions.tables.answers import CURRENT_ANSWERS, CURRENT_NOTES
@@ -37,6 +37,10 @@ _SEPARATOR = "\n"
 
 MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
 """Most places of an answer whose sentences explain it, and most characters of each."""
+
+MIN_REFUSED = 1 / 3
+"""Least share of the assistant's messages that refuse or apologize (`Sign.REFUSED`) from which these and what the user
+replies to them are left out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 """Matches the end of a sentence."""
@@ -233,20 +237,46 @@ def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[i
     return exchanges
 
 
+def _refused_messages(conn: sqlite3.Connection, conversation_id: int) -> frozenset[int]:
+    """Returns the positions of the assistant's refusals and apologies; empty where they are too few to be left out."""
+    row = conn.execute(
+        "SELECT messages FROM sign WHERE conversation_id = ? AND sign = ? AND value >= ?",
+        (conversation_id, Sign.REFUSED, MIN_REFUSED),
+    ).fetchone()
+    return frozenset() if row is None else frozenset(json.loads(row[0]))
+
+
+def without_refusals(
+    messages: Iterable[tuple[int, Role, str]], refused: Set[int]
+) -> Iterator[tuple[Role, str]]:
+    """Yields roles and texts without refused messages, by position, and without what the user replies to them."""
+    follows_refusal = has_request = False
+    for index, role, text in messages:
+        is_reply = follows_refusal and has_request and role == "user"
+        follows_refusal = index in refused
+        if not follows_refusal and not is_reply:
+            has_request = has_request or role == "user"
+            yield role, text
+
+
 def _read_written_text(
     conn: sqlite3.Connection, conversation_id: int, kind: GoalText, shared: SharedText
 ) -> GoalEntry:
     """Returns the first message of the user with any text, all of them, or the messages of both sides, as a model reads
-    them, without what is shared."""
+    them, without what is shared.
+
+    Of both sides that is left out how the assistant failed (`MIN_REFUSED`), which would make failures a goal.
+    """
     all_parts: list[str] = []
     unshared_parts: list[str] = []
     has_user_text = has_unshared_text = False
-    rows: Iterator[tuple[Role, str]] = conn.execute(
-        "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+    refused = _refused_messages(conn, conversation_id) if kind == "all" else frozenset()
+    rows: Iterator[tuple[int, Role, str]] = conn.execute(
+        "SELECT idx, role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
         (*message_ids(conversation_id), kind == "all"),
     )
-    for role, content in rows:
+    for role, content in without_refusals(rows, refused):
         if not (part := without_markup(content).strip()):
             continue
         all_parts.append(part)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import io
 import json
 import sqlite3
 from collections import Counter
@@ -21,8 +22,8 @@ from engine.base.number_format import counted
 from engine.conversations.tables import conversations, facets
 from engine.jobs.contract import config_hash
 from engine.project import runs
-from engine.project.idset import IdSet
 from engine.project.project import Project
+from engine.project.sql import IdSet
 from engine.questions.question import NO, YES, Question
 from engine.questions.records import Answerer, Cite, MachineAnswer
 from engine.questions.tables import machine_answers
@@ -100,7 +101,8 @@ def json_records(path: Path, text: str, hint: str) -> list[Any]:
         try:
             document = json.loads(text)
         except json.JSONDecodeError:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+            # `str.splitlines` would also split at characters inside a value
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
     except (json.JSONDecodeError, RecursionError) as error:
         raise FormatError(f"{path} is neither JSON nor JSON Lines: {error}.", hint) from error
     return document if isinstance(document, list) else [document]
@@ -372,7 +374,8 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
         rows = json_records(path, text, "Choose another file.")
         yield from (row for row in rows if isinstance(row, dict))
         return
-    yield from csv.DictReader(text.splitlines())
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    yield from csv.DictReader(io.StringIO(text, newline=""))
 
 
 def _find_fields(

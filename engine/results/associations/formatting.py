@@ -126,6 +126,17 @@ def side_lines(result: Associations) -> tuple[str, str]:
 
 
 def conclusion(result: Associations) -> str:
+    """Returns a sentence on how many features go with a side, after one on each goal that is on the first side only."""
+    verb, without = result.split.verbs
+    only = "".join(
+        f"{size:,} of the {result.sizes[0]:,} that {verb} are in the goal “{one_line(label, _FEATURE_CHARACTERS)}”,"
+        f" where none {without}. "
+        for label, size in result.first_only
+    )
+    return only + _counts_of_features(result)
+
+
+def _counts_of_features(result: Associations) -> str:
     """Returns a sentence on how many features go with a side."""
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
@@ -205,6 +216,7 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
         ],
         "goals": result.goals,
         "one_sided": result.one_sided,
+        "first_only": [{"goal": label, "conversations": size} for label, size in result.first_only],
         "tested": result.tested,
         "significant": result.significant,
         "associations": [

@@ -85,7 +85,8 @@ class Associations:
         split: The sides.
         sizes: Number of conversations of each.
         goals: Number of goals within which the sides were compared; 0 where goals were left out of account.
-        one_sided: Number of conversations in goals that are on one side only, which say nothing.
+        one_sided: Number of conversations in goals that are on one side only, which say nothing within goals.
+        first_only: Label and number of conversations of each goal that is on the first side only, the largest first.
         tested: Number of features.
         significant: Number of those that go with a side, near-equal ones included.
         rows: These, of near-equal ones the clearest alone; those of the first side come first, the clearest on top.
@@ -95,6 +96,7 @@ class Associations:
     sizes: tuple[int, int]
     goals: int
     one_sided: int
+    first_only: tuple[tuple[str, int], ...]
     tested: int
     significant: int
     rows: tuple[Association, ...]

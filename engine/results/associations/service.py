@@ -31,9 +31,8 @@ from engine.conversations.filters import NO_FILTER, Filter, Term, parse_filter
 from engine.conversations.tables import facets, selecting
 from engine.conversations.tables.conversations import message_counts, names, texts
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.sql import snapshot
+from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.features import word_features
@@ -200,12 +199,14 @@ class AssociationService:
         with self._project.reading() as conn, snapshot(conn):
             sides = _read_sides(conn, split)
             goal = np.zeros(len(sides.ids), np.int64)
+            labels: tuple[str, ...] = ()
             view = self._cache.shown(conn) if within_goals else None
             if view is not None and not split.first.of("goal") and not split.second.of("goal"):
-                goal = goal_numbers(view, sides.ids)[0] + 1  # 0 is in no goal
+                goal, labels = goal_numbers(view, sides.ids)
+                goal += 1  # 0 is in no goal
                 goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
             features, incidence = _read_features(conn, split, sides, by_goal=not goal.any())
-        return _associations(split, sides, features, incidence, goal)
+        return _associations(split, sides, features, incidence, goal, labels)
 
 
 def _read_features(
@@ -241,13 +242,19 @@ def _read_features(
 
 
 def _associations(
-    split: Split, sides: Sides, features: list[Feature], incidence: Incidence, goal: Ints
+    split: Split,
+    sides: Sides,
+    features: list[Feature],
+    incidence: Incidence,
+    goal: Ints,
+    labels: tuple[str, ...],
 ) -> Associations:
     """Returns the features that go with a side.
 
     Args:
         incidence: Which of the conversations have which features.
         goal: Number of the goal of each conversation, shape (conversations,); 0 for none.
+        labels: Label of each goal, from goal 1 on.
     """
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
     tested = odds.first + odds.second > 0
@@ -287,6 +294,11 @@ def _associations(
         sizes=sides.sizes,
         goals=int(np.count_nonzero(in_goal)) if goal.any() else 0,
         one_sided=int(in_goal[one_sided].sum()),
+        first_only=tuple(
+            (label, int(size))
+            for label, size, of_first in zip(labels, in_goal[1:], first_in_goal[1:], strict=False)
+            if 0 < size == of_first
+        ),
         tested=int(tested.sum()),
         significant=len(significant),
         rows=tuple(sorted(rows.values(), key=lambda row: row.side)),

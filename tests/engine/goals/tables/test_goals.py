@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ def add(project: Project, labels: list[int | None], run_id: int, config: str = "
 class TestTexts:
     def test_failures_are_forgotten(self, project: Project) -> None:
         """Failures of one configuration can be taken back, so that the model is asked about them again: of summaries
-        with what says that they have no vector, of pairs those that the model could not be asked about."""
+        with what says that they have no vector, of pairs those that the model could not be asked about, which cost
+        nothing."""
         fill(project, [talk(name, name) for name in "ab"])
 
         def work(conn: sqlite3.Connection) -> None:
@@ -47,7 +49,10 @@ class TestTexts:
                 AnswerEntry(sides, PairAnswer(model="toy"), calls, 0.0)
                 for sides, calls in (("a", 1), ("b", 0))
             ]
-            goal_answers.add_answers(conn, "one", run_id, answers)
+            goal_answers.add_answers(conn, "one", run_id, answers[1:])
+            assert goal_answers.answer_cost(conn, "one") is None
+            goal_answers.add_answers(conn, "one", run_id, answers[:1])
+            assert goal_answers.answer_cost(conn, "one") == (1, 0)
             goals.forget_failures(conn, "one")
             goal_answers.forget_failures(conn, "one")
 
@@ -81,6 +86,17 @@ class TestTexts:
                 1: GoalEntry(1, "Pay my bill\nDone.\nThanks"),
                 2: GoalEntry(2, "", NOTHING_WRITTEN),
             }
+
+    def test_how_the_assistant_failed_is_no_part_of_a_goal(self, project: Project) -> None:
+        """Where a third of the answers refuse, these and the replies to them are left out of the text of both sides,
+        so that what failed is not clustered apart."""
+        fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
+        for share, text in ((0.3, "Sorry, no.\nWhy?\n"), (0.4, "")):
+            row = f"REPLACE INTO sign VALUES (1, 'refused', {share}, '[3]', '', 1.0)"
+            project.write(methodcaller("execute", row))
+            with project.reading() as conn:
+                (entry,) = goals.texts(conn, [1], "all").values()
+                assert entry.text == f"Book a room.\nIn Rome?\nYes.\n{text}Bye."
 
     def test_why_a_question_was_answered_so(self, project: Project) -> None:
         """An explanation is the note of the person who answered, else what a machine said, else the sentences that it

@@ -78,6 +78,18 @@ def test_words_and_forms(project: Project, tmp_path: Path, text: str) -> None:
     assert matching(project, "succeeded:yes") == []  # a verdict is a person's
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_an_explanation_of_several_lines(project: Project, tmp_path: Path, form: str) -> None:
+    """A long explanation is kept as it is, with line feeds and separators of Unicode."""
+    file, explanation = tmp_path / "judge", "slow\nand\u2028late\x85too" + 2**18 * "."
+    line = {"id": "c0", "value": "no", "explanation": explanation}
+    jsonl = 2 * (json.dumps(line, ensure_ascii=False) + "\n")
+    text = f'id,value,explanation\nc0,no,"{explanation}"\n' if form == "csv" else jsonl
+    file.write_text(text, "utf-8")
+    import_file_answers(project, file, GOOD)
+    assert values(project, "succeeded")["c0"] == ("no", "judge", explanation)
+
+
 def test_a_name_answers_once(project: Project, tmp_path: Path) -> None:
     """The same name is replaced only when asked to; another one stands beside it."""
     file = tmp_path / "judge.json"

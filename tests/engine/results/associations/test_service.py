@@ -218,6 +218,25 @@ def test_what_only_tells_goals_apart_is_no_association_within_them(tmp_path: Pat
         assert "within 2 goals" in notes(within)[0]
 
 
+def test_a_goal_that_only_failed_is_a_finding(tmp_path: Path) -> None:
+    """Where all conversations of a goal are on the first side, a sentence and JSON say so."""
+    with Project.open(tmp_path / "goals.wb", create=True) as project:
+        records = []
+        for number in range(60):
+            wish = ("book a flight seat to {}", "order a large pizza for {}")[number % 2]
+            message = Message("user", wish.format(NAMES[number % 7]) + f" {number}")
+            records.append(record(f"c{number}", [message], float(number % 6 in (1, 3))))
+        fill(project, records)
+        cluster(project, k=2)
+        service = service_of(project)
+        result = service.associations(FAILED)
+        ((label, size),) = result.first_only
+        found = f"30 of the 40 that are in A are in the goal “{label}”, where none are in B. "
+        assert (size, conclusion(result).startswith(found)) == (30, True)
+        assert service.as_json(result)["first_only"] == [{"goal": label, "conversations": 30}]
+        assert service.associations(FAILED, within_goals=False).first_only == ()
+
+
 class TestSplit:
     def test_the_best_known_outcome_is_taken(self, tmp_path: Path) -> None:
         """Imported outcomes go before states; without any it is said what is missing."""
