@@ -93,7 +93,8 @@ class LoadableModel:
     Attributes:
         label: Name and format, such as `smollm2-135m (bf16)`.
         adapter: File of the adapter; None for the bare model.
-        fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
+        fingerprints: What determines its results, for the config hash: names and SHA-256 of weights and adapter,
+            format, layers, version of llama.cpp.
         noise: Largest change of a probability by batch size; None if it was not measured.
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
         weights_copy: Path of a copy of the first `options.layers` layers that is loaded in place of `path`, written on

@@ -1,8 +1,9 @@
 """Makes scoring runs, and estimates what they cost from a sample of the conversations that they would read.
 
-In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first; then the model
-reads hidden states, and at each doubling of what is read a probe is fitted to words and states. In the other modes one
-stage reads and scores. A stage for remaining tasks may follow.
+In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first, unless the probe
+reads states alone; then the model reads hidden states, and a probe is fitted to them: with words too and at each
+doubling of what is read where words came first, else once at the end. In the other modes one stage reads and scores. A
+stage for remaining tasks may follow.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ TOKENS_PER_BYTE = 0.25
 """Tokens of a byte of a log, about the same in all languages."""
 
 CONVERSATIONS_PER_SECOND = 1_000
-"""Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
+"""Conversations whose words are read and fitted to in a second. Measured: 1,250 of 23 messages in a second on two plain
+cores."""
 
 MAX_REMAINING_TOKENS_OF_PAPER = 128
 """Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
@@ -95,7 +97,8 @@ class ScoringRuns:
         self._setup, self._held_out_by = setup, held_out_by
 
     def make_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
+        """Returns the scoring run of a request: the fit to words, tuning if the model was never tuned here, the scores,
+        remaining tasks; those of these that the request needs.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -139,7 +142,7 @@ class ScoringRuns:
         return ScoringRun(reads, scoring, [*words, *tuning, *stages])
 
     def _model_for(self, request: ScoringRequest, mode: Mode) -> LoadableModel:
-        """Returns the model that reads the logs.
+        """Returns the model that reads the logs or, in mode `words`, writes the remaining tasks.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -169,8 +172,8 @@ class ScoringRuns:
         return ScoringRun(None, fitting, stages)
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
-        """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
-        probe."""
+        """Returns the model that writes remaining tasks: the one that scores. In mode `probe` the scoring model has no
+        adapter; where a trained one is in use for the same weights, the model with it writes."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
@@ -252,9 +255,9 @@ class ScoringRuns:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
 
-        Beside endpoints that is `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE`
-        conversations; with fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise
-        `base`.
+        The adapter of the request gives `tuned`; `paper` gives `tuned` with an adapter in use, else `base`. An endpoint
+        gives `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE` conversations; with fewer it is
+        `tuned` where an adapter is in use, `probe` where one is bundled for the model, otherwise `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -346,8 +349,9 @@ def _estimate_reading(
     sample_bytes = sum(len(piece.text.encode()) for log in logs for piece in log)
     # The stored characters leave out headers and calls, and count no bytes: the sample gives bytes of log for each.
     bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sampled]))
-    asked_bytes = _prompt_chars_per_log(reading.question, logs) * count
-    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_bytes) * TOKENS_PER_BYTE
+    # A character of a prompt is about a byte.
+    asked_chars = _prompt_chars_per_log(reading.question, logs) * count
+    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_chars) * TOKENS_PER_BYTE
     speed = model.tokens_per_s
     if speed is None:
         return Estimate(count, round(tokens), None, None, model.label)

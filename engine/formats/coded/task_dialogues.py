@@ -1,14 +1,14 @@
 """Dialogues on tasks from four data sets: schema-guided ones and Taskmaster 4, whose calls of an interface stand in
-annotations, and those of two studies, RecLLMSim and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
+annotations, RecLLMSim, and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
 
 Schema-guided dialogues (Rastogi et al. 2020; also of MultiWOZ 2.2) have turns of a user and a system. A system turn may
 hold the service call that was made before it; it becomes a tool call and its result. Annotations become truth or stay
 in the original bytes only: no act, slot or state reaches a model.
 
 In RecLLMSim people and simulated users plan with an assistant; a file is a conversation, in one of three schemas:
-`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a second study with
-people). All annotations become truth under their own names; those that the schemas share also under the names that the
-rest of the program uses.
+`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a further study
+with people). All annotations become truth under their own names; those that the schemas share also under the names
+that the rest of the program uses.
 
 Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
 answer. Notes become truth, each with the number of messages before it; they do not reach a model.
@@ -264,7 +264,7 @@ _QUESTIONNAIRE_KEY = "questionnaire"
 _RECLLMSIM_META = ("chat_model",)
 """Fields of a record of RecLLMSim that are metadata."""
 _LANGUAGES = ("en", "zh")
-"""Codes of the languages of the studies."""
+"""Codes of the languages of RecLLMSim."""
 
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
 """Fields of a record of Laban et al. that are metadata."""
@@ -338,7 +338,8 @@ def _questionnaire_truth(questions: Any) -> dict[str, Any]:
 
 
 def _turn_truth(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the annotations of turns: name -> one value for each assistant or user message, None if it has none."""
+    """Returns the annotations of turns: name -> one value for each message of the assistant or of the user, None if it
+    has none; under `messages` one object for each message of the history."""
     answers = [message for message in history if message.get("role") == "assistant"]
     user_turns = [message for message in history if message.get("role") == "user"]
     annotations = {

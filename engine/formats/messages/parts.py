@@ -80,7 +80,7 @@ _KINDS_OF_UNTYPED: dict[str, PartKind] = {
     "asset_pointer": "media",
     "audio_asset_pointer": "media",
 }
-"""Parts of Bedrock, Gemini and ChatGPT, which have no type: the key that tells the kind."""
+"""Parts without a type, as of Bedrock, Gemini and ChatGPT: the key that tells the kind."""
 
 _CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""

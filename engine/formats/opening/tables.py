@@ -68,7 +68,8 @@ may unpack to."""
 def delimiter_of(head: bytes) -> str | None:
     """Returns the character that divides the cells of a table with a header; None if the text is no such table.
 
-    Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
+    At least half of the first rows have as many cells as the header, of which at most one is empty. A first line
+    `sep=;`, as Excel writes it, decides.
     """
     if len(head) >= _DETECTION_BYTES:  # it may end within a row, which has too few cells then
         head = head[: head.rfind(b"\n", 0, _DETECTION_BYTES) + 1]
@@ -408,7 +409,7 @@ def sheet_names(path: str, label: str) -> list[str]:
 
 
 def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Frame]:
-    """Returns the rows of a sheet below its first, which has the names of the columns."""
+    """Returns the rows of a sheet below its first that is not empty, which has the names of the columns."""
     return bounded_frames(_sheet_frames(path, label, name), count)
 
 
@@ -440,7 +441,12 @@ def _sheet_cell(value: Any) -> Any:
 
 
 def _check_size(path: str, label: str) -> None:
-    """Raises TooMuch for a workbook that unpacks to more than `MOST_UNPACKED`, whatever its members say."""
+    """Checks that a workbook unpacks to at most `MOST_UNPACKED`, whatever its members say.
+
+    Raises:
+        TooMuch: It unpacks to more.
+        FormatError: Its archive is damaged.
+    """
     if not zipfile.is_zipfile(path):
         return
     size = 0

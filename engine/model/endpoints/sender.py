@@ -30,10 +30,10 @@ TOKENS_PRICED = 1_000_000
 """Number of tokens that a price is given for."""
 
 LEAST_CHARS_PER_TOKEN = 2.0
-"""Characters of a token of a text that has more tokens than nearly all others, for the most that a request may cost."""
+"""Fewest characters of a token that are assumed, so that a cost is not guessed too low; nearly all texts have more."""
 
-LEAST_SHOWN_COST = 0.00005
-"""Smallest cost that is shown in four digits."""
+MIN_SHOWN_DIFFERENCE = 0.00005
+"""Least cost of earlier stages that is told: with four digits, less is `.0000`."""
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class Account:
     """What the requests of a run have taken.
 
     Attributes:
-        requests: Number of requests that an endpoint answered.
-        cached: Number of requests that were answered from the cache, or by an equal one in flight.
+        requests: Number of requests that are paid for (`is_paid`) and that an endpoint answered.
+        cached: Number of such requests that were answered from the cache, or by an equal one in flight.
         retries: Number of requests that were sent again.
         read: Number of prompt tokens.
         written: Number of tokens of replies.
@@ -85,7 +85,7 @@ class RequestSender:
     Attributes:
         prices: What its tokens cost; None if that is unknown.
         account: What the requests since the last `begin` have taken.
-        spending: What the run may cost that the requests are part of.
+        spending: What the run of the requests may cost.
         check_allowed: Raises NetworkRefused where texts may not be sent.
         redact: Replaces personal data in every text that is sent; None sends texts as they are.
     """
@@ -146,7 +146,7 @@ class RequestSender:
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
-            is_shown = total - account.cost > LEAST_SHOWN_COST
+            is_shown = total - account.cost > MIN_SHOWN_DIFFERENCE
             report += f", {total:,.4f} with the stages before" if is_shown else ""
         return report
 
@@ -208,6 +208,7 @@ class RequestSender:
 
         Raises:
             RequestRefused: The endpoint refuses this request.
+            CostLimit: The run might cost more than it may.
             ModelError: The endpoint has failed.
         """
         if self.redact is not None:
@@ -217,10 +218,10 @@ class RequestSender:
         key = self._key(name, body)
         if key in self._refused:
             raise RequestRefused(self._refused[key])
-        asks_again = self.spending.fresh and is_paid(name) and key not in self._sent
-        reply = None if self._replies is None or asks_again else self._replies.get(key)
+        ignores_cache = self.spending.fresh and is_paid(name) and key not in self._sent
+        reply = None if self._replies is None or ignores_cache else self._replies.get(key)
         if reply is not None:
-            # A block is asked item by item after one of it was refused: that is no saving.
+            # Sent by this run already (a block whose item was refused is asked item by item): not a saving.
             self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
         assert self._places is not None, "inside run only"
@@ -242,6 +243,7 @@ class RequestSender:
 
         Raises:
             RequestRefused: The endpoint refuses this request, or its answer is no completion.
+            CostLimit: The run might cost more than it may.
             ModelError: The endpoint has failed.
         """
         await places.take()
@@ -307,10 +309,8 @@ class RequestSender:
         usage = answer.get("usage") if isinstance(answer, dict) else None
         if not isinstance(usage, dict):
             return
-        read, written = (
-            count if isinstance(count, int) else 0
-            for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        )
+        read = _token_count(usage, "prompt_tokens")
+        written = _token_count(usage, "completion_tokens")
         account.read += read
         account.written += written
         cost = usage.get("cost")  # some servers say it themselves
@@ -335,6 +335,12 @@ class RequestSender:
             if not places.users:
                 self._places = None if self._places is places else self._places
                 await places.client.aclose()
+
+
+def _token_count(usage: Mapping[str, Any], key: str) -> int:
+    """Returns a number of tokens in the usage that an answer tells; 0 where it tells none."""
+    count = usage.get(key)
+    return count if isinstance(count, int) else 0
 
 
 def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
