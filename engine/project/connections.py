@@ -146,8 +146,8 @@ class Readers:
 def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
     """Turns errors of SQLite in the block into a ProjectError; most other errors pass.
 
-    Errors of values that are no text or no JSON where they must be, and of JSON nested without end, also show damage
-    and are turned into one.
+    Errors of values that are no text or no JSON where they must be, and of JSON nested without end or with endless
+    numbers, also show damage and are turned into one.
 
     Args:
         path: The project.
@@ -157,7 +157,10 @@ def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _from_sqlite(path, written or path, error) from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        of_value = isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError)
+        if not of_value and "integer string conversion" not in str(error):
+            raise
         raise damaged(path, error) from error
 
 

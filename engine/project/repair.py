@@ -94,8 +94,9 @@ def repair(damaged: str, target: str) -> Repair:
         ):
             _copy(source, target_conn, _contents(source, damaged, report), report)
     except (sqlite3.Error, OSError) as error:
-        of_sqlite = isinstance(error, sqlite3.Error)
-        if lacks_space(error, Path(target).parent) if of_sqlite else is_disk_full(error):
+        if is_disk_full(error) or (
+            isinstance(error, sqlite3.Error) and lacks_space(error, Path(target).parent)
+        ):
             raise disk_full_error(target) from error
         raise ProjectError(
             f"{damaged} cannot be saved in {target}: {error}.",
