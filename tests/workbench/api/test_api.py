@@ -84,7 +84,10 @@ def test_the_page_names_the_methods() -> None:
     page = (REPOSITORY / "docs/python.md").read_text("utf-8")
     _, table = page.partition("| | methods |")[::2]
     named = set(re.findall(r"`(\w+)[`(]", table.partition("\n\n")[0]))
-    assert named == {name for name in vars(of_projects.Project) if name[0] != "_"} - {"path", "read_only"}
+    assert named == {name for name in vars(of_projects.Project) if name[0] != "_"} - {
+        "path",
+        "read_only",
+    }
 
 
 def test_the_examples_of_messages_hold_and_a_project_gives_the_same_curve(
