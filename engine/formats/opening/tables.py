@@ -343,7 +343,33 @@ def _group_rows(file: Any, group: int, footer: Any) -> Iterator[dict[str, Any]]:
     rows_in_batch = _BATCH_BYTES * footer.num_rows // max(1, footer.total_byte_size)
     size = max(1, min(_MAX_BATCH_ROWS, rows_in_batch))
     for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
-        yield from batch.to_pylist()
+        try:
+            yield from batch.to_pylist()
+        except _PARQUET_ERRORS:
+            columns = [[_as_python(value) for value in column] for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield dict(zip(batch.schema.names, row, strict=True))
+
+
+def _as_python(value: Any) -> Any:
+    """Returns what a value of Arrow holds; what Python has no value for, such as nanoseconds, is a text."""
+    try:
+        return value.as_py()
+    except _PARQUET_ERRORS:
+        kind = str(value.type)
+    if kind.startswith("struct"):
+        return {name: _as_python(entry) for name, entry in value.items()}
+    if kind.startswith("map"):
+        return [[_as_python(pair[0]), _as_python(pair[1])] for pair in value.values]
+    if "list" in kind.partition("<")[0]:
+        return [_as_python(entry) for entry in value]
+    if kind in ("string", "large_string"):
+        return value.cast("binary").as_py().decode("utf-8", "replace")
+    if kind.startswith("timestamp"):
+        unit, zone, _ = kind.rstrip("]").partition(", tz=")
+        text = str(value.cast(f"{unit}]").cast("string"))
+        return text[:10] + text[10:].replace(" ", "T", 1) + ("Z" if zone else "")
+    return str(value.cast("string"))
 
 
 def _reason_not_unpacked(footer: Any) -> str:

@@ -321,7 +321,10 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     if view is None:
         raise NotYet("Nothing is clustered.", "`workbench run cluster PROJECT` does it.")
     numbers, labels = goal_numbers(view, ids)
-    return {label: ids[numbers == number] for number, label in enumerate(labels)}
+    numbers_by_label: dict[str, list[int]] = {}  # several goals may have one label
+    for number, label in enumerate(labels):
+        numbers_by_label.setdefault(label, []).append(number)
+    return {label: ids[np.isin(numbers, of_label)] for label, of_label in numbers_by_label.items()}
 
 
 def _intersect(ids: Ints, other_ids: array[int]) -> Ints:
