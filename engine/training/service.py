@@ -129,7 +129,7 @@ def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
         row = RunHistory(runs[name]).row()
         if row.state == "failed":
             raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
-        return catalog.adapter_entry(runs[name].adapter_gguf)
+        return catalog.entry_of_adapter_file(runs[name].adapter_gguf)
     try:
         return catalog.find_adapter(name)
     except UsageError as error:

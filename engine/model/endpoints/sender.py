@@ -104,23 +104,27 @@ class RequestSender:
             replies: Cache of replies; None for no cache.
             identity: Properties of the endpoint as text, which are part of the cache key.
         """
-        self._client, self.prices = client, prices
+        self.prices = prices
+        self._client = client
+        self._replies = replies
+        self._identity = identity
         # What the endpoint did when it failed; None while it works.
         self._failure: str | None = None
-        self._replies, self._identity = replies, identity
         self._loop = BackgroundLoop(client.address.host, client.address.port)
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
-        # Keys of the requests that were answered, and messages of the refusals by key, since `begin`.
+        # Keys of the requests that were answered since `begin`.
         self._sent: set[str] = set()
+        # Messages of the refusals since `begin`, by key of the request.
         self._refused: dict[str, str] = {}
         self.account = Account()
         self.spending = Spending()
         self.check_allowed: Callable[[], None] = lambda: None
         self.redact: Callable[[str], str] | None = None
-        # Bodies of the requests while they are rehearsed, else None; and the text whose tokens were asked for last.
+        # Bodies of the requests while they are rehearsed, else None.
         self._rehearsed: list[Mapping[str, Any]] | None = None
+        # The text whose tokens were asked for last in a rehearsal.
         self._rehearsed_text = ""
 
     def begin(self) -> None:
@@ -264,7 +268,10 @@ class RequestSender:
         if is_paid(name):
             self._add_to_account(answer)
         self._sent.add(key)
-        if _is_worth_keeping(name, answer) and self._replies is not None:
+        completion = read_completion(answer) if name.endswith("completions") else None
+        # A completion without text may be the fault of an endpoint that recovers: the same request is sent again.
+        is_worth_keeping = completion is None or completion.text.strip() or completion.steps
+        if is_worth_keeping and self._replies is not None:
             self._replies.put(key, json.dumps(answer))
         return answer
 
@@ -369,19 +376,6 @@ def is_paid(name: str) -> bool:
     """Returns whether a request to this path costs tokens: those that only a server's own software has, such as
     `/tokenize`, do not."""
     return not name.startswith("/")
-
-
-def _is_worth_keeping(name: str, answer: Any) -> bool:
-    """Returns whether an answer may be given to the same request again: a completion without text may be the fault of
-    an endpoint that recovers.
-
-    Raises:
-        RequestRefused: The answer has not the form that the path gives.
-    """
-    if not name.endswith("completions"):
-        return True
-    completion = read_completion(answer)
-    return bool(completion.text.strip() or completion.steps)
 
 
 class _Places:
