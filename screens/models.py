@@ -16,7 +16,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.opener.open_project import OpenProject
@@ -203,12 +202,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._update_summary()
             self._show_facts()
 
-        self.in_background(self.models.rows, show, group="models", on_error=self._show_problem)
-
-    def _show_problem(self, error: WorkbenchError) -> None:
-        """Shows an error in the line above the list."""
-        text = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
-        self.query_one("#summary", Static).update(text)
+        self.in_background(self.models.rows, show, group="models", on_error=self.show_in_summary)
 
     def _update_summary(self) -> None:
         """Shows the line above the list."""
@@ -245,7 +239,7 @@ class ModelsScreen(WorkbenchScreen[None]):
                     self._show_facts()
 
             self.in_background(
-                lambda: self.models.facts(name), show, group="facts", on_error=self._show_problem
+                lambda: self.models.facts(name), show, group="facts", on_error=self.show_in_summary
             )
 
     # Actions

@@ -34,9 +34,8 @@ from engine.conversations.tables.conversations import (
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.tables import groups as goal_groups
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.sql import chunks, placeholders, snapshot
+from engine.project.sql import IdSet, chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables

@@ -496,7 +496,7 @@ def _sample_logs(project: Project) -> str:
     from engine.base.conversation import render_log
     from engine.conversations.tables import conversations
     from engine.model.service.run_setup import bundled_logs
-    from engine.project.idset import IdSet
+    from engine.project.sql import IdSet
 
     with project.reading() as conn:
         ids = IdSet.every(conn).ascending()[:MAX_SAMPLE_CONVERSATIONS]

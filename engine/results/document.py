@@ -156,13 +156,21 @@ def _map_block(block: Block, change: Callable[[str], str]) -> Block:
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):
         rows = (
-            ReportRow(tuple(change(str(cell)) for cell in row.cells), faint=row.faint)
+            ReportRow(
+                tuple(change(cell) if isinstance(cell, str) else cell for cell in row.cells),
+                faint=row.faint,
+            )
             for row in block.rows
         )
         return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
-        return replace(block, source=change(block.source), messages=messages)
+        return replace(
+            block,
+            source=change(block.source),
+            messages=messages,
+            more_in=change(block.more_in),  # as the title of its section
+        )
     if isinstance(block, Bars):
         return replace(
             block, values=tuple(bar._replace(label=change(bar.label)) for bar in block.values)

@@ -109,8 +109,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._listing: Listing | None = None  # what is listed; None before the first read
         self._words: Sequence[str] = ()  # the words and phrases that the filter searches for
         self._is_restored = False  # the view of the last session was read
-        self._is_reading = False
-        self._must_read_again = False  # data changed while it was read
         self._remember_later = DelayedCall(self, CURSOR_REST_SECONDS, self._remember)
         self._columns = ListColumns()
         self.table = RowTable[ConversationRow](

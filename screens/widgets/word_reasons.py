@@ -70,7 +70,7 @@ class WordPanel(VerticalScroll, can_focus=False):
             transcript.mark(marks)
 
         def on_failure(error: WorkbenchError) -> None:
-            self._show(Content(one_line(f"{error.message} {error.hint}", 300)))
+            self._show(Content(one_line(str(error), 300)))
             transcript.mark({})
 
         background(self, read, show, on_failure, group="words")

@@ -36,7 +36,7 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject, ProjectFileWatch
 from engine.project.project import Project
-from engine.project.views import NOT_UNDONE
+from engine.project.schema import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.questions import QuestionService

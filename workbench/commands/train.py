@@ -130,7 +130,7 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
     try:
         return _report(history, arguments.json)
     except Cancelled as stopped:
-        narrate(f"{stopped.message} {stopped.hint}")
+        narrate(str(stopped))
         return EXIT_DONE
 
 

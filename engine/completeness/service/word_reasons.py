@@ -16,8 +16,8 @@ import numpy as np
 from engine.base.conversation import LogPiece, Message, Role, render_log
 from engine.base.errors import NotYet
 from engine.completeness.service.sets import name_of
-from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.stages.scoring import logs_of
+from engine.completeness.stages.training_set import LogTexts
 from engine.completeness.tables import score_sets, scores, word_weights
 from engine.completeness.word_reasons import (
     Places,

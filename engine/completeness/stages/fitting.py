@@ -26,9 +26,8 @@ from engine.completeness.records import (
     EndingTest,
     ProbeFeatures,
 )
-from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.stages.probe_fits import STEPS, KindFits, ProbeLearner
-from engine.completeness.stages.training_set import Boundaries, TrainingSet, match_states
+from engine.completeness.stages.training_set import Boundaries, LogTexts, TrainingSet, match_states
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry

@@ -26,8 +26,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
-from engine.project.idset import read_ids
-from engine.project.sql import chunks, id_pages, placeholders, snapshot
+from engine.project.sql import chunks, id_pages, placeholders, read_ids, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 """Reason why a conversation is unscored at whose last boundary both probabilities are zero."""

@@ -375,9 +375,10 @@ def _hallucination_memo(value: Any) -> Any:
 
 def _rating_number(value: Any) -> int | None:
     """Returns a number from 1 to 5 that is given as a number or as text; None for anything else."""
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return value if isinstance(value, int) else None
+    if isinstance(value, str) and len(value) == 1 and value.isdecimal():
+        value = int(value)
+    is_rating = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 5
+    return value if is_rating else None
 
 
 RECLLMSIM = Reader(

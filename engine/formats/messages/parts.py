@@ -200,10 +200,13 @@ class MessageParts:
         """Returns all messages, at least one; the first has the facts."""
         if self.texts or self.calls or self.reasoning or not self.messages:
             self._finish_message()
-        elif self.facts is not None:
-            self.messages[0] = replace(self.messages[0], facts=self.facts)
+        own_facts = json.loads(
+            self.messages[0].facts or "{}"
+        )  # an answer may say that a tool failed
+        facts = {**own_facts, **json.loads(self.facts or "{}")}
         if self.fact_parts:
-            facts = {**json.loads(self.messages[0].facts or "{}"), "parts": self.fact_parts}
+            facts["parts"] = self.fact_parts
+        if facts:
             self.messages[0] = replace(self.messages[0], facts=json_text(facts))
         return self.messages
 
@@ -217,10 +220,9 @@ class MessageParts:
                 tuple(self.calls),
                 self.tool_call_id,
                 reasoning="\n".join(filter(None, self.reasoning)) or None,
-                facts=self.facts,
             )
         )
-        self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
+        self.texts, self.calls, self.reasoning = [], [], []
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
         """Adds a tool call, and its answer if the part has that too."""

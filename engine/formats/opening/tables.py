@@ -41,8 +41,8 @@ _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
 _DETECTION_ROWS = 6
 """Number of rows by which the delimiter is detected."""
-_DETECTION_CHARS = 1 << 20
-"""Number of characters by which the delimiter is detected."""
+_DETECTION_BYTES = 1 << 20
+"""Number of bytes by which the delimiter is detected."""
 _DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, as Excel writes it."""
 _MESSAGE_COLUMNS = frozenset(
@@ -70,7 +70,9 @@ def delimiter_of(head: bytes) -> str | None:
 
     Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
     """
-    text = head[:_DETECTION_CHARS].decode("utf-8", "replace")
+    if len(head) >= _DETECTION_BYTES:  # it may end within a row, which has too few cells then
+        head = head[: head.rfind(b"\n", 0, _DETECTION_BYTES) + 1]
+    text = head.decode("utf-8", "replace")
     if stated_delimiter := _DELIMITER_LINE.match(text):
         return stated_delimiter[1]
     best: tuple[int, str] | None = None
@@ -85,7 +87,8 @@ def delimiter_of(head: bytes) -> str | None:
 
 
 def _first_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Returns the first rows of a text, at most `_DETECTION_ROWS`, without one that the end of the text cuts off."""
+    """Returns the first rows of a text, at most `_DETECTION_ROWS`, without one that the end of the text cuts off
+    within quotation marks."""
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
@@ -101,7 +104,7 @@ def _first_rows(text: str, delimiter: str) -> list[list[str]]:
 def csv_rows(source: Source) -> Iterator[Frame]:
     """Yields the rows of a text table, whose first line is its header; a row of another length has a reason."""
     csv.field_size_limit(MAX_RECORD)
-    head = source.peek(_DETECTION_CHARS)
+    head = source.peek(_DETECTION_BYTES)
     lines = _TextLines(source)
     reader = csv.reader(lines, delimiter=delimiter_of(head) or ",")
     header: list[str] | None = None

@@ -27,8 +27,7 @@ from engine.goals.records import EXPLANATION, GOAL_TEXTS, GoalText
 from engine.goals.stages.clustering import AssignStage, ClusterStage, GroupForecast
 from engine.goals.stages.deciding import DecideStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
-from engine.goals.stages.labeling import LabelStage
-from engine.goals.stages.naming import NameStage
+from engine.goals.stages.labeling import LabelStage, NameStage
 from engine.goals.stages.proposing import ProposeStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings

@@ -192,7 +192,8 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns the number of pairs that were answered on under a configuration."""
+    """Returns the number of answers under a configuration, those of pairs that the model could not be asked about
+    included."""
     sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
@@ -206,8 +207,9 @@ def requests_per_pair(conn: sqlite3.Connection, model: str) -> float | None:
 
 
 def answer_cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
-    """Returns the mean number of requests and of seconds of a pair; None before any was asked about."""
+    """Returns the mean number of requests and of seconds of a pair; None before the model was asked about any."""
     row = conn.execute(
-        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ?", (config_hash,)
+        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ? AND calls > 0",
+        (config_hash,),
     ).fetchone()
     return None if row[0] is None else (float(row[0]), float(row[1]))

@@ -22,8 +22,8 @@ from engine.base.number_format import counted
 from engine.conversations.tables import conversations, facets
 from engine.jobs.contract import config_hash
 from engine.project import runs
-from engine.project.idset import IdSet
 from engine.project.project import Project
+from engine.project.sql import IdSet
 from engine.questions.question import NO, YES, Question
 from engine.questions.records import Answerer, Cite, MachineAnswer
 from engine.questions.tables import machine_answers

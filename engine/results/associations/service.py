@@ -31,9 +31,8 @@ from engine.conversations.filters import NO_FILTER, Filter, Term, parse_filter
 from engine.conversations.tables import facets, selecting
 from engine.conversations.tables.conversations import message_counts, names, texts
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.sql import snapshot
+from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.features import word_features

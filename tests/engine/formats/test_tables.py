@@ -101,6 +101,12 @@ def test_prose_is_no_table(text: str) -> None:
     assert delimiter_of(text.encode()) is None
 
 
+def test_a_row_that_is_cut_off_does_not_speak_against_a_table() -> None:
+    """Its cells are counted only where all of it was looked at."""
+    assert delimiter_of(b"a,b\n1,%s,3\n" % (b"2" * (1 << 20))) is None
+    assert delimiter_of(b"a,b\n1,2\n%s,4\n" % (b"3" * (1 << 20))) == ","
+
+
 cells = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 

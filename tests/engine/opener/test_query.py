@@ -22,8 +22,8 @@ from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
-from engine.project.idset import IdSet
 from engine.project.project import Project
+from engine.project.sql import IdSet
 from engine.questions.records import ExampleProbe
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import example_probes

@@ -12,7 +12,7 @@ import pytest
 
 from engine.base.conversation import Message
 from engine.base.errors import ProjectError, UsageError
-from engine.base.report_table import text_table
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, text_table
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.opener.report import write_report
@@ -206,3 +206,13 @@ def test_hostile_document() -> None:
     )
     document = Document(HOSTILE, HOSTILE, (Section(HOSTILE, blocks),))
     checked(to_html(document))
+
+
+def test_changed_texts() -> None:
+    """Texts change, figures of tables do not; a quote still links to its section."""
+    columns = (ReportColumn("Name", "text"), ReportColumn("n", "count"))
+    table = ReportTable("t", columns, (ReportRow(("a", 1204)), ReportRow(("b", None))))
+    blocks = (table, Quote("c", (("User", "hi"),), more_in="s"))
+    document = Document("d", "", (Section("s", blocks),)).map_texts(str.upper)
+    changed = to_html(document)
+    assert all(text in changed for text in (">A<", "1,204", "–", '<a href="#s0">more</a>'))
