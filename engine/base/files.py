@@ -167,7 +167,7 @@ def _remove_if_unlocked(folder: Path) -> None:
 
 
 def _create_locked_folder(parent: Path) -> tuple[Path, int]:
-    """Returns a new folder in `parent`, and the descriptor that holds its lock.
+    """Returns a new folder in `parent`, and the descriptor that holds its lock, if its file system has locks.
 
     Raises:
         OSError: The folder cannot be created, or has another inode number each time that it is looked at, as on a file
@@ -178,7 +178,7 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
         # another process may take it for a leftover before it is locked
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            with suppress(OSError):
+            with suppress(OSError):  # without locks, a leftover is not told from a folder in use
                 fcntl.flock(lock, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), os.stat(folder)):

@@ -61,7 +61,7 @@ _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
 """The limits of llama.cpp: bytes of a key and of the name of a tensor, and dimensions of a tensor."""
 
 _MAX_STRINGS = 1 << 24
-"""Most elements of one array; the largest vocabularies have a sixteenth of it."""
+"""Most elements of one array of texts; the largest vocabularies have a sixteenth of it."""
 
 _LENGTH_BYTES = 8
 """Bytes of the length in front of a text."""
@@ -88,7 +88,7 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     if kind not in BLOCKS:
         return None
     block_length, block_bytes = BLOCKS[kind]
-    row = next(iter(shape), 1)
+    row = shape[0] if shape else 1  # the fastest dimension; a scalar has none
     if row % block_length:
         raise Unsound(
             f"a tensor in it has rows of {row:,} numbers, no whole blocks of {block_length}"
@@ -164,7 +164,7 @@ class GgufFile:
         return value if isinstance(value, str) else ""
 
     def number(self, key: str) -> int | None:
-        """Returns the integer stored under a key; None if there is none or if it is an array."""
+        """Returns the integer stored under a key; None if there is none, or a value of another kind."""
         value = self.values.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -174,9 +174,11 @@ class GgufFile:
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is quantised to fewer than 16 bits.
+        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32,
+        F16 and BF16.
 
         Raises:
+            KeyError: There is no tensor with this name.
             ModelFileError: The file ends before the tensor does.
         """
         info = self.tensors[name]

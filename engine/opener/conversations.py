@@ -10,13 +10,7 @@ from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
 from engine.base.sign import SignReading
-from engine.completeness.records import (
-    DecisionRule,
-    Histogram,
-    RemainingTasks,
-    ScoreRow,
-    StateCounts,
-)
+from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow, StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
@@ -293,8 +287,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return tags(conn)
 
-    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+    def histogram(self, query: ListQuery | None, bins: int) -> tuple[int, ...]:
         """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
+
+        It is the number of conversations in each bin, lowest first; an inner edge belongs to the bin above it.
 
         Args:
             bins: Number of bins, which have equal widths.
@@ -305,8 +301,9 @@ class ConversationService:
         if bins < 1:
             raise ValueError(f"a histogram of {bins} parts")
         with self._project.reading() as conn, snapshot(conn):
-            matching_ids = matching(conn, (query or ListQuery()).filter)
-            condition, flags = matching_ids.condition("conversation_id")
+            condition, flags = matching(conn, (query or ListQuery()).filter).condition(
+                "conversation_id"
+            )
             counts_by_bin = dict(
                 conn.execute(
                     "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
@@ -315,10 +312,7 @@ class ConversationService:
                     (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
                 ).fetchall()
             )
-        return Histogram(
-            tuple(counts_by_bin.get(index, 0) for index in range(bins)),
-            len(matching_ids) - sum(counts_by_bin.values()),
-        )
+        return tuple(counts_by_bin.get(index, 0) for index in range(bins))
 
     def dates(self) -> tuple[str, str] | None:
         """Returns when the first and the last conversation took place; None where no date is known."""

@@ -413,14 +413,13 @@ class _Report:
             )
             return
         goals, total = self._goals, len(self._measures.ids)
-        size_of = {label: len(part.ids) for label, part in goals}
         theme_rows = [
             (
                 theme.label,
-                f"{sum(size_of.get(goal.label, 0) for goal in theme.goals):,}",
+                f"{theme.as_group.size:,}",
                 " · ".join(goal.label for goal in theme.goals),
             )
-            for theme in themes_of(self._services.goals.groups())
+            for theme in themes_of(self._services.goals.groups(self._filter))
             if not theme.single
         ]
         if theme_rows:
@@ -448,7 +447,7 @@ class _Report:
             faint,
         )
         unlisted = len(goals) - MAX_GOALS
-        without = total - sum(size_of.values())
+        without = total - sum(len(part.ids) for _, part in goals)
         if unlisted > 0 or without:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""

@@ -146,8 +146,8 @@ class Readers:
 def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
     """Turns errors of SQLite in the block into a ProjectError; most other errors pass.
 
-    Errors of values that are no text or no JSON where they must be, and of JSON nested without end, also show damage
-    and are turned into one.
+    Errors of values that are no text or no JSON where they must be, and of JSON nested without end or with endless
+    numbers, also show damage and are turned into one.
 
     Args:
         path: The project.
@@ -157,7 +157,10 @@ def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise _from_sqlite(path, written or path, error) from error
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        of_value = isinstance(error, UnicodeDecodeError | json.JSONDecodeError | RecursionError)
+        if not of_value and "integer string conversion" not in str(error):
+            raise
         raise damaged(path, error) from error
 
 
@@ -175,12 +178,7 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
     """Returns the error for a person that an error of SQLite means; arguments as in `translate_sqlite_errors`."""
     name, written_name = os.path.basename(path), os.path.basename(written)
     code, primary = _code(error), primary_code(error)
-    folder = Path(written).parent
-    if (
-        primary == sqlite3.SQLITE_FULL
-        or code in _FILE_LIMIT_CODES
-        or (primary == sqlite3.SQLITE_IOERR and is_disk_full(error, folder))
-    ):
+    if lacks_space(error, Path(written).parent):
         return disk_full_error(written_name)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ProjectError(
@@ -204,6 +202,16 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
             f"{name} could not be read, or {written_name} not be written ({error})."
         )
     return ProjectError(f"{name} could not be read or written ({error}).")
+
+
+def lacks_space(error: sqlite3.Error, folder: Path) -> bool:
+    """Returns whether an error of SQLite on a file in the folder comes from a full disk or a limit on file sizes."""
+    primary = primary_code(error)
+    return (
+        primary == sqlite3.SQLITE_FULL
+        or _code(error) in _FILE_LIMIT_CODES
+        or (primary == sqlite3.SQLITE_IOERR and is_disk_full(error, folder))
+    )
 
 
 def primary_code(error: sqlite3.Error) -> int:

@@ -110,14 +110,15 @@ def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> 
 
 class IdSet:
     """A set of ids of conversations of one project, with one byte for each id: a million take a megabyte and are
-    combined in a millisecond. `every` makes the first set, and all others come from it.
+    combined in a millisecond. All sets of a project have equally many flags: `every` makes the first set, and the
+    others are made of one.
 
     Attributes:
         flags: A byte for each id from 0 on: 1 where it is in the set, else 0.
     """
 
     def __init__(self, flags: bytes) -> None:
-        """Makes a set of its flags; callers outside of this class use `every` and `of`."""
+        """Makes a set of its flags."""
         self.flags = flags
 
     @classmethod
@@ -149,6 +150,7 @@ class IdSet:
         return self._from(self._number() | other._number())
 
     def __sub__(self, other: IdSet) -> IdSet:
+        # `~` gives a negative number, of which `&` keeps no more bits than this set has
         return self._from(self._number() & ~other._number())
 
     def condition(self, column: str) -> tuple[str, tuple[bytes, ...]]:
@@ -166,5 +168,5 @@ class IdSet:
         return int.from_bytes(self.flags, "little")
 
     def _from(self, number: int) -> IdSet:
-        """Returns the set whose flags, as many as those of this set, are an integer of `_number`."""
+        """Returns the set whose flags are the bytes of an integer, as many as this set has."""
         return IdSet(number.to_bytes(len(self.flags), "little"))

@@ -21,7 +21,6 @@ from engine.base.text import one_line
 from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow
-from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.query import (
     COLUMN_TITLES,
@@ -49,6 +48,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
 
 if TYPE_CHECKING:
+    from engine.opener.exports import ExportKind
     from screens.conversations.ask_form import QuestionRun
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (

@@ -165,7 +165,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._overview = overview
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
-        self.query_one(Histogram).show(overview.histogram.bins, overview.rule)
+        self.query_one(Histogram).show(overview.histogram, overview.rule)
         self.query_one(Histogram).display = bool(overview.counts.scored)
         self._estimate(overview)
         self._show_steps()

@@ -77,7 +77,7 @@ class Segment:
         leaves: Leaves at or below it.
         text: What its tokens add to the text of the path. An incomplete character is part of the segment
             that completes it, so that the joined texts along a path are the text of the path.
-        probability: Probability of the path to its first node: that of taking this branch at the fork.
+        probability: Probability of the path from the root to its first node.
         below: Probability of all leaves at or below it.
         entropy: Entropy in bits of the next token after its end; None where the model did not compute it.
         recorded: Whether the recorded answer goes through its first node.

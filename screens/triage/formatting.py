@@ -1,4 +1,4 @@
-"""The texts of triage: orders, lines, notices. Knows nothing of widgets.
+"""The texts of triage: orders, lines, notices. Draws nothing.
 
 In a blind round a person judges conversations again without seeing the first answer. A check compares the answers of a
 machine with those of a person. The probe of a question is fitted to a person's answers.

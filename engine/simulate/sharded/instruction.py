@@ -5,9 +5,9 @@ A file is a JSON list of objects or one object a line:
 that opens the conversation. The text of a shard is under `shard` (as in the published data) or `shard_text` (as in its
 description).
 
-A *task* is bound to one instruction: it has the prompts (prompts/sharded/TASK_NAME.txt, perhaps edited), and evaluates
-an answer. Its constructor checks the keys of the instruction, so that a bad instruction is refused when the file is
-read and not in the middle of a run. The word problems of `math` are here, function calls in
+A *task* is bound to one instruction: it has the prompts (engine/model/prompts/sharded/TASK-PART.txt, perhaps edited),
+and evaluates an answer. Its constructor checks the keys of the instruction, so that a bad instruction is
+refused when the file is read and not in the middle of a run. The word problems of `math` are here, function calls in
 `engine.simulate.sharded.actions`.
 """
 
@@ -86,7 +86,7 @@ class Instruction:
 
 
 def read_instructions(text: str) -> list[Instruction]:
-    """Returns the instructions in the text of a file: a JSON list, or one JSON object a line.
+    """Returns the instructions in the text of a file: a JSON list, one JSON object, or one a line.
 
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
