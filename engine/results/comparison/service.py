@@ -378,14 +378,12 @@ def answer_rates(
     columns = [
         ReportColumn(field, "text", "value"),
         ReportColumn("by", "text", "by"),
-        ReportColumn("answered", "count", "answered", "Conversations with an answer."),
+        ReportColumn("answered", "count", "answered"),
     ]
     if has_numbers:
-        columns.append(ReportColumn("mean", "interval", "mean", "Mean of the answers."))
+        columns.append(ReportColumn("mean", "interval", "mean"))
     columns += [
-        ReportColumn(
-            answer, "interval", answer, "Share of the answers.", ends_in_text=not has_numbers
-        )
+        ReportColumn(answer, "interval", answer, ends_in_text=not has_numbers)
         for answer in question.answers
     ]
     rows = []
