@@ -82,8 +82,8 @@ class Capabilities:
     @property
     def result_params(self) -> dict[str, Any]:
         """The capabilities that results depend on, for the config hash. How many requests run at once changes none, and
-        `thinks` is left out although `reads_verdicts` depends on it: results that were stored before it was known keep their
-        hash."""
+        `thinks` is left out although `reads_verdicts` depends on it: results that were stored before it was known
+        keep their hash."""
         params = asdict(self)
         for name in ("parallel", "thinks", *MEASURED_OR_LISTED):
             del params[name]
