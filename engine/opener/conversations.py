@@ -190,7 +190,7 @@ class ConversationService:
     def score(self, conversation_id: int) -> ScoreRow | None:
         """Returns the score in force of a conversation; None without a score."""
         with self._project.reading() as conn:
-            return scores.score(conn, conversation_id)
+            return scores.current_score(conn, conversation_id)
 
     def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """Returns the remaining tasks that belong to the score in force of a conversation; None without any."""

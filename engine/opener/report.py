@@ -43,13 +43,14 @@ from engine.results.comparison.formatting import breakdown_table, sign_sentences
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
-    Bars,
+    BarChart,
     Block,
-    Columns,
+    ColumnChart,
     Document,
     Paragraph,
     Quote,
     Section,
+    VerticalLine,
     WrittenDocument,
     check_place,
     write_document,
@@ -285,10 +286,10 @@ class _Report:
             )
         values = self._measures.score[self._measures.scored]
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
-        yield Columns(
+        yield ColumnChart(
             "Conversations by score (0: goes on, 1: ends here)",
             tuple((figure(index / BINS), int(count)) for index, count in enumerate(bins)),
-            (rule.threshold, f"threshold {figure(rule.threshold)}"),
+            VerticalLine(rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 
     def _failure_blocks(self, figures: KeyFigures) -> Iterator[Block]:
@@ -296,7 +297,7 @@ class _Report:
         read, with_signs = figures.trouble
         if with_signs:
             signs = self._services.conversations.values("sign", self._filter)
-            yield Bars(
+            yield BarChart(
                 f"Signs of trouble, in {with_signs:,} of {read:,} conversations. They show where to look; who failed,"
                 " only people say",
                 tuple(
@@ -535,7 +536,7 @@ class _Report:
                     "words",
                     "in a message of",
                     "messages before the end",
-                    "log-odds",
+                    "weight",
                     "conversations",
                 ),
                 tuple(

@@ -246,7 +246,7 @@ class ScreenProject:
             for table in ("remaining", "boundary_score", "score"):
                 conn.execute(f"DELETE FROM {table} WHERE conversation_id = ?", (conversation_id,))
             entry = ScoreEntry(conversation_id, (boundary(4, 2, p_end),), None, 10)
-            scores.add(conn, CONFIG, 1, [entry])
+            scores.add_scores(conn, CONFIG, 1, [entry])
 
         self.file.write(work)
 

@@ -275,7 +275,9 @@ class FittingStage(CpuStage):
             scored_count = read_count = 0
             by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
             for done, entries in self._score_entries(ids, fits):
-                self._write(partial(scores.add, config_hash=key, run_id=run_id, entries=entries))
+                self._write(
+                    partial(scores.add_scores, config_hash=key, run_id=run_id, entries=entries)
+                )
                 scored_count += sum(bool(entry.curve) for entry in entries)
                 if by_states:
                     read_count += sum(bool(entry.curve and entry.tokens) for entry in entries)

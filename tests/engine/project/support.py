@@ -109,7 +109,7 @@ def give_scores(
         score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
             score_sets.replace_keeping_rule(conn, config)
-        scores.add(
+        scores.add_scores(
             conn,
             config,
             run_id,
