@@ -1,4 +1,4 @@
-"""The models screen: lists models with the memory they need; tunes, chooses and removes them.
+"""The models screen: lists models with the memory they need; adds, tunes, chooses, tries and removes them.
 
 A row is a model, an adapter or an endpoint. Work is what a project uses a model for, such as scoring.
 """
@@ -16,7 +16,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.opener.open_project import OpenProject
@@ -37,11 +36,15 @@ GET_MORE = "workbench models search WORDS finds more"
 DASH = "–"
 """Stands for a figure that is unknown."""
 READY = Look("●", "ready", "complete")
+"""How a model is shown that can be used."""
 ADAPTER = Look("◆", "adapter", "accent")
+"""How an adapter is shown."""
 ENDPOINT = Look("⇄", "endpoint", "accent")
+"""How an endpoint is shown."""
 BROKEN = Look("✗", "unusable", "incomplete")
+"""How a row with a problem is shown."""
 TOO_LARGE = Look("!", "too large", "borderline")
-"""How the states of models, adapters and endpoints are shown."""
+"""How a model is shown that does not fit in memory."""
 
 T = TypeVar("T")
 """What slow work returns."""
@@ -179,7 +182,8 @@ class ModelsScreen(WorkbenchScreen[None]):
         super().__init__(services, feed)
         self.models = services.models
         self.rows: Sequence[ModelRow] = ()
-        self._facts: tuple[str, Sequence[Fact]] = ("", ())  # of the model with this name
+        self._facts_of = ""  # name of the model whose facts were read last
+        self._facts: Sequence[Fact] = ()
         self._busy = ""  # the slow work that runs, in words; empty without one
         self.table = ItemTable(model_columns(), lambda row: row.name, id="models")
 
@@ -198,17 +202,12 @@ class ModelsScreen(WorkbenchScreen[None]):
         def show(rows: list[ModelRow]) -> None:
             """Shows what was read; the facts are read again when they are shown."""
             self.rows = rows
-            self._facts = ("", ())
+            self._facts_of = ""
             self.table.show_items(rows)
             self._update_summary()
             self._show_facts()
 
-        self.in_background(self.models.rows, show, group="models", on_error=self._show_problem)
-
-    def _show_problem(self, error: WorkbenchError) -> None:
-        """Shows an error in the line above the list."""
-        text = Content.styled(one_line(f"{error.message} {error.hint}"), "$tone-incomplete")
-        self.query_one("#summary", Static).update(text)
+        self.in_background(self.models.rows, show, group="models", on_error=self.show_in_summary)
 
     def _update_summary(self) -> None:
         """Shows the line above the list."""
@@ -230,22 +229,22 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _show_facts(self) -> None:
         """Shows the facts about the row under the cursor; reads them first if they are not those read last."""
         row = self.table.here
-        known_name, known_facts = self._facts
         pane = self.query_one("#facts", Static)
         if row is None:
             pane.update("")
-        elif known_name == row.name:
-            pane.update(model_content(known_facts, pane.size.width))
+        elif self._facts_of == row.name:
+            pane.update(model_content(self._facts, pane.size.width))
         else:
             name = row.name
 
             def show(facts: list[Fact]) -> None:
-                self._facts = (name, facts)
+                """Keeps the facts, and shows them if the cursor is still there."""
+                self._facts_of, self._facts = name, facts
                 if self.table.here is not None and self.table.here.name == name:
                     self._show_facts()
 
             self.in_background(
-                lambda: self.models.facts(name), show, group="facts", on_error=self._show_problem
+                lambda: self.models.facts(name), show, group="facts", on_error=self.show_in_summary
             )
 
     # Actions
@@ -281,10 +280,12 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
 
         def notify(names: list[str]) -> None:
+            """Tells what was added."""
             text = ", ".join(one_line(name, 60) for name in names)
             self.notify(f"{text} added.", markup=False)
 
         def add(path: str) -> None:
+            """Adds what is at the path."""
             if path.strip():
                 self._run_slow("loading it once …", lambda: self.models.add(path.strip()), notify)
 
@@ -316,6 +317,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         name = row.name
 
         def use(works: tuple[Work, ...]) -> None:
+            """Chooses the model for the works."""
             self._run_slow(
                 f"choosing {name_of(row)} …",
                 lambda: self.models.use(name, works),
@@ -333,9 +335,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         if row.kind == "adapter":
             self.notify("Training (7) chooses the adapter; r is for models.", markup=False)
             return
-        from engine.opener.model_previews import REPLY_FORMS, PromptTrial  # they bring numpy
+        from engine.opener.model_previews import REPLY_FORMS, PromptTrial  # they import numpy
 
         def try_prompt(prompt: str) -> None:
+            """Shows the replies to the prompt."""
             self.app.push_screen(PromptTrialDialog(PromptTrial(self.services, prompt), row.name))
 
         prompts = [(name, name) for name in REPLY_FORMS]
@@ -353,6 +356,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             confirm(self, "Remove?", remove, yes=one_line(text, 300))
 
         def remove() -> None:
+            """Removes the row."""
             self._run_slow(
                 "removing …",
                 lambda: self.models.remove(name),

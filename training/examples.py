@@ -44,14 +44,12 @@ class TokenWindow:
     Attributes:
         tokens: Token ids of the window.
         boundaries: Numbers of tokens after which the conversation could end, rising.
-        ends: Whether the last boundary is the end of the conversation.
         answer: Index of the first token of the last answer, which follows the last step that is not one of the
             assistant.
     """
 
     tokens: list[int]
     boundaries: list[int]
-    ends: bool
     answer: int
 
 
@@ -128,7 +126,7 @@ def _token_window(
             boundaries.append(len(tokens))
         if not is_answer(item.texts[index]):
             answer = len(tokens)
-    return TokenWindow(tokens, boundaries, window.pieces[-1] == item.boundaries[-1], answer)
+    return TokenWindow(tokens, boundaries, answer)
 
 
 def make_example(tokenizer: Tokenizer, item: LogItem, recipe: Recipe, limit: int) -> Example:

@@ -29,6 +29,7 @@ from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
+from engine.training.base import steps_of
 from engine.training.config import TrainConfig
 from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
@@ -186,7 +187,7 @@ def _write_started(events: EventLog, config: TrainConfig, data: Datasets, step: 
     events.write(
         "started",
         step=step,
-        steps=max(1, round(math.ceil(len(examples) / config.batch) * config.epochs)),
+        steps=steps_of(config, len(examples)),
         examples=len(examples),
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,

@@ -130,13 +130,13 @@ def validate(
         seed: Seed of the cuts.
     """
     model.eval()
-    curves = {log.id: curve(model, tokenizer, log, limit) for log in logs}
+    curves = [curve(model, tokenizer, log, limit) for log in logs]
     losses = []
-    for points in curves.values():
+    for points in curves:
         losses += [-point.log_continue for point in points[:-1]]
         losses.append(-points[-1].log_end)
     whole, cut = truncate(
-        {key: [point.value for point in points] for key, points in curves.items()}, seed
+        [log.id for log in logs], [[point.value for point in points] for points in curves], seed
     )
     loss = math.fsum(losses) / len(losses) if losses else 0.0
     if not whole:

@@ -81,9 +81,9 @@ def argument(*names: str, **settings: Any) -> Argument:
     return Argument(names, settings)
 
 
-def number(name: str, help: str, default: int | None = None, *, metavar: str = "N") -> Argument:
+def number(name: str, help: str, default: int | None = None) -> Argument:
     """Returns an option for a whole number above 0."""
-    return argument(name, type=positive, default=default, metavar=metavar, help=help)
+    return argument(name, type=positive, default=default, metavar="N", help=help)
 
 
 def several(name: str, help: str, metavar: str) -> Argument:

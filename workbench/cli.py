@@ -48,7 +48,7 @@ Conversation Workbench: what users wanted, whether conversations ended, and how 
 
 The same step by step:
   workbench import mine.wb logs.jsonl       read conversations into a project
-  workbench run complete mine.wb            score how complete each conversation is
+  workbench run complete mine.wb            score how likely each conversation has ended
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
 

@@ -62,7 +62,8 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
 
 
 def _find_named_descriptor(path: Path) -> int | None:
-    """Returns the descriptor of this process that a path names, through links or not; None if it names none."""
+    """Returns the descriptor of this process that a path names, itself or through links; None if it names
+    none."""
     of_this_process = {"/dev/fd", os.path.realpath("/proc/self/fd")}
     for _ in range(_MAX_LINKS):
         folder = os.path.realpath(path.parent)
@@ -167,7 +168,7 @@ def _remove_if_unlocked(folder: Path) -> None:
 
 
 def _create_locked_folder(parent: Path) -> tuple[Path, int]:
-    """Returns a new folder in `parent`, and the descriptor that holds its lock.
+    """Returns a new folder in `parent`, and the descriptor that holds its lock, if its file system has locks.
 
     Raises:
         OSError: The folder cannot be created, or has another inode number each time that it is looked at, as on a file
@@ -178,7 +179,7 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
         # another process may take it for a leftover before it is locked
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            with suppress(OSError):
+            with suppress(OSError):  # without locks, a leftover is not told from a folder in use
                 fcntl.flock(lock, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), os.stat(folder)):
@@ -222,7 +223,6 @@ def is_project(path: str) -> bool:
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a write that failed for want of space."""
 
-
 _DISK_FULL_TEXTS = (
     "no space left on device",
     "disk quota exceeded",
@@ -232,16 +232,13 @@ _DISK_FULL_TEXTS = (
     "pytorchstreamwriter failed writing",
     "] . unexpected pos ",
 )
-"""Parts of the messages of such errors, in lower case."""
-
+"""Parts of the messages of errors of a full disk, in lower case."""
 
 _MIN_FREE_BYTES = 1 << 20
 """Free bytes below which a disk is taken to be full, because libraries report a failed write without its cause."""
 
-
 DISK_FULL_MESSAGE = "The disk is full, or a limit on file sizes is reached"
-"""What the message of such an error begins with."""
-
+"""What the message of a `DiskFull` error begins with."""
 
 TRAINING_DISK_FULL_HINT = (
     "Free some space, then resume the run: it continues at its last checkpoint."

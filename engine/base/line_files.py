@@ -13,7 +13,7 @@ from typing import Any, Literal, TextIO
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.files import atomic_replacement, disk_full_error, is_disk_full
+from engine.base.files import atomic_replacement, disk_full_error, is_disk_full, is_project
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts"]
@@ -193,9 +193,11 @@ def write_beside(path: Path) -> Iterator[Path]:
 
     Raises:
         DiskFull: There is no room for it.
-        ProjectError: The file cannot be written.
+        ProjectError: The file cannot be written, or is a project.
     """
     try:
+        if path.is_file() and is_project(str(path)):
+            raise ProjectError(f"{path} is a project.", "Choose another name; nothing was written.")
         with atomic_replacement(path) as part:
             yield part
     except OSError as error:

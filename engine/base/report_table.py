@@ -31,7 +31,6 @@ class ReportColumn:
         title: Stands above the column.
         kind: The format of the cells.
         key: Name of the column in JSON.
-        description: Describes the cells of the column, in one sentence.
         chance: The value that guessing gives; None if unknown.
         text_title: Title in tables that are rendered as text; empty for `title`.
         ends_in_text: Whether tables in text show the ends of intervals; screens and JSON always do.
@@ -40,7 +39,6 @@ class ReportColumn:
     title: str
     kind: CellKind
     key: str = ""
-    description: str = ""
     chance: float | None = None
     text_title: str = ""
     ends_in_text: bool = True

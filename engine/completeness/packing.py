@@ -145,14 +145,12 @@ class Member:
     """A segment while it is decoded.
 
     Attributes:
-        index: Index of the segment.
         tokens: Tokens of the segment and, after a last mark at their end, those of the continuation but the last.
         marks: Marks of the segment.
         readings: A reading for each mark.
         picks: The picks of the row after a token, by the position of the token.
     """
 
-    index: int
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryReading]
@@ -167,7 +165,7 @@ class Member:
         return [position for position in range(start, stop) if position in self.picks]
 
 
-def begin_member(index: int, segment: Segment, question: QuestionTokens) -> Member:
+def begin_member(segment: Segment, question: QuestionTokens) -> Member:
     """Returns a segment as a member, with what is to be read at each of its positions.
 
     With a suffix nothing is picked here, since both answers are read on forks; without one their first tokens are read
@@ -182,7 +180,7 @@ def begin_member(index: int, segment: Segment, question: QuestionTokens) -> Memb
     if question.inline and segment.marks[-1] == len(tokens):
         # Each token attends to earlier ones only, so what is added at the very end changes no reading.
         tokens.extend(step_header)
-    member = Member(index, tokens, segment.marks, [BoundaryReading() for _ in segment.marks])
+    member = Member(tokens, segment.marks, [BoundaryReading() for _ in segment.marks])
     if question.suffix:
         return member
     for mark, reading in zip(segment.marks, member.readings, strict=True):

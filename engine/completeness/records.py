@@ -272,16 +272,3 @@ class RemainingTasks:
     text: str
     reason: str | None = None
     config_hash: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Histogram of normalized scores over [0, 1].
-
-    Attributes:
-        bins: Number of conversations in each of equal bins, lowest first; an inner edge belongs to the bin above it.
-        unscored: Number of unscored conversations, which are in no bin.
-    """
-
-    bins: tuple[int, ...]
-    unscored: int

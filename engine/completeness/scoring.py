@@ -106,7 +106,7 @@ class BoundaryScorer:
                 self._cache_shared_prefix(segments, group, on_tokens)
                 packer = Packer(self.model, question, group.shared, on_tokens)
                 for index in group.members:
-                    member = begin_member(index, segments[index], question)
+                    member = begin_member(segments[index], question)
                     readings[index] = member.readings
                     packer.add(member)
                 packer.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,17 +52,20 @@ def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     return int.from_bytes(digest, "big") % (boundaries - 1)
 
 
-def truncate(curves: Mapping[str, Sequence[float]], seed: int) -> tuple[list[float], list[float]]:
+def truncate(
+    names: Sequence[str], curves: Sequence[Sequence[float]], seed: int
+) -> tuple[list[float], list[float]]:
     """Returns the scores of whole conversations, and in the same order those of the same ones cut once.
 
     Conversations with fewer than two boundaries, which cannot be cut, are left out.
 
     Args:
-        curves: For each conversation, by its id in the source, the normalized score at every boundary, in order.
+        names: External id of each conversation.
+        curves: For each conversation the normalized score at every boundary, in order.
         seed: Seed of the cuts.
     """
-    cuts = draw_cuts(list(curves), [len(curve) for curve in curves.values()], seed)
-    scores = [score for curve in curves.values() for score in curve]
+    cuts = draw_cuts(names, list(map(len, curves)), seed)
+    scores = [score for curve in curves for score in curve]
     return [scores[index] for index in cuts.whole], [scores[index] for index in cuts.cut]
 
 

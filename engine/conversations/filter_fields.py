@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
 from engine.conversations.text_checks import KINDS
-from engine.project.idset import IdSet
+from engine.project.sql import IdSet
 
 if TYPE_CHECKING:
     from engine.conversations.filters import Term

@@ -38,13 +38,14 @@ MANY_SHARE = 0.1
 """A shingle is left out if more than this share of all conversations, and more than `MANY_CONVERSATIONS`, have it."""
 
 _ROUNDING = 1e-9
-"""Error that a product with `MIN_SHARED` may have, whose exact value can be a whole number."""
+"""What a product with `MIN_SHARED` may be off by rounding, so that a whole number is not missed."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
-"""Number of common shingles of two conversations that are counted at once; they take up to a hundred megabytes."""
+"""Number of common shingles of two conversations that are counted at once, which bounds the memory to about a hundred
+megabytes."""
 
 MAX_COMPARED_PAIRS = 100_000
-"""Number of pairs of conversations whose shingles are compared at once."""
+"""Number of pairs of conversations whose shingles are compared at once, which bounds the memory."""
 
 
 def shingles(text: str) -> Shingles:
@@ -79,49 +80,21 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     count = len(shingle_sets)
-    table, size, document_frequency = _shingle_table(shingle_sets)
-    rare_count = _count_rare(size)
-    rare, rare_size = _find_rare(
-        table, size - np.diff(table.indptr), rare_count, document_frequency
+    # which conversation has which shingle that others have too, and its rare ones
+    table, shingle_count, document_frequency = _shingle_table(shingle_sets)
+    rare_count = _count_rare(shingle_count)
+    rare, row_lengths = _find_rare(
+        table, shingle_count - np.diff(table.indptr), rare_count, document_frequency
     )
     rare_table = csr_array(
-        (table.data[rare], table.indices[rare], _part_starts(rare_size)), table.shape
+        (table.data[rare], table.indices[rare], _part_starts(row_lengths)), table.shape
     )
-    first, second = _near_pairs(table, rare_table, size, size - rare_count)
+    first, second = _near_pairs(table, rare_table, shingle_count, shingle_count - rare_count)
+    # groups are the connected components, numbered by their first member
     links = csr_array((np.ones(len(first), dtype=np.int32), (first, second)), (count, count))
     _, component = connected_components(links, directed=False)
     _, first_member, component = np.unique(component, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first_member))[component], dtype=np.int64)
-
-
-def _near_pairs(
-    table: csr_array, rare_table: csr_array, size: Ints, frequent: Ints
-) -> tuple[Ints, Ints]:
-    """Returns the first and the second conversation of each pair that is nearly equal, both of shape (pairs,).
-
-    Args:
-        table: Which conversation has which shared shingle.
-        rare_table: The rare ones of these.
-        size: Number of shingles of each conversation.
-        frequent: Number of shingles of each conversation that are not rare.
-    """
-    who_has = rare_table.T.tocsr()
-    firsts, seconds = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    for begin, end in _row_ranges(rare_table):
-        pairs = (rare_table[begin:end] @ who_has).tocoo()
-        first, second = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
-        # beyond their rare shingles, they can share only the frequent ones of one of the two
-        most_in_common = pairs.data + np.maximum(frequent[first], frequent[second])
-        possible = (second > first) & (most_in_common >= _min_in_common(size[first] + size[second]))
-        first, second = first[possible], second[possible]
-        for start in range(0, len(first), MAX_COMPARED_PAIRS):
-            part = slice(start, start + MAX_COMPARED_PAIRS)
-            left, right = first[part], second[part]
-            in_common = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()
-            near = in_common >= MIN_SHARED * (size[left] + size[right] - in_common)
-            firsts.append(left[near])
-            seconds.append(right[near])
-    return np.concatenate(firsts), np.concatenate(seconds)
 
 
 def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
@@ -132,7 +105,8 @@ def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, I
 
     Returns:
         table: Which conversation has which shared shingle, the columns of each row ascending.
-        size: Number of shingles of each conversation, those that it has alone included.
+        shingle_count: Number of shingles of each conversation, those that it has alone included, those that are left
+            out not.
         document_frequency: Number of conversations that have each shared shingle.
     """
     from scipy.sparse import csr_array
@@ -145,43 +119,36 @@ def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, I
         all_shingles, shared_shingles
     )
     del all_shingles
-    frequent = document_frequency > max(MANY_CONVERSATIONS, MANY_SHARE * count)
-    columns, row_size, size = [np.empty(0, dtype=np.int32)], [], []
+    is_left_out = document_frequency > max(MANY_CONVERSATIONS, MANY_SHARE * count)
+    columns = [np.empty(0, dtype=np.int32)]
+    row_lengths, shingle_counts = [], []
     for shingle_set in shingle_sets:
-        shared = shared_shingles[:0].astype(np.int64)  # columns of its shared shingles
+        shared = np.empty(0, np.int64)  # columns of its shared shingles
         if len(shared_shingles):
+            # searchsorted gives a place for any value; those are kept that are equal
             shared = np.searchsorted(shared_shingles, shingle_set)
             shared[shared == len(shared_shingles)] = 0
             shared = shared[shared_shingles[shared] == shingle_set]
-        counted = shared[~frequent[shared]]
+        counted = shared[~is_left_out[shared]]
         columns.append(counted.astype(np.int32))
-        row_size.append(len(counted))
-        size.append(len(shingle_set) - len(shared) + len(counted))
+        row_lengths.append(len(counted))
+        shingle_counts.append(len(shingle_set) - len(shared) + len(counted))
     indices = np.concatenate(columns)
-    row_starts = _part_starts(np.array(row_size, dtype=np.int64))
+    row_starts = _part_starts(np.array(row_lengths, dtype=np.int64))
     table = csr_array(
         (np.ones(len(indices), np.int32), indices, row_starts), (count, len(shared_shingles))
     )
-    return table, np.array(size, dtype=np.int64), document_frequency
+    return table, np.array(shingle_counts, dtype=np.int64), document_frequency
 
 
-def _part_starts(sizes: Ints) -> Ints:
-    """Returns where each part starts if parts of these sizes follow one another, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes)])
-
-
-def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
-    """Yields ranges of rows whose product with all rows takes about `MAX_PAIRS_PER_BATCH` multiplications.
-
-    Each range has at least one row.
-    """
-    pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
-    begin = pairs_before = 0
-    while begin < len(pairs):
-        end = int(np.searchsorted(pairs, pairs_before + MAX_PAIRS_PER_BATCH, side="right"))
-        end = max(begin + 1, end)
-        yield begin, end
-        begin, pairs_before = end, pairs[end - 1]
+def _count_rare(shingle_count: Ints) -> Ints:
+    """Returns how many shingles of a conversation are rare, given how many it has; never more than those."""
+    return np.asarray(
+        np.minimum(
+            shingle_count,
+            shingle_count - np.ceil(MIN_SHARED * shingle_count - _ROUNDING).astype(np.int64) + 1,
+        )
+    )
 
 
 def _find_rare(
@@ -203,22 +170,67 @@ def _find_rare(
     Returns:
         Positions in the data of `table`, and how many of them each conversation has.
     """
-    size = np.diff(table.indptr)
-    rare_size = np.clip(rare_count - alone, 0, size)
-    owner = np.repeat(np.arange(len(size), dtype=np.int32), size)
+    row_lengths = np.diff(table.indptr)
+    rare_lengths = np.clip(rare_count - alone, 0, row_lengths)
+    owner = np.repeat(np.arange(len(row_lengths), dtype=np.int32), row_lengths)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
     order = np.lexsort((document_frequency[table.indices].astype(np.int32), owner))
     index_in_row = np.arange(len(owner)) - table.indptr[owner]
-    return np.asarray(order[index_in_row < rare_size[owner]]), rare_size
+    return np.asarray(order[index_in_row < rare_lengths[owner]]), rare_lengths
 
 
-def _count_rare(size: Ints) -> Ints:
-    """Returns how many shingles of a conversation are rare, given how many it has; never more than those."""
-    return np.asarray(
-        np.minimum(size, size - np.ceil(MIN_SHARED * size - _ROUNDING).astype(np.int64) + 1)
-    )
+def _near_pairs(
+    table: csr_array, rare_table: csr_array, shingle_count: Ints, not_rare_count: Ints
+) -> tuple[Ints, Ints]:
+    """Returns the first and the second conversation of each pair that is nearly equal, both of shape (pairs,).
+
+    Args:
+        table: Which conversation has which shared shingle.
+        rare_table: The rare ones of these.
+        shingle_count: Number of shingles of each conversation.
+        not_rare_count: Number of shingles of each conversation that are not rare.
+    """
+    who_has = rare_table.T.tocsr()
+    firsts, seconds = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for begin, end in _row_ranges(rare_table):
+        pairs = (rare_table[begin:end] @ who_has).tocoo()
+        first, second = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
+        # beside rare ones they share at most the others of the one whose rare shingles end later in the order
+        # (Bayardo): the greater of both numbers is a bound
+        max_in_common = pairs.data + np.maximum(not_rare_count[first], not_rare_count[second])
+        min_in_common = _min_in_common(shingle_count[first] + shingle_count[second])
+        possible = (second > first) & (max_in_common >= min_in_common)
+        first, second = first[possible], second[possible]
+        for start in range(0, len(first), MAX_COMPARED_PAIRS):
+            part = slice(start, start + MAX_COMPARED_PAIRS)
+            product = table[first[part]].multiply(table[second[part]])
+            in_common = np.asarray(product.sum(axis=1)).ravel()
+            total = shingle_count[first[part]] + shingle_count[second[part]]
+            is_near = in_common >= MIN_SHARED * (total - in_common)
+            firsts.append(first[part][is_near])
+            seconds.append(second[part][is_near])
+    return np.concatenate(firsts), np.concatenate(seconds)
+
+
+def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
+    """Yields ranges of rows whose product with all rows takes about `MAX_PAIRS_PER_BATCH` multiplications.
+
+    Each range has at least one row.
+    """
+    pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
+    begin = pairs_before = 0
+    while begin < len(pairs):
+        end = int(np.searchsorted(pairs, pairs_before + MAX_PAIRS_PER_BATCH, side="right"))
+        end = max(begin + 1, end)
+        yield begin, end
+        begin, pairs_before = end, pairs[end - 1]
 
 
 def _min_in_common(total_size: Ints) -> NDArray[np.floating[Any]]:
     """Returns how many common shingles make two conversations nearly equal, given how many they have together."""
     return MIN_SHARED / (1 + MIN_SHARED) * total_size - _ROUNDING
+
+
+def _part_starts(sizes: Ints) -> Ints:
+    """Returns where each part starts if parts of these sizes follow one another, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)])

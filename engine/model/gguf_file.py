@@ -27,11 +27,16 @@ from numpy.typing import NDArray
 from engine.base.errors import ModelFileError
 
 BLOCKS: dict[int, tuple[int, int]] = {
-    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
-    11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210),
-    16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82),
-    23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2),
-    34: (256, 54), 35: (256, 66), 39: (32, 17), 40: (64, 36), 41: (128, 18),
+    0: (1, 4), 1: (1, 2), 30: (1, 2), 28: (1, 8),  # F32, F16, BF16, F64
+    24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8),  # I8, I16, I32, I64
+    2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34),  # Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
+    10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210),  # Q2_K to Q6_K
+    19: (256, 50), 29: (256, 56),  # IQ1_S, IQ1_M
+    16: (256, 66), 17: (256, 74), 22: (256, 82),  # IQ2_XXS, IQ2_XS, IQ2_S
+    18: (256, 98), 21: (256, 110),  # IQ3_XXS, IQ3_S
+    20: (32, 18), 23: (256, 136),  # IQ4_NL, IQ4_XS
+    34: (256, 54), 35: (256, 66),  # TQ1_0, TQ2_0
+    39: (32, 17), 40: (64, 36), 41: (128, 18),  # MXFP4, NVFP4, Q1_0
 }  # fmt: skip
 """llama.cpp's formats by number: numbers in a block, and bytes of a block."""
 
@@ -61,7 +66,7 @@ _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
 """The limits of llama.cpp: bytes of a key and of the name of a tensor, and dimensions of a tensor."""
 
 _MAX_STRINGS = 1 << 24
-"""Most elements of one array; the largest vocabularies have a sixteenth of it."""
+"""Most elements of one array of texts; the largest vocabularies have a sixteenth of it."""
 
 _LENGTH_BYTES = 8
 """Bytes of the length in front of a text."""
@@ -88,7 +93,7 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     if kind not in BLOCKS:
         return None
     block_length, block_bytes = BLOCKS[kind]
-    row = next(iter(shape), 1)
+    row = shape[0] if shape else 1  # the fastest dimension; a scalar has none
     if row % block_length:
         raise Unsound(
             f"a tensor in it has rows of {row:,} numbers, no whole blocks of {block_length}"
@@ -164,7 +169,7 @@ class GgufFile:
         return value if isinstance(value, str) else ""
 
     def number(self, key: str) -> int | None:
-        """Returns the integer stored under a key; None if there is none or if it is an array."""
+        """Returns the integer stored under a key; None if there is none, or a value of another kind."""
         value = self.values.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -174,9 +179,11 @@ class GgufFile:
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is quantised to fewer than 16 bits.
+        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32,
+        F16 and BF16.
 
         Raises:
+            KeyError: There is no tensor with this name.
             ModelFileError: The file ends before the tensor does.
         """
         info = self.tensors[name]
@@ -309,7 +316,7 @@ class _Cursor:
         return count
 
     def _skip(self, size: int) -> None:
-        """Goes on by so many bytes."""
+        """Goes on by a number of bytes."""
         if size > len(self._data) - self._position:
             raise struct.error("past the end")
         self._position += size
@@ -346,7 +353,7 @@ class _Cursor:
         return struct.unpack_from(f"<{count}{code}", self._data, start)
 
     def _skip_strings(self, count: int) -> None:
-        """Goes on behind so many texts."""
+        """Goes on behind the next texts, `count` of them."""
         if count > _MAX_STRINGS:
             raise Unsound(f"an array in it claims {count:,} words")
         # Local names: a vocabulary has some hundred thousand texts.

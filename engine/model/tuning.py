@@ -301,11 +301,11 @@ def _expandable(source: Path, folder: Path) -> bool:
     return need < min(system_memory() or free_on_disk, free_on_disk) * MAX_F32_SHARE
 
 
-def _load(path: Path, cancelled: Callable[[], bool], threads: int | None = None) -> LlamaModel:
+def _load(path: Path, cancelled: Callable[[], bool]) -> LlamaModel:
     """Loads a model to measure; raises `Cancelled` in place of that if it was asked to stop."""
     if cancelled():
         raise Cancelled("Tuning was cancelled.")
-    return LlamaModel(path, LoadOptions(context=TUNING_CONTEXT, threads=threads), cancelled)
+    return LlamaModel(path, LoadOptions(context=TUNING_CONTEXT), cancelled)
 
 
 def by_turns(

@@ -10,13 +10,7 @@ from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
 from engine.base.sign import SignReading
-from engine.completeness.records import (
-    DecisionRule,
-    Histogram,
-    RemainingTasks,
-    ScoreRow,
-    StateCounts,
-)
+from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow, StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
@@ -34,9 +28,8 @@ from engine.conversations.tables.conversations import (
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.tables import groups as goal_groups
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.sql import chunks, placeholders, snapshot
+from engine.project.sql import IdSet, chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
@@ -197,7 +190,7 @@ class ConversationService:
     def score(self, conversation_id: int) -> ScoreRow | None:
         """Returns the score in force of a conversation; None without a score."""
         with self._project.reading() as conn:
-            return scores.score(conn, conversation_id)
+            return scores.current_score(conn, conversation_id)
 
     def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """Returns the remaining tasks that belong to the score in force of a conversation; None without any."""
@@ -294,8 +287,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return tags(conn)
 
-    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+    def histogram(self, query: ListQuery | None, bins: int) -> tuple[int, ...]:
         """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
+
+        It is the number of conversations in each bin, lowest first; an inner edge belongs to the bin above it.
 
         Args:
             bins: Number of bins, which have equal widths.
@@ -306,8 +301,9 @@ class ConversationService:
         if bins < 1:
             raise ValueError(f"a histogram of {bins} parts")
         with self._project.reading() as conn, snapshot(conn):
-            matching_ids = matching(conn, (query or ListQuery()).filter)
-            condition, flags = matching_ids.condition("conversation_id")
+            condition, flags = matching(conn, (query or ListQuery()).filter).condition(
+                "conversation_id"
+            )
             counts_by_bin = dict(
                 conn.execute(
                     "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
@@ -316,10 +312,7 @@ class ConversationService:
                     (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
                 ).fetchall()
             )
-        return Histogram(
-            tuple(counts_by_bin.get(index, 0) for index in range(bins)),
-            len(matching_ids) - sum(counts_by_bin.values()),
-        )
+        return tuple(counts_by_bin.get(index, 0) for index in range(bins))
 
     def dates(self) -> tuple[str, str] | None:
         """Returns when the first and the last conversation took place; None where no date is known."""

@@ -1,7 +1,7 @@
 """Exports from a project as lines of JSON or CSV, for commands and screens.
 
-The module that writes one kind of export is imported where that kind is exported, so that a list of scores does not
-wait for the import of the algorithms of goals.
+What exports goals or trees is imported where these are exported, so that a list of scores does not wait for the import
+of the algorithms of goals.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED, Conversation, State
 from engine.base.line_files import new_file, write_file
@@ -22,14 +22,22 @@ from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
 from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
-from engine.opener.conversation_forms import call_lines, message_line
+from engine.opener.conversation_forms import (
+    Companion,
+    ConversationForm,
+    call_lines,
+    form_lines,
+    losses_in_words,
+    message_line,
+    read_conversations,
+    settings_file,
+    write_form,
+)
+from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.records import AnsweredConversation
 from engine.questions.tables import second_answers
 from engine.trees import tables as trees
-
-if TYPE_CHECKING:
-    from engine.opener.conversation_forms import Companion, ConversationForm
 
 ExportKind = Literal[
     "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
@@ -72,13 +80,6 @@ class ExportFiles:
             ProjectError: There is such a file already, or it cannot be written.
             WorkbenchError: pyarrow is needed and not installed.
         """
-        from engine.opener.conversation_forms import (
-            form_lines,
-            losses_in_words,
-            settings_file,
-            write_form,
-        )
-
         target = new_file(path)
         files = [target]
         if (settings := settings_file(form, target)) is not None:
@@ -111,8 +112,6 @@ def export_lines(
     elif kind == "answers":
         yield from map(answer_line, second_answers.answered_conversations(conn, ids))
     elif kind == "table":
-        from engine.opener.table_export import table_lines
-
         yield from table_lines(conn, ids)
     elif kind == "trees":
         from engine.trees.measures import stored_tree_line
@@ -129,8 +128,6 @@ def export_lines(
         else:
             yield from goal_exports.decision_lines(conn)
     else:
-        from engine.opener.conversation_forms import read_conversations
-
         for item in read_conversations(conn, ids, companions, truth=True):
             line = conversation_line(item.conversation, item.source)
             yield {**line, EXPORT_OBJECT: item.companions} if item.companions else line

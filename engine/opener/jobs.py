@@ -81,11 +81,6 @@ class JobService:
         with self._project.reading() as conn:
             return runs.all_runs(conn)
 
-    def run(self, run_id: int) -> RunRow | None:
-        """Quick. Returns one run with everything that determined its result; None if no run has this id."""
-        with self._project.reading() as conn:
-            return runs.get(conn, run_id)
-
 
 def import_stages(
     project: Project,

@@ -18,7 +18,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.goals.questions import GoalLabel, GoalSummary, MergeVerdict
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import no_fields
+from engine.model.endpoints.capabilities import why_no_fields
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.sender import TOKENS_PRICED
 from engine.model.interface import CHARS_PER_TOKEN, LoadOptions
@@ -93,7 +93,7 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     address = entry.address if entry else parse_address(model, leaf="embeddings")
     if address.local:
         raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
-    writes = entry is not None and (named is not None or no_fields(entry.can) is None)
+    writes = entry is not None and (named is not None or why_no_fields(entry.can) is None)
     served = entry.loadable(LoadOptions()) if entry is not None and writes else None
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)

@@ -1,4 +1,5 @@
-"""An open project, and the services with which screens and commands read and change it.
+"""An open project, the services with which screens and commands read and change it, and a watch for what other programs
+do to its file.
 
 A *part*, such as a service, is made and its modules are imported when it is first used: a command or a first screen
 that needs no model does not wait for one. Methods of services may be called from any thread. Those whose docstring
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders, network_guard
-from engine.base.errors import Cancelled, WorkbenchError
-from engine.base.events import DataChanged, Event, Listener, ModelRestarted
+from engine.base.errors import Cancelled, ProjectError, ProjectMoved, WorkbenchError
+from engine.base.events import DataChanged, Event, FileChanged, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
@@ -23,7 +24,6 @@ from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
-from engine.opener.project_file import ProjectFileWatch
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import fields as question_fields
@@ -87,6 +87,9 @@ TABLES_BY_STAGE = {
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
 """Names of the tables that a stage changes, by its name, so that screens know what to read again."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at the file."""
 
 
 class cached_once(functools.cached_property[T]):
@@ -493,7 +496,7 @@ def _sample_logs(project: Project) -> str:
     from engine.base.conversation import render_log
     from engine.conversations.tables import conversations
     from engine.model.service.run_setup import bundled_logs
-    from engine.project.idset import IdSet
+    from engine.project.sql import IdSet
 
     with project.reading() as conn:
         ids = IdSet.every(conn).ascending()[:MAX_SAMPLE_CONVERSATIONS]
@@ -501,3 +504,66 @@ def _sample_logs(project: Project) -> str:
     if not logs:
         return bundled_logs()
     return "".join(piece.text for log in logs for piece in log)[:SAMPLE_CHARACTERS]
+
+
+class ProjectFileWatch:
+    """Emits events when other programs write the file, move it, or end so that it can be written.
+
+    Attributes:
+        moved: What another program did to the file; None until it does.
+    """
+
+    def __init__(
+        self, project: Project, emit: Callable[[Event], None], tables: frozenset[str]
+    ) -> None:
+        """Does not look at the file yet; `tables` are the names of the tables that another program may change."""
+        self._project = project
+        self._emit = emit
+        self._tables = tables
+        self._version: int | None = None  # counter of SQLite that grows with each change by others
+        self._is_free = False  # whether the writer for which the project waits has ended
+        self.moved: ProjectMoved | None = None
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts a thread that looks at the file every `LOOK_SECONDS` until `close`."""
+        self._thread = threading.Thread(target=self._run, name="project-file", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops the thread; may be called twice."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(LOOK_SECONDS)
+
+    def _run(self) -> None:
+        """Looks at the file every `LOOK_SECONDS` until `close`; runs on a thread of its own."""
+        while not self._closing.wait(LOOK_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """Looks at the file, and emits events for what has changed since the last look of the same thread."""
+        if self.moved is not None:
+            return
+        try:
+            self._project.check()
+            if self._project.read_only is not None:
+                self._look_for_changes()
+        except ProjectMoved as moved:
+            self.moved = moved
+            self._emit(FileChanged())
+        except ProjectError:
+            return  # the project is closed or unreadable; whoever reads it next says so
+
+    def _look_for_changes(self) -> None:
+        """Emits events when another process has changed the data, and when it no longer writes the project."""
+        with self._project.reading() as conn:
+            (version,) = conn.execute("PRAGMA data_version").fetchone()
+        if self._version not in (None, version):
+            self._emit(DataChanged(self._tables))
+        self._version = version
+        is_free = self._project.waits_for_writer and not self._project.is_written()
+        if is_free and not self._is_free:
+            self._emit(FileChanged())
+        self._is_free = is_free

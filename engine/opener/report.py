@@ -43,13 +43,14 @@ from engine.results.comparison.formatting import breakdown_table, sign_sentences
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
-    Bars,
+    BarChart,
     Block,
-    Columns,
+    ColumnChart,
     Document,
     Paragraph,
     Quote,
     Section,
+    VerticalLine,
     WrittenDocument,
     check_place,
     write_document,
@@ -285,10 +286,10 @@ class _Report:
             )
         values = self._measures.score[self._measures.scored]
         bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
-        yield Columns(
+        yield ColumnChart(
             "Conversations by score (0: goes on, 1: ends here)",
             tuple((figure(index / BINS), int(count)) for index, count in enumerate(bins)),
-            (rule.threshold, f"threshold {figure(rule.threshold)}"),
+            VerticalLine(rule.threshold, f"threshold {figure(rule.threshold)}"),
         )
 
     def _failure_blocks(self, figures: KeyFigures) -> Iterator[Block]:
@@ -296,7 +297,7 @@ class _Report:
         read, with_signs = figures.trouble
         if with_signs:
             signs = self._services.conversations.values("sign", self._filter)
-            yield Bars(
+            yield BarChart(
                 f"Signs of trouble, in {with_signs:,} of {read:,} conversations. They show where to look; who failed,"
                 " only people say",
                 tuple(
@@ -413,14 +414,13 @@ class _Report:
             )
             return
         goals, total = self._goals, len(self._measures.ids)
-        size_of = {label: len(part.ids) for label, part in goals}
         theme_rows = [
             (
                 theme.label,
-                f"{sum(size_of.get(goal.label, 0) for goal in theme.goals):,}",
+                f"{theme.as_group.size:,}",
                 " · ".join(goal.label for goal in theme.goals),
             )
-            for theme in themes_of(self._services.goals.groups())
+            for theme in themes_of(self._services.goals.groups(self._filter))
             if not theme.single
         ]
         if theme_rows:
@@ -448,7 +448,7 @@ class _Report:
             faint,
         )
         unlisted = len(goals) - MAX_GOALS
-        without = total - sum(size_of.values())
+        without = total - sum(len(part.ids) for _, part in goals)
         if unlisted > 0 or without:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
@@ -536,7 +536,7 @@ class _Report:
                     "words",
                     "in a message of",
                     "messages before the end",
-                    "log-odds",
+                    "weight",
                     "conversations",
                 ),
                 tuple(

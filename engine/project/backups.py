@@ -19,8 +19,7 @@ from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import APPLICATION_ID, atomic_replacement
-from engine.project.connections import file_uri, find_damage, fold_log
-from engine.project.failures import translate_file_errors
+from engine.project.connections import file_uri, find_damage, fold_log, translate_file_errors
 from engine.project.write_lock import WriteLock, check_log
 
 BACKUPS_KEPT = 5

@@ -31,9 +31,13 @@ from engine.base.errors import (
 from engine.base.files import remove_leftovers
 from engine.project import runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
-from engine.project.connections import Reader, Readers, connect, find_damage, fold_log
-from engine.project.failures import (
+from engine.project.connections import (
+    Reader,
+    Readers,
+    connect,
     damaged,
+    find_damage,
+    fold_log,
     primary_code,
     translate_file_errors,
     translate_sqlite_errors,

@@ -18,9 +18,9 @@ from sqlite_utils import Database
 from sqlite_utils.db import ForeignKey
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import APPLICATION_ID, atomic_replacement
+from engine.base.files import APPLICATION_ID, atomic_replacement, disk_full_error, is_disk_full
 from engine.project import cjk_index
-from engine.project.connections import file_uri
+from engine.project.connections import file_uri, lacks_space
 from engine.project.schema import (
     FIRST_SCHEMA,
     SCHEMA,
@@ -94,6 +94,10 @@ def repair(damaged: str, target: str) -> Repair:
         ):
             _copy(source, target_conn, _contents(source, damaged, report), report)
     except (sqlite3.Error, OSError) as error:
+        if is_disk_full(error) or (
+            isinstance(error, sqlite3.Error) and lacks_space(error, Path(target).parent)
+        ):
+            raise disk_full_error(target) from error
         raise ProjectError(
             f"{damaged} cannot be saved in {target}: {error}.",
             "See `workbench restore FILE` for backups.",
@@ -123,6 +127,8 @@ def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[Sch
         (schema,) = source.execute("PRAGMA user_version").fetchone()
         stored = objects_of(source)
     except sqlite3.DatabaseError as error:
+        if lacks_space(error, Path(path).parent):
+            raise disk_full_error(f"the index beside {path}") from error
         raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error

@@ -109,12 +109,6 @@ def interrupt_running(conn: sqlite3.Connection) -> int:
     return conn.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'").rowcount
 
 
-def get(conn: sqlite3.Connection, run_id: int) -> RunRow | None:
-    """Returns one run; None if there is none with this id."""
-    row = conn.execute(f"SELECT {_COLUMNS} FROM run WHERE id = ?", (run_id,)).fetchone()
-    return None if row is None else _run_of_row(row)
-
-
 def all_runs(conn: sqlite3.Connection) -> list[RunRow]:
     """Returns every run, newest first."""
     return [

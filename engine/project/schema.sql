@@ -1,5 +1,5 @@
 -- The schema of a project file, version 1.0. Every result is keyed by its item and a config hash; answers of people and
--- decisions are appended. Views are in views.py.
+-- decisions are appended. Views are in schema.py.
 
 -- value: JSON
 CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;

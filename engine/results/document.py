@@ -31,20 +31,44 @@ _CODE_SPAN = re.compile("`([^`]+)`")
 WIDTH = 640
 """Width of every drawing, in the units of its view box."""
 
-_LABEL_WIDTH, _VALUE_WIDTH, _ROW_HEIGHT = 250, 150, 22
-"""Widths of the label and of the value in a row of bars, and the height of the row."""
+_LABEL_WIDTH = 250
+"""Width of the label in a row of bars."""
 
-_LABEL_CELLS = 38
+_VALUE_WIDTH = 150
+"""Width of the value in a row of bars."""
+
+_ROW_HEIGHT = 22
+"""Height of a row of bars."""
+
+_BAR_HEIGHT = 14
+"""Height of a bar."""
+
+_BAR_TOP = 4
+"""Distance from the top of a row to its bar."""
+
+_LABEL_CHARACTERS = 38
 """Most characters of a label beside a row."""
 
 _TEXT_DROP = 15
 """Distance from the top of a row to the base line of its text."""
+
+_TEXT_GAP = 6
+"""Distance of a value from its bar."""
+
+_TOP = 20
+"""Room above the greatest of several columns, for its count."""
 
 _COLUMNS_HEIGHT = 150
 """Height of the greatest of several columns."""
 
 _MAX_COLUMN_NAMES = 14
 """Most names that fit under the columns; of more columns, only every second, third, ... is named."""
+
+_NAME_DROP = 18
+"""Distance from the foot of the columns to the base line of their names."""
+
+_FOOT_HEIGHT = 26
+"""Room below the foot of the columns, for their names."""
 
 _MIN_WIDTH_FOR_COUNT = 26
 """Width of a column above which there is room for its count."""
@@ -85,28 +109,35 @@ class Bar(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarChart:
     """Shares as bars, one below the other."""
 
     title: str
     values: tuple[Bar, ...]
 
 
+class VerticalLine(NamedTuple):
+    """A line at `share` of the width, from 0 (left) to 1 (right), with its label."""
+
+    share: float
+    label: str
+
+
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnChart:
     """Counts as columns side by side, from left to right.
 
     Attributes:
         values: Label and count of each column.
-        line: Position of a vertical line, from 0 (left) to 1 (right), and its label.
+        line: A vertical line over the columns.
     """
 
     title: str
     values: tuple[tuple[str, int], ...]
-    line: tuple[float, str]
+    line: VerticalLine
 
 
-Figure = Bars | Columns
+Figure = BarChart | ColumnChart
 """A block that is drawn."""
 
 Block = Paragraph | ReportTable | Quote | Figure
@@ -156,14 +187,22 @@ def _map_block(block: Block, change: Callable[[str], str]) -> Block:
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):
         rows = (
-            ReportRow(tuple(change(str(cell)) for cell in row.cells), faint=row.faint)
+            ReportRow(
+                tuple(change(cell) if isinstance(cell, str) else cell for cell in row.cells),
+                faint=row.faint,
+            )
             for row in block.rows
         )
         return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
-        return replace(block, source=change(block.source), messages=messages)
-    if isinstance(block, Bars):
+        return replace(
+            block,
+            source=change(block.source),
+            messages=messages,
+            more_in=change(block.more_in),  # as the title of its section
+        )
+    if isinstance(block, BarChart):
         return replace(
             block, values=tuple(bar._replace(label=change(bar.label)) for bar in block.values)
         )
@@ -193,7 +232,7 @@ def check_place(path: Path, *, force: bool) -> None:
         force: Whether an existing file may be overwritten.
 
     Raises:
-        UsageError: The name of the file has no ending of HTML.
+        UsageError: The name of the file does not end in .html or .htm.
         ProjectError: There is such a file already.
     """
     if path.suffix.lower() not in (".html", ".htm"):
@@ -275,12 +314,13 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
         more = "" if section_id is None else f' <a href="#{section_id}">more</a>'
         cite = f"<cite>{escape(block.source)}</cite>{more}"
         return f"<blockquote>{messages}<p>{cite}</p></blockquote>"
-    drawing = _svg_bars(block) if isinstance(block, Bars) else _svg_columns(block)
+    drawing = _svg_bars(block) if isinstance(block, BarChart) else _svg_columns(block)
     return f"<figure>{drawing}<figcaption>{escape(block.title)}</figcaption></figure>"
 
 
 def _html_table(table: ReportTable) -> str:
-    """Returns a table with its title as caption; the first cell of each row is the heading of the row."""
+    """Returns a table with its title as caption; the first cell of each row is the heading of the row, and
+    is never faint."""
     kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
     head = "".join(
         f'<th scope="col"{kind}>{escape(column.title)}</th>'
@@ -328,29 +368,31 @@ def _svg_element(
     )
 
 
-def _svg_bars(figure: Bars) -> str:
+def _svg_bars(figure: BarChart) -> str:
     """Returns horizontal bars, a row each, with the value as text beside them."""
     room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
     elements = []
     for row, (label, value, text) in enumerate(figure.values):
-        y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CELLS))
+        y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CHARACTERS))
         length = max(0.0, min(1.0, value)) * room
         elements += [
             f'<text x="{_LABEL_WIDTH - 8}" y="{y + _TEXT_DROP}" text-anchor="end">{name}</text>',
-            f'<rect class="rail" x="{_LABEL_WIDTH}" y="{y + 4}" width="{room}" height="14"/>',
-            f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + 4}" width="{length:.1f}" height="14"/>',
-            f'<text x="{_LABEL_WIDTH + room + 6}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
+            f'<rect class="rail" x="{_LABEL_WIDTH}" y="{y + _BAR_TOP}" width="{room}" height="{_BAR_HEIGHT}"/>',
+            f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + _BAR_TOP}" width="{length:.1f}" height="{_BAR_HEIGHT}"/>',
+            f'<text x="{_LABEL_WIDTH + room + _TEXT_GAP}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
         ]
     descriptions = [f"{bar.label}: {bar.text}" for bar in figure.values]
-    return _svg_element(figure.title, descriptions, len(figure.values) * _ROW_HEIGHT + 4, elements)
+    return _svg_element(
+        figure.title, descriptions, len(figure.values) * _ROW_HEIGHT + _BAR_TOP, elements
+    )
 
 
-def _svg_columns(figure: Columns) -> str:
+def _svg_columns(figure: ColumnChart) -> str:
     """Returns vertical columns with their counts above them and a dashed line."""
     most = max((count for _, count in figure.values), default=0) or 1
     step = WIDTH / max(1, len(figure.values))
     columns_per_name = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
-    foot = 20 + _COLUMNS_HEIGHT
+    foot = _TOP + _COLUMNS_HEIGHT
     elements = []
     for number, (label, count) in enumerate(figure.values):
         height = _COLUMNS_HEIGHT * count / most
@@ -365,7 +407,7 @@ def _svg_columns(figure: Columns) -> str:
         if number % columns_per_name == 0:
             name = escape(one_line(label, 12))
             elements.append(
-                f'<text x="{x + step / 2:.1f}" y="{foot + 18}" text-anchor="middle">{name}</text>'
+                f'<text x="{x + step / 2:.1f}" y="{foot + _NAME_DROP}" text-anchor="middle">{name}</text>'
             )
     share, words = figure.line
     x = share * WIDTH
@@ -375,4 +417,4 @@ def _svg_columns(figure: Columns) -> str:
         f'<text x="{x + (-5 if anchor == "end" else 5):.1f}" y="14" text-anchor="{anchor}">{escape(words)}</text>',
     ]
     descriptions = [f"{label}: {count}" for label, count in figure.values]
-    return _svg_element(figure.title, descriptions, foot + 26, elements)
+    return _svg_element(figure.title, descriptions, foot + _FOOT_HEIGHT, elements)

@@ -25,8 +25,7 @@ from engine.conversations.tables.fields import (
     number_condition,
     select_among,
 )
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, placeholders
+from engine.project.sql import IdSet, chunks, placeholders, read_ids
 
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints

@@ -25,6 +25,7 @@ from typing import Any, Literal
 import msgspec
 
 from engine.base.conversation import Conversation, Message, ToolCall
+from engine.base.line_files import write_beside
 
 Failure = Literal["timeout", "wrong_item", "refused", "loop", "gave_up"]
 """The ways to fail: a tool gives no answer in time; the agent takes another item than was said; the agent
@@ -540,8 +541,12 @@ def _plans_of_month(name: str, month: int, size: int, shares: _RoundingShares) -
 
 
 def write_jsonl(conversations: Iterable[Conversation], path: str | PathLike[str]) -> None:
-    """Writes the conversations in the uniform form, one JSON object a line, UTF-8."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+    """Writes the conversations in the uniform form, one JSON object a line, UTF-8.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    with write_beside(Path(path)) as part, part.open("w", encoding="utf-8", newline="\n") as file:
         for conversation in conversations:
             file.write(json.dumps(_record(conversation), ensure_ascii=False) + "\n")
 

@@ -42,30 +42,20 @@ _MEANS = (
 """The figures of a run whose means a `FormRow` has."""
 
 _FORM_COLUMNS = (
-    ReportColumn("model", "text", description="Model of the assistant."),
-    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
-    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
-    ReportColumn("runs", "count", description="How often it was filled."),
-    ReportColumn("complete", "count", description="Runs that filled all required fields."),
-    ReportColumn(
-        "failed", "count", description="Runs that ended because the instructions were not followed."
-    ),
-    ReportColumn("fields", "number", description="Fields of the form."),
-    ReportColumn("turns", "number", description="Questions that were answered, mean."),
-    ReportColumn(
-        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
-    ),
-    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
-    ReportColumn(
-        "Success",
-        "share",
-        description="Weighted share of the fields that are filled correctly, where the answers are known.",
-    ),
-    ReportColumn(
-        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
-    ),
-    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
-    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
+    ReportColumn("model", "text"),
+    ReportColumn("variant", "text"),
+    ReportColumn("form", "text"),
+    ReportColumn("runs", "count"),
+    ReportColumn("complete", "count"),
+    ReportColumn("failed", "count"),
+    ReportColumn("fields", "number"),
+    ReportColumn("turns", "number"),
+    ReportColumn("reps", "number"),
+    ReportColumn("Filled", "share"),
+    ReportColumn("Success", "share"),
+    ReportColumn("Efficiency", "share"),
+    ReportColumn("Filled score", "share"),
+    ReportColumn("Score", "share"),
 )
 """Columns of the table of models by form."""
 
@@ -140,30 +130,15 @@ def _aptitude_of(task: str, condition: str, model: str, scores: list[list[float]
     )
 
 
-def _column_of_full(title: str, compared: str) -> ReportColumn:
-    """Returns the column that gives a figure as a share of that of FULL."""
-    return ReportColumn(
-        title, "percent", description=f"{compared} as a share of that of the condition FULL."
-    )
-
-
 _APTITUDE_COLUMNS = (
-    ReportColumn("instr.", "count", description="Instructions."),
-    ReportColumn("runs", "count", description="Conversations, all instructions together."),
-    ReportColumn("P", "number", description="Averaged performance: the mean score, 0 to 100."),
-    _column_of_full("of FULL", "P"),
-    ReportColumn(
-        "A90",
-        "number",
-        description="Aptitude: the 90th percentile of an instruction's scores, averaged.",
-    ),
-    ReportColumn(
-        "U90-10",
-        "number",
-        description="Unreliability: the 90th less the 10th percentile, averaged.",
-    ),
-    _column_of_full("A of FULL", "A90"),
-    _column_of_full("U of FULL", "U90-10"),
+    ReportColumn("instr.", "count"),
+    ReportColumn("runs", "count"),
+    ReportColumn("P", "number"),
+    ReportColumn("of FULL", "percent"),
+    ReportColumn("A90", "number"),
+    ReportColumn("U90-10", "number"),
+    ReportColumn("A of FULL", "percent"),
+    ReportColumn("U of FULL", "percent"),
 )
 """The columns of performance, aptitude and unreliability."""
 
@@ -188,9 +163,9 @@ def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
         ]
         table.append(ReportRow(tuple(cells)))
     columns = (
-        ReportColumn("condition", "text", description="How the instruction was given."),
-        ReportColumn("task", "text", description="Kind of the instruction."),
-        *([ReportColumn("model", "text", description="Of the assistant.")] if has_models else []),
+        ReportColumn("condition", "text"),
+        ReportColumn("task", "text"),
+        *([ReportColumn("model", "text")] if has_models else []),
         *_APTITUDE_COLUMNS,
     )
     # `fewest` is the least number of runs of one instruction; one run alone says nothing of the spread of its scores.

@@ -231,7 +231,7 @@ class SimulationService:
             self._project,
             self._setup.process,
             request.kind,
-            scenarios=plan.scenarios,
+            make_scenarios=plan.scenarios,
             params=plan.params,
             texts=texts,
             models={role: models[named.model_of(role)] for role in plan.asks},

@@ -20,7 +20,7 @@ from engine.conversations.tables import imports, sources
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_own_record
 from engine.jobs.contract import Lane, OnProgress, Progress, Stage
-from engine.model import tables as model_replies
+from engine.model import tables as reply_tables
 from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role, Scenario
 from engine.model.process.process import ModelProcess
@@ -28,7 +28,7 @@ from engine.model.process.requests import Chat
 from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
-from engine.simulate import tables as plays
+from engine.simulate import tables as play_tables
 from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays, StoredPlay
 
 CALLS_PER_REQUEST = 64
@@ -52,6 +52,7 @@ class RoleModels:
         """Loads nothing yet."""
         self._project = project
         self._work_by_role = {role: ModelWork(process, model) for role, model in models.items()}
+        # Works of endpoints that were loaded here, by identity: loading one again would begin a new account.
         self._loaded: set[int] = set()
         self.written = 0
         self.reused = 0
@@ -77,7 +78,7 @@ class RoleModels:
         return {role: _identity(work) for role, work in self._work_by_role.items()}
 
     def model_of(self, role: Role) -> int:
-        """Returns a number that identifies the model of a role, equal for roles with the same model; 0 without one."""
+        """Returns a number, equal for roles with the same model; 0 for a role that no model plays."""
         return id(self._shared_work[role]) if role in self._shared_work else 0
 
     def answer(
@@ -85,7 +86,8 @@ class RoleModels:
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
-        """Answers calls, all to one model; only calls without a stored reply are sent, and equal ones once.
+        """Answers calls, all to one model; only calls without a stored reply are sent, and equal ones once. It is a
+        generator, so that the stage can report progress; the replies come by `take`.
 
         Args:
             take: Called with the replies, in the order of the calls, before the iterator ends.
@@ -97,7 +99,7 @@ class RoleModels:
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
         with self._project.reading() as conn:
-            stored = model_replies.replies(conn, list(dict.fromkeys(keys)))
+            stored = reply_tables.replies(conn, list(dict.fromkeys(keys)))
         known: dict[str, Completion | FailedCall] = {
             key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
             for key, (text, stopped, note) in stored.items()
@@ -112,7 +114,7 @@ class RoleModels:
             new = dict(zip(block, replies, strict=True))
             self._commit(new)
             known |= new
-            yield 0
+            yield 0  # the replies are counted in `written` now
         take([known[key] for key in keys])
 
     def _commit(self, replies: Mapping[str, Completion | FailedCall]) -> None:
@@ -123,7 +125,7 @@ class RoleModels:
             if isinstance(reply, Completion)
         ]
         self.written += len(written)
-        self._project.write(lambda conn: model_replies.add_replies(conn, written))
+        self._project.write(lambda conn: reply_tables.add_replies(conn, written))
 
     def _send(
         self,
@@ -133,7 +135,6 @@ class RoleModels:
     ) -> Iterator[int]:
         """Sends calls to a model, loaded first if needed; a call that fails has a `FailedCall` in its place."""
         work.check()
-        # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
         if not work.model.endpoint or id(work) not in self._loaded:
             work.load()
             self._loaded.add(id(work))
@@ -152,7 +153,8 @@ class RoleModels:
                 # The refusal concerns single calls: the run goes on without their plays.
                 return [FailedCall(error.message) for _ in calls]
 
-        yield from (count for count, _ in work.live(ask, take))
+        for count, _ in work.live(ask, take):  # the notes of a model are not shown
+            yield count
 
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
@@ -191,7 +193,7 @@ class PlayStage(Stage):
         project: Project,
         process: ModelProcess,
         kind: str,
-        scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
+        make_scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
         params: Mapping[str, Any],
         texts: Mapping[str, str],
         models: Mapping[Role, LoadableModel],
@@ -201,17 +203,20 @@ class PlayStage(Stage):
 
         Args:
             kind: Name of the simulation, e.g. `sharded`.
-            scenarios: Returns the scenarios, each with a key of its own; called when the stage starts, with the name of
-                the model of each role.
-            params: Everything but prompts and models that determines the play of a given key, as JSON values; without
-                the number of plays.
+            make_scenarios: Returns the scenarios, each with a key of its own; called when the stage starts, with the
+                name of the model of each role.
+            params: Everything but prompts and models that determines how the play of a key goes, as JSON values; the
+                number of plays is no part of it, so that more can be played later.
             texts: The prompts, by name.
             models: The model of each role.
             parallel: Number of plays at a time.
         """
         self._project = project
-        self._kind, self._make_scenarios, self._params = kind, scenarios, params
-        self._texts, self._parallel = texts, parallel
+        self._kind = kind
+        self._make_scenarios = make_scenarios
+        self._params = params
+        self._texts = texts
+        self._parallel = parallel
         self._models = RoleModels(project, process, models)
         self.played = 0
         self.broken = 0
@@ -256,14 +261,16 @@ class PlayStage(Stage):
             Cancelled: `interrupt` was called.
         """
         with self._project.reading() as conn:
-            stored = plays.plays(conn, self.config_hash)
+            stored = play_tables.plays(conn, self.config_hash)
         ended = {key for key, play in stored.items() if play.reason is None}
         missing = {scenario.key for scenario in self.scenarios} - ended
         if not missing:
             return
         yield Progress(0, None, "loading the model")
         self._project.write(
-            lambda conn: plays.register(conn, self.config_hash, self._kind, self._models.labels)
+            lambda conn: play_tables.register(
+                conn, self.config_hash, self._kind, self._models.labels
+            )
         )
         playing = ParallelPlays(
             self.scenarios, parallel=self._parallel, model_of=self._models.model_of
@@ -301,27 +308,29 @@ class PlayStage(Stage):
             text += f"; {self.broken:,} broke off"
         return f"{text}.{self._models.spent()}"
 
-    def _store_play(self, run_id: int, played: EndedPlay, total: int) -> None:
+    def _store_play(self, run_id: int, ended_play: EndedPlay, total: int) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
             """Stores conversation, play and counter in one transaction."""
-            conversation_id, reason = self._store_conversation(conn, played)
-            play = StoredPlay(played.key, conversation_id, reason, played.ending.result)
-            plays.add(conn, self.config_hash, run_id, play)
-            runs.count(conn, run_id, self.played + self.broken, total)
+            conversation_id, reason = self._store_conversation(conn, ended_play)
+            play = StoredPlay(ended_play.key, conversation_id, reason, ended_play.ending.result)
+            play_tables.add(conn, self.config_hash, run_id, play)
+            runs.count(conn, run_id, self.played + self.broken + 1, total)
 
-        self.played += played.reason is None
-        self.broken += played.reason is not None
         self._project.write(write)
+        if ended_play.reason is None:
+            self.played += 1
+        else:
+            self.broken += 1
 
     def _store_conversation(
-        self, conn: sqlite3.Connection, played: EndedPlay
+        self, conn: sqlite3.Connection, ended_play: EndedPlay
     ) -> tuple[int | None, str | None]:
         """Stores the conversation of a play, if it made one; returns its id, and why the play broke off."""
-        record, format = played.ending.record, played.ending.format
+        record, format = ended_play.ending.record, ended_play.ending.format
         if record is None:
-            return None, played.reason
+            return None, ended_play.reason
         source_id = sources.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
@@ -329,9 +338,11 @@ class PlayStage(Stage):
             format,
             "it was simulated",
         )
-        parsed = parse_own_record(record, format, played.key)
+        parsed = parse_own_record(record, format, ended_play.key)
         if isinstance(parsed, Rejected):
             sources.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add_records(conn, source_id, [parsed])
-        return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
+        # equal plays are one conversation, so that it may have been stored with another play
+        conversation_id = imports.find_by_messages(conn, parsed.conversation.messages)
+        return conversation_id, ended_play.reason

@@ -194,12 +194,6 @@ class RunHistory:
         speed = last_step.get("tokens_per_s")
         return float(speed) if speed else None
 
-    def tokens(self) -> int | None:
-        """Returns the number of tokens of one epoch as the trainer counted them; None before it began."""
-        started = self._refresh().started or {}
-        count = started.get("tokens")
-        return int(count) if count else None
-
     def _refresh(self) -> _Events:
         """Reads the events that were written since the last call, and returns the content of all."""
         file: tuple[int, int] | None = None

@@ -26,7 +26,6 @@ class TrainingChoices:
         recipes: The recipes, the default first.
         bases: The models in the catalog, the default first; a name becomes `TrainingRequest.base`.
         memory: Memory of the device in bytes; None if unknown.
-        device: The device that trains: `CPU`, or the name of the GPU.
         missing: Why training is not possible here; empty if it is possible.
         hint: What to do about that.
     """
@@ -34,7 +33,6 @@ class TrainingChoices:
     recipes: tuple[Choice, ...]
     bases: tuple[Choice, ...]
     memory: int | None = None
-    device: str = ""
     missing: str = ""
     hint: str = ""
 

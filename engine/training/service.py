@@ -129,7 +129,7 @@ def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
         row = RunHistory(runs[name]).row()
         if row.state == "failed":
             raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
-        return catalog.adapter_entry(runs[name].adapter_gguf)
+        return catalog.entry_of_adapter_file(runs[name].adapter_gguf)
     try:
         return catalog.find_adapter(name)
     except UsageError as error:
@@ -165,7 +165,6 @@ class TrainingService:
 
     def choices(self) -> TrainingChoices:
         """Returns the choices for a new run, and whether training is possible here."""
-        machine = self._machine()
         missing = missing_libraries()
         return TrainingChoices(
             recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
@@ -173,8 +172,7 @@ class TrainingService:
                 Choice(entry.name, f"{entry.origin}, {entry.path.name}")
                 for entry in self._catalog.entries()
             ),
-            memory=machine.memory,
-            device=machine.device,
+            memory=self._machine().memory,
             missing=missing,
             hint=INSTALL if missing else "",
         )

@@ -22,10 +22,8 @@ Predicate = Callable[[str, bool], bool | None]
 """Takes the beginning of a response and whether it ended there; returns whether every response that begins so has the
 property (True), none has it (False), or it depends on the rest (None)."""
 
-
 MIN_USELESS_WIDTH = 0.99
-"""Distance of two bounds from which on they say nothing."""
-
+"""Width of bounds from which on they say nothing."""
 
 TOO_WIDE = (
     "The bounds are too wide to be useful: no complete answer decides the property."
@@ -53,23 +51,22 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     fails: list[float] = []
     stops = [stop.encode() for stop in tree.options.stop if stop]
 
-    def count_mass(mass: float, settled: bool | None) -> None:
-        """Adds mass to what holds or fails; mass that is not settled counts to neither."""
-        if settled is not None:
-            (holds if settled else fails).append(mass)
-
     for node_id, node in enumerate(tree.nodes):
         data = tree.text(node_id)
         ended = node.kind is Kind.ENDED
         text = (
             data.decode("utf-8", "replace") if ended else _closed_text(_without_stop(data, stops))
         )
-        settled = predicate(text, ended)
-        if node.kind is not Kind.INNER:
-            count_mass(node.mass, settled)
-        # One of the pruned children may be the end token, so ending here has to give the same answer.
-        elif settled == predicate(text, True):
-            count_mass(node.pruned, settled)
+        outcome = predicate(text, ended)
+        mass = node.mass
+        if node.kind is Kind.INNER:  # a fork: its pruned children go on from this text
+            mass = node.pruned
+            outcome_if_ended = predicate(text, True)  # one of them may be the end token
+            outcome = outcome if outcome == outcome_if_ended else None
+        if outcome is True:
+            holds.append(mass)
+        elif outcome is False:
+            fails.append(mass)
     return ProbabilityBounds(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
 
 

@@ -139,12 +139,10 @@ MIN_TREES_FOR_DECILES = 10
 _COLUMNS = (
     ReportColumn("conversation", "text"),
     ReportColumn("step", "count"),
-    ReportColumn("branches", "count", description="Leaves of the tree."),
-    ReportColumn(
-        "max logprob", "number", description="Log-probability of the most probable response."
-    ),
-    ReportColumn("state", "text", description="Did the conversation end, by the scores in force."),
-    ReportColumn("goal", "text", description="Group of the clustering that is shown."),
+    ReportColumn("branches", "count"),
+    ReportColumn("max logprob", "number"),
+    ReportColumn("state", "text"),
+    ReportColumn("goal", "text"),
 )
 """Columns of the table of unusual trees, in the order of the cells of `unusual_table`."""
 

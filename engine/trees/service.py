@@ -16,7 +16,7 @@ from engine.jobs.runner import JobRunner
 from engine.model.catalog import LoadableModel
 from engine.model.service.run_setup import RunSetup
 from engine.project.records import Estimate
-from engine.trees import tables as trees
+from engine.trees import tables as tree_tables
 from engine.trees.guarantee import guarantee, parse_predicate
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.records import (
@@ -45,15 +45,17 @@ class TreeService:
         Args:
             goals_of: Returns the labels of the goals of conversations, by id; without those that have none.
         """
-        self._setup, self._project = setup, setup.project
-        self._runner, self._goals_of = runner, goals_of
+        self._setup = setup
+        self._project = setup.project
+        self._runner = runner
+        self._goals_of = goals_of
 
     # Reading
 
     def items(self, query: ListQuery) -> list[TreeItem]:
-        """Returns the trees of the newest configuration for the matching conversations, by conversation and step."""
+        """Returns the trees that are shown of the matching conversations, by conversation and step."""
         with self._project.reading() as conn:
-            rows = trees.measures(conn)
+            rows = tree_tables.rows(conn)
             if query.filter:
                 matching_ids = frozenset(selecting.ids(conn, query))
                 rows = [row for row in rows if row.conversation_id in matching_ids]
@@ -71,18 +73,18 @@ class TreeService:
         ]
 
     def steps(self, conversation_id: int) -> list[int]:
-        """Returns the steps of a conversation at which there is a tree, in order; it is quick."""
+        """Returns the steps of a conversation at which there is a tree, in order; reads no nodes of trees."""
         with self._project.reading() as conn:
-            rows = trees.trees(conn, conversation_id)
+            rows = tree_tables.trees(conn, conversation_id)
         return [row.step for row in rows if row.reason is None]
 
     def open(self, conversation_id: int, step: int) -> OpenTree:
-        """Returns one tree of the newest configuration; raises NotFound when there is none."""
+        """Returns one of the trees that are shown; raises NotFound when there is none."""
         with self._project.reading() as conn:
-            row = _row(trees.trees(conn, conversation_id), step)
+            row = _row(tree_tables.trees(conn, conversation_id), step)
             external_ids = names(conn, [conversation_id])
         item = TreeItem(row, external_ids.get(conversation_id, ""))
-        return OpenTree(item, node_columns(*self._tree(row)))
+        return OpenTree(item, node_columns(*self._restore(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[Answer]:
         """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
@@ -102,13 +104,13 @@ class TreeService:
     def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
         """Returns the tree at a step and the tokens of its recorded answer; raises NotFound when there is none."""
         with self._project.reading() as conn:
-            row = _row(trees.trees(conn, conversation_id, config_hash), step)
-        return self._tree(row)
+            row = _row(tree_tables.trees(conn, conversation_id, config_hash), step)
+        return self._restore(row)
 
-    def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
+    def _restore(self, row: TreeRow) -> tuple[Tree, list[int]]:
         """Returns a tree and the tokens of its recorded answer."""
         with self._project.reading() as conn:
-            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+            frame = tree_tables.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
         return restore(TreeRecord.from_frame(frame)), list(frame["answer"])
@@ -149,29 +151,30 @@ class TreeService:
         return [*self._setup.tuning_before(model), stage]
 
     def estimate(self, request: TreeRequest) -> Estimate:
-        """Returns how many conversations a run would still grow trees for, and how long that takes: at the speed of
-        earlier trees of the same configuration, None without any.
+        """Returns how many conversations a run would still grow trees for, and how long that takes at the speed
+        of earlier trees of the same configuration; None as the time without any.
 
         Raises:
             WorkbenchError: As `model` does.
         """
         stage = self.stages(request)[-1]
         assert isinstance(stage, TreeStage)
-        params = stage.params
         with self._project.reading() as conn:
-            selected_ids = selecting.ids(conn, ListQuery(request.filter))
+            selected_ids = Selection(request.filter, limit=request.limit).ids(conn)
             missing_count = len(
-                set(selected_ids).intersection(trees.ids_without_tree(conn, stage.config_hash))
+                set(selected_ids).intersection(
+                    tree_tables.ids_without_tree(conn, stage.config_hash)
+                )
             )
-            seconds_per_tree = trees.seconds(conn, params["alpha"], params["mode"], params["at"])
+            mean_seconds = tree_tables.seconds(conn, stage.config_hash)
         model_and_adapter = [stage.fingerprints.get(key) for key in ("model", "adapter")]
         model = " + ".join(str(name) for name in model_and_adapter if name)
         return Estimate(
-            missing_count,
-            None,
-            None,
-            None if seconds_per_tree is None else seconds_per_tree * missing_count,
-            model,
+            items=missing_count,
+            tokens=None,
+            tokens_per_second=None,
+            seconds=None if mean_seconds is None else mean_seconds * missing_count,
+            model=model,
         )
 
     def start(self, request: TreeRequest) -> int:

@@ -19,8 +19,7 @@ from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.fields import number_condition, select_among
 from engine.formats.records import Imported
 from engine.project import settings
-from engine.project.idset import IdSet
-from engine.project.sql import snapshot, to_json
+from engine.project.sql import IdSet, snapshot, to_json
 from engine.trees.records import TreeConfig, TreeRow
 
 _KEY = "tree_config"
@@ -147,22 +146,22 @@ def export_trees(
                 yield conversation, row, frame(conn, conversation.conversation_id, row.step)
 
 
-def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
+def rows(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
     """Returns the rows of all trees under a configuration, by default the one that is shown, by conversation and
     step."""
-    rows = conn.execute(
+    found = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
         (config_hash or chosen(conn),),
     )
-    return [TreeRow(*row) for row in rows]
+    return [TreeRow(*row) for row in found]
 
 
-def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
-    """Returns the mean seconds per conversation of the trees grown with these settings; None without any."""
+def seconds(conn: sqlite3.Connection, config_hash: str) -> float | None:
+    """Returns the mean seconds per conversation of the trees of a configuration; None without any."""
     row = conn.execute(
-        f"SELECT sum(t.seconds) / count(DISTINCT t.conversation_id){_FROM}"
-        " WHERE c.alpha = ? AND c.mode = ? AND c.place = ? AND t.packed IS NOT NULL",
-        (alpha, mode, place),
+        "SELECT sum(seconds) / count(DISTINCT conversation_id) FROM tree"
+        " WHERE config_hash = ? AND packed IS NOT NULL",
+        (config_hash,),
     ).fetchone()
     return None if row[0] is None else float(row[0])
 

@@ -21,7 +21,6 @@ from engine.base.text import one_line
 from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow
-from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.query import (
     COLUMN_TITLES,
@@ -49,6 +48,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
 
 if TYPE_CHECKING:
+    from engine.opener.exports import ExportKind
     from screens.conversations.ask_form import QuestionRun
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
@@ -109,8 +109,6 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self._listing: Listing | None = None  # what is listed; None before the first read
         self._words: Sequence[str] = ()  # the words and phrases that the filter searches for
         self._is_restored = False  # the view of the last session was read
-        self._is_reading = False
-        self._must_read_again = False  # data changed while it was read
         self._remember_later = DelayedCall(self, CURSOR_REST_SECONDS, self._remember)
         self._columns = ListColumns()
         self.table = RowTable[ConversationRow](

@@ -516,6 +516,7 @@ class MergeAllDialog(Dialog[ListedPairs]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Lists the pairs for another probability."""
         self._pairs = ()
+        self.workers.cancel_group(self, "listed")  # a search for what was typed before
         p = probability_from(event.value)
         if p is None:
             self._show_count(

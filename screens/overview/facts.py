@@ -16,7 +16,7 @@ from engine.base import number_format
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
 from engine.base.text import display_safe, middle_cut, one_line
-from engine.completeness.records import DecisionRule, Histogram, ScoreSet
+from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, parse_filter
@@ -69,8 +69,8 @@ class Overview:
     Attributes:
         tally: Number of conversations by verdict.
         model: How often the verdicts agree with the scores, as in `CalibrationReport`.
-        sources: Labels of the sources.
         dates: The first and the last date; None without dates.
+        histogram: Number of conversations in each bin of the scores.
         sets: All sets of scores.
         shared: The texts that many conversations share.
         badly_read: Number of sources that were not well read.
@@ -80,9 +80,8 @@ class Overview:
     counts: Counts
     tally: dict[str, int]
     model: Agreement
-    sources: list[str]
     dates: tuple[str, str] | None
-    histogram: Histogram
+    histogram: Sequence[int]
     rule: DecisionRule
     sets: list[ScoreSet]
     shared: SharedText = NOTHING_SHARED
@@ -101,7 +100,6 @@ def load_overview(services: OpenProject) -> Overview:
         counts=conversations.counts(),
         tally=tally,
         model=model,
-        sources=conversations.sources(),
         dates=conversations.dates(),
         histogram=conversations.histogram(None, BINS),
         rule=conversations.rule(),
@@ -133,7 +131,7 @@ def figures_of(services: OpenProject, card: str, overview: Overview) -> list[Fig
             Figure(State(name).word, _only("state", name), n)
             for name, n in values("state", Filter())
         ]
-        return [*states, *map(_bin, range(BINS), overview.histogram.bins)]
+        return [*states, *map(_bin, range(BINS), overview.histogram)]
     everything = [Figure("all conversations", Filter(), overview.counts.conversations)]
     sources = [Figure(name, _only("source", name), n) for name, n in values("source", Filter())]
     months = [Figure(name, _only("date", name), n) for name, n in values("date", Filter())]
@@ -396,7 +394,7 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}only verdicts say (3, triage)", "$tone-muted"),
+            (f"{split}Only verdicts say (3, triage).", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

@@ -116,8 +116,6 @@ class OverviewScreen(WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._overview: Overview | None = None  # None before it was read
-        self._is_reading = False
-        self._must_read_again = False  # after the read that runs
         self._mode: Mode = "base"  # mode of the scoring that is offered
         self._cost: Estimate | str | None = None  # of that scoring; see `ProjectProgress.to_score`
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
@@ -160,32 +158,14 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the whole project again; a call during a read repeats it afterwards."""
-        if self._is_reading:
-            self._must_read_again = True
-            return
-        self._is_reading = True
-
-        def on_error(error: WorkbenchError) -> None:
-            self._finish_read()
-            self.show_error(error)
-
-        self.in_background(
-            lambda: load_overview(self.services), self._show, group="overview", on_error=on_error
-        )
-
-    def _finish_read(self) -> None:
-        """Ends a read, and reads again if that was asked for meanwhile."""
-        self._is_reading = False
-        if self._must_read_again:
-            self._must_read_again = False
-            self.refresh_data()
+        self.read_in_turn(lambda: load_overview(self.services), self._show, group="overview")
 
     def _show(self, overview: Overview) -> None:
         """Shows the overview, and reads the parts that take longer."""
         self._overview = overview
         self._show_cards()
         self.query_one("#rate-text", Static).update(rate_content(overview))
-        self.query_one(Histogram).show(overview.histogram.bins, overview.rule)
+        self.query_one(Histogram).show(overview.histogram, overview.rule)
         self.query_one(Histogram).display = bool(overview.counts.scored)
         self._estimate(overview)
         self._show_steps()
@@ -193,7 +173,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_readings(overview.tally)
         self._load_goals()
         self._load_slow_figures()
-        self._finish_read()
 
     def _load_report(self, overview: Overview) -> None:
         """Reads the report again if verdicts, scores or the rule changed since it was read."""

@@ -57,14 +57,12 @@ class Action:
     Attributes:
         id: Its name in `keymap.toml`.
         keys: Its keys, as Textual names them.
-        title: A word or two, as in the footer.
-        meaning: One line; the title where there is no more to say.
+        meaning: One line; a word or two where there is no more to say.
         action: The action of Textual that runs, with its arguments.
     """
 
     id: str
     keys: tuple[str, ...]
-    title: str
     meaning: str
     action: str
 
@@ -127,7 +125,6 @@ def _place(cls: type, keymap: Mapping[str, str]) -> Place:
         actions[action_id] = Action(
             id=action_id,
             keys=(*keys_before, binding.key),
-            title=binding.description,
             meaning=binding.tooltip or binding.description,
             action=binding.action,
         )

@@ -247,6 +247,7 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
     def _drop_estimate(self) -> None:
         """Drops the estimate, which no longer fits the fields; no run starts before the next one."""
         self._startable_request, self._start_pressed = None, False
+        self.workers.cancel_group(self, "estimate")
         self._show_estimate(Content.styled("estimating …", "$tone-muted"))
 
     def _begin_estimate(self) -> None:

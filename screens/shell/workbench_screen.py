@@ -9,10 +9,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -93,6 +94,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self.feed = feed
         self._stale = False  # data changed while another screen was in front
         self._refresh_due = False  # a timer for the next refresh runs
+        self._is_reading = False
+        self._must_read_again = False  # after the read that runs
         self._empty_state: EmptyState | None = None  # what the screen says while it is empty
 
     def compose(self) -> ComposeResult:
@@ -138,6 +141,34 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self._refresh_due = False
         self.refresh_data()
 
+    def read_in_turn(
+        self,
+        read: Callable[[], T],
+        show: Callable[[T], None],
+        *,
+        group: str,
+        on_error: Callable[[WorkbenchError], None] | None = None,
+    ) -> None:
+        """Reads in the background for `refresh_data`, and shows the result; a call during a read repeats it afterwards.
+
+        Args:
+            group, on_error: As in `in_background`.
+        """
+        if self._is_reading:
+            self._must_read_again = True
+            return
+        self._is_reading = True
+
+        def end(show_end: Callable[[Any], None], result: Any) -> None:
+            show_end(result)
+            self._is_reading = False
+            if self._must_read_again:
+                self._must_read_again = False
+                self.refresh_data()
+
+        failed = partial(end, on_error or self.show_error)
+        self.in_background(read, partial(end, show), group=group, on_error=failed)
+
     def in_background(
         self,
         work: Callable[[], T],
@@ -182,6 +213,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             cast(RoutedApp, self.app).tell_moved(error)
         else:
             self.app.push_screen(ErrorDialog(error))
+
+    def show_in_summary(self, error: WorkbenchError) -> None:
+        """Shows an error in the summary line, where a dialog would come again with each read."""
+        text = Content.styled(one_line(str(error)), "$tone-incomplete")
+        self.query_one("#summary", Static).update(text)
 
     # Empty screens
 

@@ -87,8 +87,6 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.training = services.training
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
-        self._is_reading = False
-        self._must_read_again = False  # after the read that runs
         self._polls = 0  # number of polls so far
         self._is_starting = False  # a run is being started
         self._run_to_select: str | None = None  # the run to go to once it is listed
@@ -127,10 +125,6 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the runs, and everything about the one under the cursor; a call during a read repeats it afterwards."""
-        if self._is_reading:
-            self._must_read_again = True
-            return
-        self._is_reading = True
         training, here = self.training, self.table.here
         name_to_show = self._run_to_select or (None if here is None else here.name)
 
@@ -145,27 +139,12 @@ class TrainingScreen(WorkbenchScreen[None]):
             # The run may have ended since the list was read: both must say the same.
             return [detail.run if run.name == name else run for run in runs], detail
 
-        def show_result(result: tuple[list[TrainingRun], RunDetail | None]) -> None:
-            self._show_runs(*result)
-            self._finish_read()
-
-        def show_failure(error: WorkbenchError) -> None:
-            self._show_read_error(error)
-            self._finish_read()
-
-        self.in_background(read, show_result, group="runs", on_error=show_failure)
-
-    def _finish_read(self) -> None:
-        """Ends a read, and reads again if that was asked for meanwhile."""
-        self._is_reading = False
-        if self._must_read_again:
-            self._must_read_again = False
-            self.refresh_data()
-
-    def _show_read_error(self, error: WorkbenchError) -> None:
-        """Shows an error of a read in the summary line, since a dialog would come again with each read."""
-        text = one_line(f"{error.message} {error.hint}")
-        self.query_one("#summary", Static).update(Content.styled(text, "$tone-incomplete"))
+        self.read_in_turn(
+            read,
+            lambda result: self._show_runs(*result),
+            group="runs",
+            on_error=self.show_in_summary,
+        )
 
     def _show_runs(self, runs: list[TrainingRun], detail: RunDetail | None) -> None:
         """Shows the runs and the one under the cursor, and notifies of runs that ended."""
@@ -202,7 +181,7 @@ class TrainingScreen(WorkbenchScreen[None]):
                 lambda: self.training.detail(run.name),
                 self._show_detail,
                 group="detail",
-                on_error=self._show_read_error,
+                on_error=self.show_in_summary,
             )
 
     def _notify_ends(self, runs: Sequence[TrainingRun]) -> None:

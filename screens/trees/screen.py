@@ -260,7 +260,7 @@ def segment_content(segment: Segment, cells: int) -> Content:
     if segment.entropy is not None:
         parts.append(f"next token {segment.entropy:.1f} bits")
     parts.append(f"P {segment.probability:.4f} (log {_log(segment.probability)})")
-    parts.append(f"leaves below {segment.below:.4f}")
+    parts.append(f"leaves below {segment.mass_below:.4f}")
     parts.append(number_format.counted(len(segment.nodes), "token"))
     return Content.styled(fitting(parts, cells), "$tone-muted")
 

@@ -48,8 +48,11 @@ INDENT = 2
 """Columns by which each level is indented."""
 MAX_INDENT_SHARE = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
-FIGURES_WIDTH = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
-"""Columns of the figures of a segment: a bar and two numbers of five, with spaces between and after them."""
+_FIGURE_WIDTH = 4
+"""Fewest columns of a number."""
+FIGURES_WIDTH = 1 + number_format.BAR_WIDTH + 1 + _FIGURE_WIDTH + 1 + _FIGURE_WIDTH + 1 + 2
+"""Columns of the figures of a segment: a bar and two numbers, a space before each and after the last, and two for
+numbers that are longer."""
 OPEN_LINES = 60
 """Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""
 MAX_SEGMENT_CHARACTERS = 400
@@ -77,8 +80,9 @@ class Segment:
         leaves: Leaves at or below it.
         text: What its tokens add to the text of the path. An incomplete character is part of the segment
             that completes it, so that the joined texts along a path are the text of the path.
-        probability: Probability of the path to its first node: that of taking this branch at the fork.
-        below: Probability of all leaves at or below it.
+        kind: How it ends: forks (`INNER`), as a leaf, or not read.
+        probability: Probability of the path from the root to its first node.
+        mass_below: Probability of all leaves at or below it.
         entropy: Entropy in bits of the next token after its end; None where the model did not compute it.
         recorded: Whether the recorded answer goes through its first node.
     """
@@ -91,7 +95,7 @@ class Segment:
     text: str
     kind: Kind
     probability: float
-    below: float
+    mass_below: float
     entropy: float | None
     recorded: bool
 
@@ -110,8 +114,8 @@ class TreeLayout:
         for node, parent in enumerate(columns.parent):
             if parent >= 0:
                 children[parent].append(node)
-        for below in children:
-            below.sort(key=lambda node: (-columns.path[node], node))
+        for child_nodes in children:
+            child_nodes.sort(key=lambda node: (-columns.path[node], node))
         self._children = children
         self.segments = self._segments(self._drafts())
 
@@ -131,14 +135,14 @@ class TreeLayout:
             nodes = [first]
             while len(self._children[nodes[-1]]) == 1:
                 nodes.append(self._children[nodes[-1]][0])
-            below = self._children[nodes[-1]]
+            child_nodes = self._children[nodes[-1]]
             decoder.setstate(state)
             data = b"".join(columns.spelling[node] for node in nodes)
-            text = decoder.decode(data, final=not below)
+            text = decoder.decode(data, final=not child_nodes)
             state = decoder.getstate()
             number = len(drafts)
             drafts.append(_Draft(nodes, parent, depth, text))
-            waiting.extend((node, number, depth + 1, state) for node in reversed(below))
+            waiting.extend((node, number, depth + 1, state) for node in reversed(child_nodes))
         return drafts
 
     def _segments(self, drafts: Sequence[_Draft]) -> list[Segment]:
@@ -162,10 +166,10 @@ class TreeLayout:
                     end=ends[number],
                     leaves=leaves[number],
                     text=draft.text,
-                    # The last token of a segment may be one that was not read yet.
+                    # A node with several children is a fork, whatever its kind.
                     kind=Kind.INNER if self._children[last] else columns.kind[last],
                     probability=math.exp(columns.path[first]),
-                    below=columns.below[first],
+                    mass_below=columns.below[first],
                     entropy=columns.entropy[last],
                     recorded=first in recorded,
                 )
@@ -220,7 +224,9 @@ class TreeLayout:
     def best_leaf(self) -> int | None:
         """Returns the most probable leaf; None in a tree without a leaf."""
         leaves = [number for number, segment in enumerate(self.segments) if segment.kind in LEAVES]
-        return max(leaves, key=lambda number: (self.segments[number].below, -number), default=None)
+        return max(
+            leaves, key=lambda number: (self.segments[number].mass_below, -number), default=None
+        )
 
 
 class Folding:
@@ -242,7 +248,9 @@ class Folding:
         """
         segments = self.layout.segments
         waiting = [
-            (-segments[segment].below, segment) for segment in self.lines if segments[segment].forks
+            (-segments[segment].mass_below, segment)
+            for segment in self.lines
+            if segments[segment].forks
         ]
         heapq.heapify(waiting)
         while waiting:
@@ -251,9 +259,9 @@ class Folding:
             if len(self.lines) + len(branches) > most:
                 break
             self.unfold(segment)
-            for below in branches:
-                if segments[below].forks:
-                    heapq.heappush(waiting, (-segments[below].below, below))
+            for branch in branches:
+                if segments[branch].forks:
+                    heapq.heappush(waiting, (-segments[branch].mass_below, branch))
         recorded = [number for number, segment in enumerate(segments) if segment.recorded]
         if recorded:
             self.reveal(recorded[-1])
@@ -396,7 +404,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     # Keys
 
-    def _go(self, line: int) -> None:
+    def _move_cursor(self, line: int) -> None:
         """Puts the cursor on a line, or on the nearest one there is."""
         if self._folding is None or not self._folding.lines:
             return
@@ -410,16 +418,16 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_move(self, delta: int) -> None:
         """Moves the cursor by lines."""
-        self._go(self._line + delta)
+        self._move_cursor(self._line + delta)
 
     def action_page(self, direction: int) -> None:
         """Moves the cursor by a screenful."""
-        self._go(self._line + direction * max(1, self.size.height - 1))
+        self._move_cursor(self._line + direction * max(1, self.size.height - 1))
 
     def action_move_to(self, line: int) -> None:
         """Moves the cursor to a line, counted from the end when negative."""
         if self._folding is not None:
-            self._go(line if line >= 0 else len(self._folding.lines) + line)
+            self._move_cursor(line if line >= 0 else len(self._folding.lines) + line)
 
     def action_unfold(self) -> None:
         """Unfolds the segment; when it is unfolded already, goes to its first branch."""
@@ -427,7 +435,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         if number is None or folding is None or not folding.layout.segments[number].forks:
             return
         if folding.is_open(number):
-            self._go(self._line + 1)
+            self._move_cursor(self._line + 1)
         else:
             folding.unfold(number)
             self._show_changed_lines()
@@ -447,7 +455,10 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Folds or unfolds the segment."""
         number, folding = self.cursor, self._folding
         if number is not None and folding is not None:
-            (folding.fold if folding.is_open(number) else folding.unfold)(number)
+            if folding.is_open(number):
+                folding.fold(number)
+            else:
+                folding.unfold(number)
             self._show_changed_lines()
 
     def action_fork(self) -> None:
@@ -473,7 +484,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             return
         if line == self._line:
             self.action_turn()
-        self._go(line)
+        self._move_cursor(line)
 
     # Drawing
 
@@ -494,12 +505,12 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         bar = number_format.bar(segment.probability)
         tone = self._tone("tone--accent" if segment.recorded else "tone--complete", is_cursor)
         probability = number_format.small_probability(segment.probability)
-        below = number_format.small_probability(segment.below)
+        mass_below = number_format.small_probability(segment.mass_below)
         right = [
             Piece(" ", base),
             Piece(bar, base + tone),
-            Piece(f" {probability:>4} ", base),
-            Piece(f"{below:>4} ", base + self._tone("tone--muted", is_cursor)),
+            Piece(f" {probability:>{_FIGURE_WIDTH}} ", base),
+            Piece(f"{mass_below:>{_FIGURE_WIDTH}} ", base + self._tone("tone--muted", is_cursor)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
@@ -514,7 +525,8 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         if indent <= max_indent:
             head = [Piece(" " * (indent + 1), base)]
         else:
-            head = [Piece(f" {segment.depth:<{max_indent - 1}} "[: max_indent + 1], muted)]
+            # as wide as the deepest indent, so that the text begins where that of the others does
+            head = [Piece(f" {segment.depth}".ljust(max_indent + 1)[: max_indent + 1], muted)]
         if segment.forks:
             head.append(Piece("▾ " if self._folding.is_open(number) else "▸ ", muted))
         else:

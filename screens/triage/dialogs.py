@@ -143,7 +143,9 @@ def notify_result(
         status = load_status(services, question)
         if of_others:
             return status, services.calibration.people(question).of_pairs(status.annotator)
-        return status, [f"You agree with yourself: {agreement_piece(status.itself)[0]}"]
+        return status, [
+            f"You agree with yourself: {agreement_piece(status.agreement_with_self)[0]}"
+        ]
 
     def notify(result: tuple[TriageStatus, list[str]]) -> None:
         status, sentences = result

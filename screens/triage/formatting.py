@@ -1,4 +1,4 @@
-"""The texts of triage: orders, lines, notices. Knows nothing of widgets.
+"""The texts of triage: orders, lines, notices. Draws nothing.
 
 In a blind round a person judges conversations again without seeing the first answer. A check compares the answers of a
 machine with those of a person. The probe of a question is fitted to a person's answers.
@@ -36,7 +36,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 }
 """Name of each order and what it is good for."""
 
-OF_VERDICTS = frozenset(("threshold", "lowest", "disagreement", "sample"))
+SCORE_ORDERS = frozenset(("threshold", "lowest", "disagreement", "sample"))
 """Orders by the completeness score, which are offered for the question of verdicts only."""
 
 Piece = tuple[str, str]
@@ -45,11 +45,23 @@ Piece = tuple[str, str]
 _NAME_CHARACTERS = 40
 """Most characters of the name of a conversation or tag."""
 
+_QUESTION_CHARACTERS = 26
+"""Most characters of the name of a question in a choice, which has this width."""
+
+_SHORT_TEXT_CHARACTERS = 34
+"""Most characters of the text of a question beside its name."""
+
+_TEXT_CHARACTERS = 120
+"""Most characters of the text of a question on a line of its own."""
+
+_LABEL_CHARACTERS = 60
+"""Most characters of what an answer means."""
+
+_ANSWERER_CHARACTERS = 20
+"""Most characters of the name of who or what answers, and of an answer beside its number."""
+
 MAX_ANSWERS = 5
 """Most answers whose numbers are shown in a line."""
-
-_ANNOTATOR_CHARACTERS = 20
-"""Most characters of the name of the person who judges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +70,16 @@ class TriageStatus:
 
     Attributes:
         tally: Number of conversations by answer.
-        model: Agreement of the verdicts with the states that the decision rule gives.
-        itself: Agreement of first answers with those of blind repeats.
+        agreement_with_model: Agreement of the verdicts with the states that the decision rule gives.
+        agreement_with_self: Agreement of first answers with those of blind repeats.
         probe: The probe of the question; None before there is one.
         check: What the answers say of the machine that was checked last; None before any check.
         annotator: Name of the person who judges; empty without one.
     """
 
     tally: Mapping[str, int]
-    model: Agreement
-    itself: Agreement
+    agreement_with_model: Agreement
+    agreement_with_self: Agreement
     probe: ExampleProbe | None = None
     check: CheckReport | None = None
     annotator: str = ""
@@ -83,7 +95,7 @@ def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
     return {
         order: words
         for order, words in ORDERS.items()
-        if (order not in OF_VERDICTS or question.name == SUCCEEDED)
+        if (order not in SCORE_ORDERS or question.name == SUCCEEDED)
         and (order != "informative" or question.kind == "yes-no")
     }
 
@@ -91,22 +103,28 @@ def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
 def question_line(row: QuestionSummary) -> Content:
     """Returns a question as a line of a choice: its name, and who gave how many answers, or else its text."""
     counts = ", ".join(
-        f"{one_line(by, 20)} {sum(by_answer.values()):,}" for by, by_answer in row.answers
+        f"{one_line(answerer, _ANSWERER_CHARACTERS)} {sum(by_answer.values()):,}"
+        for answerer, by_answer in row.answers
     )
+    name = one_line(row.question.name, _QUESTION_CHARACTERS)
+    text = one_line(row.question.text, _SHORT_TEXT_CHARACTERS)
     return Content.assemble(
-        (f"{one_line(row.question.name, 26):<26} ", "bold"),
-        (counts, "$tone-accent") if counts else (one_line(row.question.text, 34), "$tone-muted"),
+        (f"{name:<{_QUESTION_CHARACTERS}} ", "bold"),
+        (counts, "$tone-accent") if counts else (text, "$tone-muted"),
     )
 
 
 def answers_line(question: Question) -> Content:
     """Returns a question in words, with the keys of its answers."""
-    pieces: list[Piece] = [(f"{one_line(question.text, 120)}  ", "bold $tone-accent")]
+    pieces: list[Piece] = [(f"{one_line(question.text, _TEXT_CHARACTERS)}  ", "bold $tone-accent")]
     for key, answer in _answer_keys(question):
         # What the answers of verdicts mean is clear, and so the line is short enough for 80 columns.
         help = "" if question.name == SUCCEEDED else question.labels.get(answer, "")
         words = "" if key == answer else f"{answer} "
-        pieces += [(key, "bold"), (f" {one_line(words + help, 60)}   ", "$tone-muted")]
+        pieces += [
+            (key, "bold"),
+            (f" {one_line(words + help, _LABEL_CHARACTERS)}   ", "$tone-muted"),
+        ]
     return Content.assemble(*pieces)
 
 
@@ -125,23 +143,25 @@ def tally_pieces(tally: Mapping[str, int]) -> list[Piece]:
     """Returns the number of conversations with each answer, of at most `MAX_ANSWERS` answers."""
     if tally.keys() == VERDICT_LOOKS.keys():
         return [
-            (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
+            (f"  {look.glyph} {tally[verdict]:,}", f"bold {look.tone_variable}")
             for verdict, look in VERDICT_LOOKS.items()
         ]
     shown = list(tally.items())[:MAX_ANSWERS]
-    return [(f"  {one_line(value, 20)} {count:,}", "bold") for value, count in shown]
+    return [
+        (f"  {one_line(value, _ANSWERER_CHARACTERS)} {count:,}", "bold") for value, count in shown
+    ]
 
 
 def check_pieces(check: CheckReport) -> list[Piece]:
     """Returns how often a machine is right by its check, and the rates that follow from that."""
-    by = one_line(check.by, 20)
+    answerer = one_line(check.by, _ANSWERER_CHARACTERS)
     if not check.answered:
-        return [(f" · {check.drawn} drawn to check {by}", "")]
+        return [(f" · {check.drawn} drawn to check {answerer}", "")]
     known = [share for share in check.shares if share.corrected is not None][:MAX_ANSWERS]
     rates = "; ".join(f"{share.value} {share.in_words}" for share in known)
     more = f", {check.more:,} more would halve it" if known and check.more else ""
     return [
-        (f" · {by} right on {check.same} of {check.answered}", ""),
+        (f" · {answerer} right on {check.same} of {check.answered}", ""),
         (f" · {rates}{more}" if rates else "", "$tone-accent"),
     ]
 
@@ -175,18 +195,19 @@ def status_line(
     *,
     with_tally: bool,
 ) -> Content:
-    """Returns the line with the state of triage: the question unless it is that of verdicts, order, and agreement.
+    """Returns the line with the state of triage: tally, person, the question unless it is that of verdicts, order,
+    check, agreement, probe, and what narrows the queue; of these what there is.
 
     Args:
         narrowed_to: Which conversations are judged, in words; empty for all.
-        with_tally: Whether it begins with the number of conversations with each answer.
+        with_tally: Whether it begins with the number of conversations with each answer, and says less, to be short.
     """
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
         parts += [*tally_pieces(status.tally), ("  ", "")]
     if status.annotator:
-        parts.append((f"{one_line(status.annotator, _ANNOTATOR_CHARACTERS)} · ", "$tone-accent"))
+        parts.append((f"{one_line(status.annotator, _ANSWERER_CHARACTERS)} · ", "$tone-accent"))
     if question.name != SUCCEEDED:
         parts.append((f"{one_line(question.name, _NAME_CHARACTERS)} · ", "bold $tone-accent"))
     parts.append((name, "bold"))
@@ -194,12 +215,14 @@ def status_line(
         parts += check_pieces(status.check)
     elif not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
-    if status.model.n:
-        parts += [(" · the score of ended agrees ", ""), agreement_piece(status.model)]
-    if status.itself.n:
-        parts += [(" · you with yourself ", ""), agreement_piece(status.itself)]
-    if status.probe is not None and status.probe.test is not None and status.probe.test.enough:
-        area = number_format.figure(status.probe.test.auroc.value)
+    if status.agreement_with_model.n:
+        score = "score" if with_tally else "the score of ended"
+        parts += [(f" · {score} agrees ", ""), agreement_piece(status.agreement_with_model)]
+    if status.agreement_with_self.n and not with_tally:
+        parts += [(" · you with yourself ", ""), agreement_piece(status.agreement_with_self)]
+    test = None if with_tally or status.probe is None else status.probe.test
+    if status.probe is not None and test is not None and test.enough:
+        area = number_format.figure(test.auroc.value)
         chance = "" if status.probe.tells else ", at chance"
         subject = "success" if question.name == SUCCEEDED else "examples"
         parts.append((f" · AUROC of {subject} {area}{chance}", ""))
@@ -243,10 +266,13 @@ def act_notice(row: AnswerRow, done: str) -> str:
     """Returns the notice after an undo or redo: what changed, and `done`, such as `taken back`."""
     if row.answers:
         conversations = number_format.counted(row.count, "conversation")
-        ((name, value),) = row.answers
-        act = f"“{one_line(value, _NAME_CHARACTERS)}” to {name}" if value else f"Removal of {name}"
+        ((name, value),) = row.answers  # an act has one answer
         if value == YES:
             act = f"Tag “{name}”"
+        elif value:
+            act = f"“{one_line(value, _NAME_CHARACTERS)}” to {name}"
+        else:
+            act = f"Removal of {name}"
         return f"{act} on {conversations} {done}."
     if row.count > 1:
         return f"{number_format.counted(row.count, 'imported verdict')} {done}."

@@ -428,7 +428,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_status(status)
             if (
                 status.given >= MIN_ANSWERS_FOR_REPEATS
-                and not status.itself.n
+                and not status.agreement_with_self.n
                 and not self._was_blind_offered
             ):
                 self._was_blind_offered = True

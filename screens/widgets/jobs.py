@@ -17,6 +17,7 @@ from textual.signal import Signal
 from textual.widget import Widget
 
 from engine.base import number_format
+from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted
 from engine.base.text import one_line
 from engine.opener.jobs import JobService
@@ -191,15 +192,22 @@ class JobsBar(Widget):
             glyph, color = _OUTCOMES[ended.outcome]
             text = f" {one_line(ended.title)}: {one_line(ended.message)}"
             line = Content.assemble((glyph, color), (text, "$tone-muted"))
-        elif runs := self._jobs.interrupted():
-            newest, *_ = runs
-            text = (
-                f"{interruption(newest)}: {one_line(stage_name(newest.stage))}; 1 offers to resume"
-            )
-            line = Content.assemble(("◌ ", "$tone-borderline"), (text, "$tone-muted"))
         else:
-            line = Content.styled("no job is running", "$tone-muted")
+            line = self._idle_line()
         return line.truncate(width, ellipsis=True)
+
+    def _idle_line(self) -> Content:
+        """Returns the line while no job runs and none has ended: the newest interrupted run, if there is one."""
+        try:
+            runs = self._jobs.interrupted()
+        except WorkbenchError as error:  # an error while a widget is drawn would end the app
+            return Content.assemble(
+                ("✗ ", "$tone-incomplete"), (one_line(error.message), "$tone-muted")
+            )
+        if not runs:
+            return Content.styled("no job is running", "$tone-muted")
+        text = f"{interruption(runs[0])}: {one_line(stage_name(runs[0].stage))}; 1 offers to resume"
+        return Content.assemble(("◌ ", "$tone-borderline"), (text, "$tone-muted"))
 
 
 def stage_name(stage: str) -> str:

@@ -70,7 +70,7 @@ class WordPanel(VerticalScroll, can_focus=False):
             transcript.mark(marks)
 
         def on_failure(error: WorkbenchError) -> None:
-            self._show(Content(one_line(f"{error.message} {error.hint}", 300)))
+            self._show(Content(one_line(str(error), 300)))
             transcript.mark({})
 
         background(self, read, show, on_failure, group="words")
@@ -98,7 +98,7 @@ def sum_content(reasons: ScoreReasons) -> Content:
     return Content.assemble(
         (f"{probability(reasons.p)} after message {reasons.message + 1}", "bold"),
         (
-            f"  log-odds before calibration {signed(reasons.log_odds)}: {', '.join(others)}",
+            f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}",
             "$tone-muted",
         ),
     )

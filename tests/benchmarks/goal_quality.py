@@ -22,8 +22,8 @@ from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.base.conversation import Message
 from engine.base.sign import Sign
-from engine.goals.clusters.cluster_count import propose_k
 from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.goals.tables.texts import MIN_REFUSED, without_refusals
 from engine.model.embedders.embedder import Embedder, embedder_for

@@ -22,7 +22,7 @@ from engine.base.statistics.bootstrap import figures
 from engine.completeness import probe, truncation
 from engine.completeness.probe import CrossFit
 from engine.completeness.regression import Features, States
-from engine.completeness.stages.log_texts import LogTexts
+from engine.completeness.stages.training_set import LogTexts
 from engine.completeness.tables import hidden_states
 from engine.completeness.truncation import draw_cuts, matched
 from engine.conversations import shingle_overlap

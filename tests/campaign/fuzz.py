@@ -431,7 +431,7 @@ class Fuzz:
         def read() -> None:
             history = RunHistory(run)
             detail = history.detail()
-            history.tokens(), history.speed()
+            history.speed()
             loss_lines(detail), validation_lines(detail)
             shown = [
                 headline(detail.run, None),

@@ -34,10 +34,9 @@ from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
-from engine.opener.open_project import OpenProject
-from engine.opener.project_file import ProjectFileWatch
+from engine.opener.open_project import OpenProject, ProjectFileWatch
 from engine.project.project import Project
-from engine.project.views import NOT_UNDONE
+from engine.project.schema import NOT_UNDONE
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.questions import QuestionService
@@ -247,7 +246,7 @@ class ScreenProject:
             for table in ("remaining", "boundary_score", "score"):
                 conn.execute(f"DELETE FROM {table} WHERE conversation_id = ?", (conversation_id,))
             entry = ScoreEntry(conversation_id, (boundary(4, 2, p_end),), None, 10)
-            scores.add(conn, CONFIG, 1, [entry])
+            scores.add_scores(conn, CONFIG, 1, [entry])
 
         self.file.write(work)
 

@@ -104,7 +104,7 @@ def store(file: Project, found: Sequence[Sample], config: ScoreConfig = SCORED) 
             _register(conn, config)
         numbered = list(enumerate(found, before + 1))
         entries = [_entry(key, sample) for key, sample in numbered if sample.curve or sample.reason]
-        scores.add(conn, CONFIG, 1, entries)
+        scores.add_scores(conn, CONFIG, 1, entries)
         left = [
             RemainingTasks(key, sample.remaining) for key, sample in numbered if sample.remaining
         ]

@@ -88,7 +88,7 @@ def score(project: Project, ids: list[int]) -> None:
             curve = (CurvePoint(1, 2, 1, 0.1, 0.9), CurvePoint(4, 5, 2, p, 1 - p))
             entries.append(ScoreEntry(key, () if number % 9 == 8 else curve, text, 10))
             left.append(RemainingTasks(key, text, None if number % 2 else text))
-        scores.add(conn, CONFIG, run_id, entries)
+        scores.add_scores(conn, CONFIG, run_id, entries)
         scores.add_remaining(conn, CONFIG, CONFIG, run_id, left)
         runs.finish(conn, run_id, "interrupted", NAME)
 

@@ -41,6 +41,7 @@ class TestWhole:
         """There are events for each step in order, with a validation and a checkpoint after every second."""
         every_second = [2, 4, 6]
 
+        assert [one["steps"] for one in events(whole, "started")] == [STEPS]
         assert [one["step"] for one in events(whole, "step")] == list(range(1, STEPS + 1))
         assert [one["step"] for one in events(whole, "valid")] == every_second
         assert [one["step"] for one in events(whole, "checkpoint")] == every_second

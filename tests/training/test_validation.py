@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from engine.training.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base
 from training.examples import Log
-from training.validation import Point, curve
+from training.validation import Point, curve, validate
 
 LOGS = [
     Log(made["id"], LogItem(tuple(made["texts"]), tuple(made["boundaries"]), made["kept"]))
@@ -45,6 +46,14 @@ class TestCurve:
             assert [(at.log_end, at.log_continue) for at in ours] == [
                 pytest.approx(both, abs=1e-3) for both in theirs
             ]
+
+
+def test_conversations_of_one_name(tmp_path: Path) -> None:
+    """Two conversations with the same id, from two sources, are two of a validation."""
+    hub, _ = tiny_base(tmp_path)
+    model, tokenizer = load_base(TrainConfig(base=str(hub), precision="f32"))
+    namesakes = [replace(log, id="1") for log in LOGS]
+    assert validate(model, tokenizer, namesakes, 512, 0).pairs == len(LOGS)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from tests.engine.model.tiny import SPECIAL, VOCABULARY
+from tests.engine.model.tiny import SPECIAL, VOCABULARY, finish
 from training.gguf_adapter import TARGETS
 
 ARCHITECTURES = {
@@ -111,10 +111,7 @@ def write_gguf(model: Any, path: Path) -> Path:
         if arch in ("llama", "smollm3") and ours in ("attn_q", "attn_k"):
             values = interleaved(values, HEADS if ours == "attn_q" else KV_HEADS)
         writer.add_tensor(f"blk.{layer}.{ours}.{kind}", values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
 
 

@@ -19,3 +19,12 @@ def test_the_demo_is_right(tmp_path: Path) -> None:
     assert check["change_found"]
     assert check["false_changes"] == 0
     assert "the model wavers between “" in check["tree"]
+
+
+def test_where_no_sample_can_be(tmp_path: Path) -> None:
+    """A folder that cannot be and a full disk are said, each with its exit code."""
+    (tmp_path / "samples.jsonl").symlink_to("/dev/full")
+    full = workbench("demo", tmp_path, "--samples-only")
+    assert (full.returncode, b"The disk is full" in full.stderr) == (1, True)
+    below_a_file = workbench("demo", "/dev/full/demo", "--samples-only")
+    assert (below_a_file.returncode, b"cannot be a folder" in below_a_file.stderr) == (2, True)

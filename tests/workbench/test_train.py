@@ -120,8 +120,8 @@ class TestRuns:
     def test_going_on(
         self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """A stopped run is resumed, with other settings where they do not change what is learned; a finished one is
-        refused.
+        """A stopped run is resumed, with other settings where they do not change what is learned; other options and a
+        finished run are refused.
         """
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         press_when(project, 2)
@@ -129,6 +129,8 @@ class TestRuns:
         before = only_run(project).train.read_bytes()
         monkeypatch.setenv("FAKE_TRAINER", "finishes")
 
+        assert main(["train", str(project), "--resume", "mine", "--held-out", ".2"]) == 2
+        assert "Leave out --held-out." in capsys.readouterr().err
         assert main(["train", str(project), "--resume", "mine", "--set", "rank=2"]) == 2
         assert "rank cannot change" in capsys.readouterr().err
         assert main(["train", str(project), "--resume", "mine", "--set", "recompute=true"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from engine.project.project import Project
 from workbench.cli import main
 from workbench.command_result import EXIT_USAGE
+from workbench.commands.scoring import print_event
 
 
 @pytest.mark.parametrize(
@@ -25,3 +27,12 @@ def test_refused(
     Project.open(tmp_path / "p.wb", create=True).close()
     assert main(["watch", str(tmp_path / "p.wb"), *paths]) == EXIT_USAGE
     assert said in capsys.readouterr().err
+
+
+def test_an_event_may_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """An event cannot act on a terminal: what a name from the logs has of control characters is escaped."""
+    event = {"conversation": "a\x9b31m\u202eb"}
+    print_event(event)
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert json.loads(out) == event

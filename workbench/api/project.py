@@ -41,6 +41,7 @@ Line = dict[str, Any]
 """One line of an export, with the keys that `workbench export` writes."""
 
 OnProgress = Callable[[JobProgress], None]
+"""Called with the progress of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,12 @@ class ImportResult:
 class Project:
     """An open project. Close it, or use it as a context manager.
 
-    It takes the same lock as a workbench: the first one writes, a later one is `read_only` and what would write raises
-    ProjectReadOnly; ProjectMoved where another program moved or changed the file. A process that is forked cannot use
-    the project of its parent. Every `filter` is a line
-    of the filter language, such as `state:broken-off turns>5 "refund"`; an empty one matches all.
+    It takes the same lock as a workbench. The first one writes; a later one is `read_only`, and what would write raises
+    ProjectReadOnly. Where another program moved or changed the file, it raises ProjectMoved. A process that is forked
+    cannot use the project of its parent.
+
+    Every `filter` is a line of the filter language, such as `state:broken-off turns>5 "refund"`; an empty one matches
+    all. Every `limit` takes only the first so many of the conversations that match; None takes all.
     """
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
@@ -167,9 +170,8 @@ class Project:
 
         Args:
             mode, model, adapter: None takes what suits the project best.
-            limit: Only the first so many conversations.
             minutes: In mode `probe`, for how long the model reads after the scores by words, first what they leave
-                open. None reads all; the mode `words` reads none.
+                open. None reads all.
             remaining: Write the remaining tasks of conversations below the threshold.
             tune: Tune the model first, if it never was on this machine.
             progress: As in `import_files`.
@@ -213,8 +215,10 @@ class Project:
             text: What stands for a goal.
             embedder: `tfidf`, `minilm`, `mixed`, the path of a GGUF embedding model, or a URL.
             k: Number of clusters to begin with; None proposes one.
+            seed: Beginning of the random numbers; the same one gives the same clusters.
             decide: Who decides on merges: `ask` leaves them to a person.
             labels: Ask the model for labels and merges; False asks none.
+            model: Name or path of the model that is asked; None takes that of the project.
             progress: As in `import_files`.
 
         Raises:
@@ -291,7 +295,9 @@ class Project:
         """Returns one dictionary for each conversation with all that is known of it, as `export PROJECT table` writes.
 
         Args:
-            truth: Adds what is known from elsewhere.
+            sort: What they are ordered by, as in the list.
+            reverse: Turn the order round.
+            truth: Add what is known from elsewhere.
 
         Raises:
             UsageError: The filter cannot be understood, there is no such order, or the limit is negative.
@@ -299,7 +305,7 @@ class Project:
         check_limit(limit)
         if sort not in get_args(SortKey):
             raise UsageError(f"sort is {sort!r}.", f"Give one of {', '.join(get_args(SortKey))}.")
-        ids = self._ids(filter, sort, reverse)[:limit]
+        ids = self._internal_ids(filter, sort, reverse)[:limit]
         with (
             self._workspace.project.reading() as conn,
             closing(table_lines(conn, ids, truth=truth)) as lines,
@@ -367,7 +373,7 @@ class Project:
         Args:
             a, b: Filters of the sides; without `b`, all others are side B. Without either and without a question the
                 sides are those of the outcome that is known best: verdicts, imported outcomes, states.
-            question: A question; side A has its answers no, side B those that are yes.
+            question: A question; side A has the conversations whose answer is no, side B those whose answer is yes.
             within_goals: Compare conversations of one goal only, where there are goals.
 
         Raises:
@@ -402,7 +408,7 @@ class Project:
             raise NotFound(
                 f"There is no verdict {verdict!r}.", f"Choose of {verdict_names}."
             ) from error
-        return self._workspace.triage.give(self._id(id, source), given, note)
+        return self._workspace.triage.give(self._internal_id(id, source), given, note)
 
     def answer(self, filter: str, question: str, value: str = YES) -> int:
         """Answers a question as a person on the conversations that match, in one act, and returns how many they are.
@@ -413,7 +419,10 @@ class Project:
         Raises:
             UsageError: The question cannot have this answer.
         """
-        ids, definition = self._ids(filter), self._workspace.questions.find(question, keep=True)
+        ids, definition = (
+            self._internal_ids(filter),
+            self._workspace.questions.find(question, keep=True),
+        )
         answer = definition.answer(value)
         self._workspace.triage.answer([Act(key, definition.name, answer) for key in ids])
         return len(ids)
@@ -436,7 +445,11 @@ class Project:
         Args:
             question: Its name, a TOML file, or the text of a yes-no question.
             model: Name or path of a model, or endpoints; None takes the patterns.
-            limit, votes, max_cost, fresh, anyway: See `workbench ask`.
+            votes: How often each conversation is asked about; the most frequent answer counts. None takes the
+                question's own number.
+            max_cost: What the requests to endpoints may cost together; None sets no limit.
+            fresh: Ask again where a reply to the same request is stored.
+            anyway: Ask the built-in model too, whose answers are not trustworthy.
 
         Raises:
             UsageError: There is no such question or model, the question has no pattern, or the model cannot be asked.
@@ -465,7 +478,7 @@ class Project:
         return self._workspace.merge_review.proposal()
 
     def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
-        """Merges the two goals of a proposal."""
+        """Merges the two goals of a proposal, under a label; None takes the proposed one, or that of a goal."""
         return self._workspace.merge_review.merge(proposal, label)
 
     def apart(self, proposal: Proposal, *, never: bool = False) -> GoalDecision:
@@ -486,30 +499,34 @@ class Project:
         """Runs stages, and reports their progress."""
         self._workspace.run(stages, _listener(progress))
 
-    def _ids(self, filter: str, sort: SortKey = "id", reverse: bool = False) -> Sequence[int]:
+    def _internal_ids(
+        self, filter: str, sort: SortKey = "id", reverse: bool = False
+    ) -> Sequence[int]:
         """Returns the keys of the conversations that match a filter, in order."""
         return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
         """Returns the lines of an export; of all conversations for None."""
-        ids = self._ids(filter) if filter else None
+        ids = self._internal_ids(filter) if filter else None
         with (
             self._workspace.project.reading() as conn,
             closing(export_lines(conn, kind, ids)) as lines,
         ):
             return list(lines)
 
-    def _id(self, name: str, source: str | None) -> int:
-        """Returns the key of the conversation with an id.
+    def _internal_id(self, external_id: str, source: str | None) -> int:
+        """Returns the key of the conversation with an id in its source.
 
         Raises:
             NotFound: There is none, or several have it and no source is named.
         """
-        ids = self._workspace.conversations.named(name, source)
+        ids = self._workspace.conversations.named(external_id, source)
         if not ids:
-            raise NotFound(f"There is no conversation {name!r}.", "`table` lists their ids.")
+            raise NotFound(f"There is no conversation {external_id!r}.", "`table` lists their ids.")
         if len(ids) > 1:
-            raise NotFound(f"{len(ids)} conversations have the id {name!r}.", "Name the source.")
+            raise NotFound(
+                f"{len(ids)} conversations have the id {external_id!r}.", "Name the source."
+            )
         return ids[0]
 
 

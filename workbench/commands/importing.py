@@ -92,7 +92,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
 
 def _skipped_formats() -> list[str]:
     """Returns a line on each mapping file of the person that cannot be used."""
-    return [f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable_formats()]
+    return [f"Skipped: {unfit}" for unfit in unusable_formats()]
 
 
 def _run_import(

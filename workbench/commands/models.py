@@ -18,7 +18,7 @@ from engine.model.catalog_files import Manifest
 from engine.model.endpoints.client import REQUEST_SECONDS
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.sender import Prices
-from engine.model.hub.access import Hub, hub_from_environment
+from engine.model.hub.access import Hub, hub_from_environment, read_repository, search
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -29,7 +29,6 @@ from engine.model.hub.pulls import (
     refuse_without_room,
     unfinished_pulls,
 )
-from engine.model.hub.repositories import read_repository, search
 from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow, Work

@@ -111,8 +111,18 @@ def show_demo(
 
 
 def _write_samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
-    """Writes the samples into a folder; returns their file, and the project file beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes the samples into a folder; returns their file, and the project file beside it.
+
+    Raises:
+        UsageError: There can be no such folder.
+        ProjectError: The samples cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be a folder: {error.strerror}.", "Choose another place."
+        ) from None
     samples = folder / "samples.jsonl"
     write_jsonl(sample_conversations(count, seed), samples)
     return samples, folder / PROJECT

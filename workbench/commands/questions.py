@@ -399,8 +399,21 @@ def _import(
     Raises:
         UsageError: A person is named for answers that are no person's.
     """
+    if arguments.file and not (arguments.id or arguments.value or arguments.name):
+        with contextlib.suppress(FormatError):
+            return import_answers(
+                workspace.project,
+                Path(arguments.file),
+                replace=arguments.replace,
+                annotator=arguments.annotator,
+                dry_run=arguments.dry_run,
+            )
+    if arguments.annotator:
+        raise UsageError(
+            "--annotator names a person, and these answers are no person's.",
+            "Say --name for what gives them.",
+        )
     if arguments.field:
-        _refuse_person(arguments)
         return import_field_answers(
             workspace.project,
             arguments.field,
@@ -409,20 +422,9 @@ def _import(
             replace=arguments.replace,
             dry_run=arguments.dry_run,
         )
-    path = Path(arguments.file)
-    if not (arguments.id or arguments.value or arguments.name):
-        with contextlib.suppress(FormatError):
-            return import_answers(
-                workspace.project,
-                path,
-                replace=arguments.replace,
-                annotator=arguments.annotator,
-                dry_run=arguments.dry_run,
-            )
-    _refuse_person(arguments)
     return import_file_answers(
         workspace.project,
-        path,
+        Path(arguments.file),
         question,
         name=arguments.name,
         id_field=arguments.id,
@@ -430,15 +432,6 @@ def _import(
         replace=arguments.replace,
         dry_run=arguments.dry_run,
     )
-
-
-def _refuse_person(arguments: argparse.Namespace) -> None:
-    """Refuses the name of a person for answers that are no person's."""
-    if arguments.annotator:
-        raise UsageError(
-            "--annotator names a person, and these answers are no person's.",
-            "Say --name for what gives them.",
-        )
 
 
 def _give(

@@ -4,7 +4,6 @@ of scores, and says what verdicts show about them."""
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,7 +14,7 @@ from typing import Any
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
-from engine.base.text import one_line
+from engine.base.text import as_json, one_line
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
@@ -249,7 +248,7 @@ def watch(arguments: argparse.Namespace) -> int:
             read_request(ImportRequest, arguments),
         )
         files = files_to_watch(arguments.paths, logs.format, logs.most_unpacked)
-        stage = workspace.watches.stage(request, files, _print_event)
+        stage = workspace.watches.stage(request, files, print_event)
         try:
             run_stages(workspace, [stage])
         except Cancelled:
@@ -259,7 +258,7 @@ def watch(arguments: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _print_event(event: dict[str, Any]) -> None:
+def print_event(event: dict[str, Any]) -> None:
     """Prints an event as one line, at once: whoever reads it must not wait for the next."""
-    sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
+    sys.stdout.write(as_json(event) + "\n")
     sys.stdout.flush()

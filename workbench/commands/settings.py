@@ -150,7 +150,7 @@ def formats(arguments: argparse.Namespace) -> CommandResult:
             ],
         },
         hints=[
-            *(f"{error.message} {error.hint}" for error in unusable_formats()),
+            *map(str, unusable_formats()),
             f"Your own mapping files belong into {mapping_folder()}; `workbench import --map` makes one.",
         ],
     )

@@ -64,10 +64,11 @@ def start(arguments: argparse.Namespace) -> CommandResult:
     home = Path(arguments.project)
     if arguments.resume:
         runs = _training_runs(home)
-        if arguments.estimate or "filter" in arguments:
+        fixed = [f"--{name.replace('_', '-')}" for name in OPTIONS if name in arguments]
+        if arguments.estimate or fixed:
             raise UsageError(
-                "A resumed run uses the data that it started with.",
-                "Leave out --filter and --estimate.",
+                "A resumed run goes on with what it started with.",
+                f"Leave out {' and '.join([*fixed, *['--estimate'] * arguments.estimate])}.",
             )
         with _counted_interrupts() as interrupts:
             runs.resume(arguments.resume, read_settings(arguments.set))
@@ -130,7 +131,7 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
     try:
         return _report(history, arguments.json)
     except Cancelled as stopped:
-        narrate(f"{stopped.message} {stopped.hint}")
+        narrate(str(stopped))
         return EXIT_DONE
 
 

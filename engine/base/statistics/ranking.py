@@ -29,7 +29,10 @@ _NO_VARIANCE = 1e-18
 """Variance of a difference of areas below which it is rounding of 0: the two scores order all cases alike."""
 
 _ROUNDING = 1e-12
-"""Largest difference of two figures that counts as rounding of 0."""
+"""Largest difference of two figures, such as a correlation and 1, that counts as rounding of 0."""
+
+MIN_PAIRS = 4
+"""Fewest pairs from which the interval of a correlation is estimated."""
 
 
 def auroc(
@@ -274,13 +277,6 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ascending) - rank) * p))
         corrected_ps[index] = largest
     return corrected_ps
-
-
-MIN_PAIRS = 4
-"""Fewest pairs from which an interval is estimated."""
-
-_ROUNDING = 1e-12
-"""Largest distance to a correlation of 1 or -1 that counts as rounding of 0."""
 
 
 @dataclass(frozen=True, slots=True)

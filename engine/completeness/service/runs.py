@@ -1,14 +1,16 @@
 """Makes scoring runs, and estimates what they cost from a sample of the conversations that they would read.
 
-In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first; then the model
-reads hidden states, and at each doubling of what is read a probe is fitted to words and states. In the other modes one
-stage reads and scores. A stage for remaining tasks may follow.
+In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first, unless the probe
+reads states alone; then the model reads hidden states, and a probe is fitted to them: with words too and at each
+doubling of what is read where words came first, else once at the end. In the other modes one stage reads and scores. A
+stage for remaining tasks may follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from engine.base.conversation import LogPiece, render_log
 from engine.base.errors import UsageError
@@ -18,7 +20,7 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
+from engine.completeness.stages.reading_states import MakeFit, ReadingStage, RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, logs_of, question_for
 from engine.conversations.selection import Selection
@@ -37,7 +39,8 @@ TOKENS_PER_BYTE = 0.25
 """Tokens of a byte of a log, about the same in all languages."""
 
 CONVERSATIONS_PER_SECOND = 1_000
-"""Conversations whose words are read and fitted to in a second, roughly; 1,250 of 23 messages on two plain cores."""
+"""Conversations whose words are read and fitted to in a second. Measured: 1,250 of 23 messages in a second on two plain
+cores."""
 
 MAX_REMAINING_TOKENS_OF_PAPER = 128
 """Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""
@@ -59,6 +62,20 @@ class ModelReading:
     model: LoadableModel
     question: Question
     stage: ScoringStage | ReadingStage
+
+
+class ProbeStages(NamedTuple):
+    """The stages of mode `probe`.
+
+    Attributes:
+        first_fits: Those that score by words before anything is read.
+        reading: Reads hidden states.
+        make_fit: Makes a fit to what was read, as `RefiningStage` takes it.
+    """
+
+    first_fits: list[Stage]
+    reading: ReadingStage
+    make_fit: MakeFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,8 @@ class ScoringRuns:
         self._setup, self._held_out_by = setup, held_out_by
 
     def make_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
+        """Returns the scoring run of a request: the fit to words, tuning if the model was never tuned here, the scores,
+        remaining tasks; those of these that the request needs.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -109,37 +127,12 @@ class ScoringRuns:
         request = replace(request, mode=mode)
         if mode == "words":
             return self._words_run(request)
-        model = self._model_for(request, mode)
-        question = question_for(mode, self._setup.prompts.prompt)
-        reading: ScoringStage | ReadingStage
-        scoring: ScoringStage | FittingStage
-        words: list[Stage] = []
-        stages: list[Stage]
         if mode == "probe":
-            words, reading, make_fit = self._probe_stages(request, model)
-            scoring = make_fit(True)
-            stages = [RefiningStage(reading, make_fit, while_reading=request.features == "both")]
-        else:
-            reading = scoring = ScoringStage(
-                self._setup.project,
-                self._setup.process,
-                model,
-                mode,
-                question,
-                selection=self._selection(request),
-                on_measured=self._setup.catalog.record_speed,
-            )
-            stages = [scoring]
-        writer = self._writer(request, mode, model)
-        if request.remaining:
-            stages.append(self._remaining_stage(request, mode, writer, scoring))
-        models = [model] if writer is model else [model, writer]
-        tuning = self._setup.tuning_before(*models) if request.tune else []
-        reads = ModelReading(model, question, reading)
-        return ScoringRun(reads, scoring, [*words, *tuning, *stages])
+            return self._probe_run(request)
+        return self._prompt_run(request, mode)
 
     def _model_for(self, request: ScoringRequest, mode: Mode) -> LoadableModel:
-        """Returns the model that reads the logs.
+        """Returns the model that reads the logs or, in mode `words`, writes the remaining tasks.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -168,9 +161,56 @@ class ScoringRuns:
             stages.append(self._remaining_stage(request, "words", writer, fitting))
         return ScoringRun(None, fitting, stages)
 
+    def _probe_run(self, request: ScoringRequest) -> ScoringRun:
+        """Returns the run in mode `probe`, in which a model reads states while a probe is fitted to them."""
+        model = self._model_for(request, "probe")
+        question = question_for("probe", self._setup.prompts.prompt)
+        probe = self._probe_stages(request, model)
+        scoring_stage = probe.make_fit(required=True)
+        refining_stage = RefiningStage(
+            probe.reading, probe.make_fit, while_reading=request.features == "both"
+        )
+        further_stages = self._further_stages(
+            request, "probe", model, refining_stage, scoring_stage
+        )
+        model_reading = ModelReading(model, question, probe.reading)
+        return ScoringRun(model_reading, scoring_stage, [*probe.first_fits, *further_stages])
+
+    def _prompt_run(self, request: ScoringRequest, mode: Mode) -> ScoringRun:
+        """Returns the run in mode `base`, `tuned` or another in which a model scores by what it writes next."""
+        model = self._model_for(request, mode)
+        question = question_for(mode, self._setup.prompts.prompt)
+        scoring_stage = ScoringStage(
+            self._setup.project,
+            self._setup.process,
+            model,
+            mode,
+            question,
+            selection=self._selection(request),
+            on_measured=self._setup.catalog.record_speed,
+        )
+        stages = self._further_stages(request, mode, model, scoring_stage, scoring_stage)
+        return ScoringRun(ModelReading(model, question, scoring_stage), scoring_stage, stages)
+
+    def _further_stages(
+        self,
+        request: ScoringRequest,
+        mode: Mode,
+        model: LoadableModel,
+        reading_stage: Stage,
+        scoring_stage: ScoringStage | FittingStage,
+    ) -> list[Stage]:
+        """Returns tuning, if it is asked for, the stage in which a model reads, and remaining tasks, if they are."""
+        writer = self._writer(request, mode, model)
+        models = [model] if writer is model else [model, writer]
+        stages = [*(self._setup.tuning_before(*models) if request.tune else ()), reading_stage]
+        if request.remaining:
+            stages.append(self._remaining_stage(request, mode, writer, scoring_stage))
+        return stages
+
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
-        """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
-        probe."""
+        """Returns the model that writes remaining tasks: the one that scores. In mode `probe` the scoring model has no
+        adapter; where a trained one is in use for the same weights, the model with it writes."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
@@ -191,8 +231,13 @@ class ScoringRuns:
         setup = self._setup
         writer_is_tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
         by_fields = writer.follows_instructions and not (writer_is_tuned or request.paper)
-        name = "remaining-json" if by_fields else "remaining"
-        prompt = setup.prompts.prompt("remaining-tuned" if writer_is_tuned else name)
+        if writer_is_tuned:
+            prompt_name = "remaining-tuned"
+        elif by_fields:
+            prompt_name = "remaining-json"
+        else:
+            prompt_name = "remaining"
+        prompt = setup.prompts.prompt(prompt_name)
         if request.paper and not writer_is_tuned:
             # In the paper, what the model writes in answer to the scored prompt is what remains.
             prompt = replace(setup.prompts.prompt(mode), max_tokens=MAX_REMAINING_TOKENS_OF_PAPER)
@@ -214,12 +259,8 @@ class ScoringRuns:
         held_out = None if run is None else self._held_out_by(run)
         return Selection(request.filter, held_out, request.limit)
 
-    def _probe_stages(
-        self, request: ScoringRequest, model: LoadableModel
-    ) -> tuple[list[Stage], ReadingStage, Callable[[bool], FittingStage]]:
-        """Returns the stages of mode `probe`: those that score by words first, the one that reads states, and the
-        function that makes a fit to what was read, as `RefiningStage` takes it. With states alone no words come first.
-        """
+    def _probe_stages(self, request: ScoringRequest, model: LoadableModel) -> ProbeStages:
+        """Returns the stages of mode `probe`. With states alone no fit to words comes first."""
         setup, selection = self._setup, self._selection(request)
         words = None
         if request.features == "both":
@@ -234,7 +275,7 @@ class ScoringRuns:
             words_key=lambda: "" if words is None else words.config_hash,
         )
 
-        def make_fit(required: bool) -> FittingStage:
+        def make_fit(*, required: bool) -> FittingStage:
             """Returns a fit to what is read when it starts."""
             return FittingStage(
                 setup.project,
@@ -246,15 +287,15 @@ class ScoringRuns:
                 part=True,
             )
 
-        return [] if words is None else [words], reading, make_fit
+        return ProbeStages([] if words is None else [words], reading, make_fit)
 
     def mode_for(self, request: ScoringRequest) -> Mode:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
 
-        Beside endpoints that is `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE`
-        conversations; with fewer it is `tuned` where an adapter is in use, `probe` on the built-in model, otherwise
-        `base`.
+        The adapter of the request gives `tuned`; `paper` gives `tuned` with an adapter in use, else `base`. An endpoint
+        gives `words`. On a local model it is `probe` from `MIN_CONVERSATIONS_FOR_PROBE` conversations; with fewer it is
+        `tuned` where an adapter is in use, `probe` where one is bundled for the model, otherwise `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -298,7 +339,7 @@ def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
     measured."""
     scoring = run.scoring_stage
     if run.reading is None:
-        waiting = scoring.waiting() if isinstance(scoring, FittingStage) else 0
+        waiting = _waiting_fits(scoring)
         seconds = 1 + waiting / CONVERSATIONS_PER_SECOND if waiting else 0.0
         costs = tuple(_remaining_costs(project, run.stages))
         return Estimate(waiting, None, None, seconds, model="words alone", costs=costs)
@@ -306,16 +347,22 @@ def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
     with project.reading() as conn:
         waiting_ids = sorted(run.reading.stage.waiting(conn))
         chars_by_conversation = conversations.chars(conn, waiting_ids)
+        # The conversations of the sample are evenly spread over those that wait.
         stride = max(1, len(waiting_ids) // SAMPLED_CONVERSATIONS)
-        # The conversations of the sample, evenly spread over those that wait.
-        sampled = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
-        sample = conversations.conversations_for(conn, waiting_ids[sampled])
+        sample_slice = slice(None, stride * SAMPLED_CONVERSATIONS, stride)
+        sample = conversations.conversations_for(conn, waiting_ids[sample_slice])
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
-        fits = scoring.waiting() if isinstance(scoring, FittingStage) else 0
-        return Estimate(fits, 0, model.tokens_per_s, seconds=0.0, model=model.label)
+        return Estimate(
+            _waiting_fits(scoring), 0, model.tokens_per_s, seconds=0.0, model=model.label
+        )
     logs = [render_log(messages) for _, messages in sample]
-    return _estimate_reading(run.reading, chars_by_conversation, sampled, logs)
+    return _estimate_reading(run.reading, chars_by_conversation, sample_slice, logs)
+
+
+def _waiting_fits(stage: ScoringStage | FittingStage) -> int:
+    """Returns how many conversations wait for a fit; 0 where the stage makes none."""
+    return stage.waiting() if isinstance(stage, FittingStage) else 0
 
 
 def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCost]:
@@ -333,21 +380,22 @@ def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCos
 def _estimate_reading(
     reading: ModelReading,
     chars_by_conversation: Sequence[int],
-    sampled: slice,
+    sample_slice: slice,
     logs: Sequence[Sequence[LogPiece]],
 ) -> Estimate:
     """Returns the cost of reading what waits, as `estimate_scoring` does.
 
     Args:
         chars_by_conversation: Stored number of characters of each conversation that waits.
-        sampled, logs: Which of these are in the sample, and their logs.
+        sample_slice, logs: Which of these are in the sample, and their logs.
     """
     model, count = reading.model, len(chars_by_conversation)
     sample_bytes = sum(len(piece.text.encode()) for log in logs for piece in log)
     # The stored characters leave out headers and calls, and count no bytes: the sample gives bytes of log for each.
-    bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sampled]))
-    asked_bytes = _prompt_chars_per_log(reading.question, logs) * count
-    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_bytes) * TOKENS_PER_BYTE
+    bytes_per_char = sample_bytes / max(1, sum(chars_by_conversation[sample_slice]))
+    # A character of a prompt is about a byte.
+    asked_chars = _prompt_chars_per_log(reading.question, logs) * count
+    tokens = (sum(chars_by_conversation) * bytes_per_char + asked_chars) * TOKENS_PER_BYTE
     speed = model.tokens_per_s
     if speed is None:
         return Estimate(count, round(tokens), None, None, model.label)

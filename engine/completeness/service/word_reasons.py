@@ -16,8 +16,8 @@ import numpy as np
 from engine.base.conversation import LogPiece, Message, Role, render_log
 from engine.base.errors import NotYet
 from engine.completeness.service.sets import name_of
-from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.stages.scoring import logs_of
+from engine.completeness.stages.training_set import LogTexts
 from engine.completeness.tables import score_sets, scores, word_weights
 from engine.completeness.word_reasons import (
     Places,
@@ -70,7 +70,7 @@ class WordReasons:
         with self._project.reading() as conn, snapshot(conn):
             config = score_sets.config_in_force(conn)
             weights = None if config is None else word_weights.get(conn, config.config_hash)
-            score = scores.score(conn, conversation_id)
+            score = scores.current_score(conn, conversation_id)
             rows = conversations.conversations_for(conn, [conversation_id])
         if config is None:
             raise NotYet("Nothing is scored.", _HOW_TO_SCORE_BY_WORDS)

@@ -26,9 +26,8 @@ from engine.completeness.records import (
     EndingTest,
     ProbeFeatures,
 )
-from engine.completeness.stages.log_texts import LogTexts
 from engine.completeness.stages.probe_fits import STEPS, KindFits, ProbeLearner
-from engine.completeness.stages.training_set import Boundaries, TrainingSet, match_states
+from engine.completeness.stages.training_set import Boundaries, LogTexts, TrainingSet, match_states
 from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
@@ -276,7 +275,9 @@ class FittingStage(CpuStage):
             scored_count = read_count = 0
             by_states = any(kind.fit.state_probe or kind.fit.bundled for kind in fits.kind_fits)
             for done, entries in self._score_entries(ids, fits):
-                self._write(partial(scores.add, config_hash=key, run_id=run_id, entries=entries))
+                self._write(
+                    partial(scores.add_scores, config_hash=key, run_id=run_id, entries=entries)
+                )
                 scored_count += sum(bool(entry.curve) for entry in entries)
                 if by_states:
                     read_count += sum(bool(entry.curve and entry.tokens) for entry in entries)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from engine.base.errors import Cancelled
 from engine.base.number_format import counted
@@ -233,6 +233,13 @@ def _entry(log: Log, score: ItemScore) -> StateEntry:
     return StateEntry(log.id, places, states, score.note, score.tokens)
 
 
+class MakeFit(Protocol):
+    """Makes the stage of one fit to what is read when it starts."""
+
+    def __call__(self, *, required: bool) -> FittingStage:
+        """Returns the stage; `required` is whether it is an error that there are too few conversations."""
+
+
 class RefiningStage(Stage):
     """Reads conversations, and fits the probe anew to what is read.
 
@@ -251,15 +258,14 @@ class RefiningStage(Stage):
     def __init__(
         self,
         reading: ReadingStage,
-        make_fit: Callable[[bool], FittingStage],
+        make_fit: MakeFit,
         *,
         while_reading: bool,
     ) -> None:
         """Prepares a run.
 
         Args:
-            make_fit: Makes the stage of one fit; called with whether it is an error that there are too few
-                conversations. The fit is a part of this run.
+            make_fit: Makes the stage of one fit; the fit is a part of this run.
             while_reading: Whether to fit at each doubling; else only at the end.
         """
         self._reading, self._make_fit, self._while_reading = reading, make_fit, while_reading
@@ -274,7 +280,7 @@ class RefiningStage(Stage):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the states, and what is fitted to them."""
-        return {**self._reading.params, **self._make_fit(True).method}
+        return {**self._reading.params, **self._make_fit(required=True).method}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
@@ -324,7 +330,7 @@ class RefiningStage(Stage):
             NotYet: There are too few conversations for a probe, and this is required.
             Cancelled: The run was cancelled.
         """
-        self._fit = fit = self._make_fit(required)
+        self._fit = fit = self._make_fit(required=required)
         progress = None
         for progress in fit.run(run_id):
             yield replace(last, note=progress.note or "fitting the probe")

@@ -167,7 +167,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
         """Writes the scores of a block, in the transaction that also counts it."""
-        scores.add(conn, self.config_hash, run_id, entries)
+        scores.add_scores(conn, self.config_hash, run_id, entries)
 
     def _tally(self, entries: Sequence[ScoreEntry]) -> None:
         """Counts a block after it was stored."""

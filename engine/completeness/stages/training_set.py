@@ -1,30 +1,207 @@
-"""The conversations that a probe learns from: their boundaries, and what can be read there.
+"""The conversations that a probe learns from: what their texts tell about their boundaries, from one pass over them and
+without a model, and what else can be read there.
 
 A boundary is a place where a conversation could end. At it the probe reads the words of the last messages and, where a
-model read the conversation, its hidden state.
+model read the conversation, its hidden state. A run is three words in a row; nearly equal conversations share many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.arrays import Bools, Floats, Ints
+from engine.base.conversation import LogPiece, render_log
+from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.kinds import Roles
 from engine.completeness.records import CurvePoint
-from engine.completeness.stages.log_texts import LogTexts
-from engine.completeness.tables.hidden_states import StateEntry
+from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.scores import ScoreEntry
+from engine.completeness.truncation import sounds_complete
 from engine.completeness.word_reasons import boundary_id
+from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
+from engine.conversations import shingle_overlap
 from engine.conversations.records import Origin
+from engine.conversations.tables import conversations
+from engine.project.project import Project
 
 BYTES_PER_NUMBER = 2
 """Bytes of each number of a stored state, a float16 (little-endian, `<f2`)."""
 
 AT_CHANCE = "in logs of this kind whole and cut are not told apart better than by chance"
 """Reason why a conversation is unscored if its kind fails its test."""
+
+CONVERSATIONS_PER_READ = 500
+"""Number of conversations whose text is in memory at once."""
+
+RUNS_PER_CONVERSATION = 64
+"""Mean number of runs of three words by which near copies of long logs are found: a sample of them is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTexts:
+    """What the texts of some conversations tell.
+
+    Attributes:
+        ids: The ids of the conversations, rising.
+        places: The boundaries of each conversation; none where it could end nowhere.
+        numbers: The number of each of these boundaries among all of its conversation, from 0.
+        reasons: Why each conversation has no boundary; None where it has some.
+        words: The words at the boundaries of all conversations, in order.
+        keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
+        roles: Who speaks in each conversation.
+        runs: The different runs of three words in each conversation, rising; a sample where logs are long on average.
+    """
+
+    ids: list[int]
+    places: list[tuple[BoundaryPlace, ...]]
+    numbers: list[list[int]]
+    reasons: list[str | None]
+    words: BoundaryWords
+    keywords: Floats
+    roles: list[Roles]
+    runs: list[shingle_overlap.Shingles]
+
+    @classmethod
+    def read(
+        cls,
+        project: Project,
+        ids: Sequence[int],
+        check: Callable[[], None] = lambda: None,
+        keywords_for: Container[int] = (),
+    ) -> LogTexts:
+        """Reads the texts of these conversations.
+
+        Args:
+            ids: Rising; those without messages are left out.
+            check: Called before each page of conversations is read; may raise to cancel.
+            keywords_for: The conversations for which the keyword rule is asked.
+        """
+        pages = []
+        # At least one page, so that there is something to join.
+        for first in range(0, max(1, len(ids)), CONVERSATIONS_PER_READ):
+            check()
+            with project.reading() as conn:
+                page = conversations.conversations_for(
+                    conn, ids[first : first + CONVERSATIONS_PER_READ]
+                )
+            logs = [
+                _Log(key, pieces := render_log(messages), boundaries(pieces))
+                for key, messages in page
+            ]
+            pages.append(_texts_of_logs(logs, keywords_for))
+        # The messages of a page are numbered from 0, those of all pages together one after another.
+        message_counts = accumulate((len(page.words.words) for page in pages), initial=0)
+        messages = [
+            np.where(page.words.messages < 0, -1, page.words.messages + messages_before)
+            for page, messages_before in zip(pages, message_counts, strict=False)
+        ]
+        words = MessageWords.concatenate([page.words.words for page in pages])
+        return cls(
+            list(chain.from_iterable(page.ids for page in pages)),
+            list(chain.from_iterable(page.places for page in pages)),
+            list(chain.from_iterable(page.numbers for page in pages)),
+            list(chain.from_iterable(page.reasons for page in pages)),
+            BoundaryWords(words, np.concatenate(messages)),
+            np.concatenate([page.keywords for page in pages]),
+            list(chain.from_iterable(page.roles for page in pages)),
+            _sample(list(chain.from_iterable(page.runs for page in pages))),
+        )
+
+    @property
+    def counts(self) -> Ints:
+        """Number of boundaries of each conversation, shape (conversations,)."""
+        return np.array([len(places) for places in self.places], dtype=np.int64)
+
+    def subset(self, conversations: Ints) -> LogTexts:
+        """Returns what the texts of the conversations with these indices tell; the indices rise."""
+        chosen = np.isin(np.arange(len(self.ids)), conversations)
+        rows = np.repeat(chosen, self.counts)
+        indices = conversations.tolist()
+        return LogTexts(
+            ids=[self.ids[index] for index in indices],
+            places=[self.places[index] for index in indices],
+            numbers=[self.numbers[index] for index in indices],
+            reasons=[self.reasons[index] for index in indices],
+            words=self.words[rows],
+            keywords=self.keywords[rows],
+            roles=[self.roles[index] for index in indices],
+            runs=[self.runs[index] for index in indices],
+        )
+
+    def at_boundaries(self, mask: Bools) -> LogTexts:
+        """Returns the same conversations with the boundaries in a mask only, shape (boundaries,)."""
+        is_in_mask = iter(mask.tolist())
+        numbers = [[number for number in of_log if next(is_in_mask)] for of_log in self.numbers]
+        is_in_mask = iter(mask.tolist())
+        places = [tuple(place for place in of_log if next(is_in_mask)) for of_log in self.places]
+        return replace(
+            self,
+            places=places,
+            numbers=numbers,
+            words=self.words[mask],
+            keywords=self.keywords[mask],
+        )
+
+
+def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
+    """Returns the runs of each log, of long logs only every n-th by its hash.
+
+    n is such that long logs have `RUNS_PER_CONVERSATION` to twice as many on average. Logs with at most twice as many
+    keep all.
+
+    What two long logs share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
+    documents"), so their overlap stays what it is, but for chance.
+    """
+    most = 2 * RUNS_PER_CONVERSATION
+    sizes = [len(hashes) for hashes in runs if len(hashes) > most]
+    n = sum(sizes) // (RUNS_PER_CONVERSATION * max(1, len(sizes)))
+    return [hashes[hashes % n == 0] if len(hashes) > most else hashes for hashes in runs]
+
+
+class _Log(NamedTuple):
+    """A log, and the indices of the pieces after which it could end."""
+
+    id: int
+    pieces: list[LogPiece]
+    boundaries: list[int]
+
+
+def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
+    """Returns what these logs tell; see `LogTexts.read`."""
+    words = MessageWords.from_pieces([piece for log in logs for piece in log.pieces])
+    # Index among all messages of the first one of each log, and last the number of messages.
+    first_messages = np.concatenate(
+        [[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)]
+    )
+    run_starts = words.run_starts[first_messages]
+    # Of each boundary: the indices in its log of the messages at each distance, negative before the log.
+    boundary = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)
+    in_log = boundary[:, None] - np.arange(DISTANCES)
+    first_of_log = np.repeat(first_messages[:-1], [len(log.boundaries) for log in logs])
+    messages = np.where(in_log < 0, -1, in_log + first_of_log[:, None])
+    return LogTexts(
+        [log.id for log in logs],
+        [BoundaryPlace.in_log(log.pieces, log.boundaries) for log in logs],
+        [list(range(len(log.boundaries))) for log in logs],
+        [None if log.boundaries else no_boundary_reason(log.pieces) for log in logs],
+        BoundaryWords(words, messages),
+        np.array(
+            [
+                sounds_complete(log.pieces[: index + 1]) if log.id in keywords_for else np.nan
+                for log in logs
+                for index in log.boundaries
+            ],
+            dtype=np.float64,
+        ),
+        [Roles.from_pieces(log.pieces) for log in logs],
+        [np.unique(words.runs[begin:end]) for begin, end in pairwise(run_starts.tolist())],
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from engine.conversations.tables.fields import (
     number_condition,
     select_among,
 )
-from engine.project.idset import IdSet
+from engine.project.sql import IdSet
 
 _ROUNDING = 1e-9
 """A little more than the rounding error of a sum of two scores."""

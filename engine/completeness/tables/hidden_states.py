@@ -15,8 +15,7 @@ from itertools import accumulate
 
 from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
-from engine.project.idset import read_ids
-from engine.project.sql import chunks, placeholders, to_json
+from engine.project.sql import chunks, placeholders, read_ids, to_json
 
 
 @dataclass(frozen=True, slots=True)

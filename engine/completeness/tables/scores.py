@@ -2,9 +2,10 @@
 that were written for it.
 
 A boundary is a place where a conversation could end. A curve has at each the probabilities of the end and of the
-continuation; the score is that of the end divided by both (`normalized`), at the last boundary. Next to the curve is
-stored, where it is known, what the model generates: whether the most probable text at a boundary is the end tag, by
-which Soroka et al. decide. A config hash is the key of a set of scores, or of remaining tasks.
+continuation; the score is that of the end divided by the sum of both (`normalized`), at the last boundary. Next to the
+curve is stored, where it is known, what the model generates: whether the most probable text at a boundary is the end
+tag, by which Soroka et al. decide. A config hash is the key of a set of scores, or of remaining tasks; the current
+score is that under the config hash in force.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
-from engine.project.idset import read_ids
-from engine.project.sql import chunks, id_pages, placeholders, snapshot
+from engine.project.sql import chunks, id_pages, placeholders, read_ids, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 """Reason why a conversation is unscored at whose last boundary both probabilities are zero."""
@@ -59,7 +59,7 @@ def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[s
     )
 
 
-def add(
+def add_scores(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[ScoreEntry]
 ) -> None:
     """Stores a batch of scores of a registered configuration, none of which is stored yet, with their curves and what
@@ -107,7 +107,8 @@ def _score_row(entry: ScoreEntry, config_hash: str, run_id: int) -> tuple[Any, .
 
 
 def ids_without_score(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Returns the ids of the conversations that have no score, nor a reason for none, under a configuration, rising."""
+    """Returns the ids of the conversations that have no score, nor a reason for none, under a configuration,
+    ascending."""
     return read_ids(
         conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM score"
@@ -131,7 +132,7 @@ def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Returns the ids of the conversations whose score is below the threshold of its set, rising."""
+    """Returns the ids of the conversations whose score is below the threshold of its set, ascending."""
     return read_ids(
         conn,
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
@@ -140,12 +141,12 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     )
 
 
-def score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
+def current_score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
     """Returns the current score of one conversation; None where it has none."""
-    return current(conn, [conversation_id]).get(conversation_id)
+    return current_scores(conn, [conversation_id]).get(conversation_id)
 
 
-def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]:
+def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]:
     """Returns the current scores of these conversations, by id; those without one are absent."""
     score_by_id: dict[int, ScoreRow] = {}
     with snapshot(conn):
@@ -180,7 +181,9 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
                     adapter=adapter,
                     noise=noise,
                     features=features,
-                    generated=None if ends is None else bool(ends[max(ends)]),
+                    generated=None
+                    if ends is None
+                    else bool(ends[max(ends)]),  # at the last message
                 )
     return score_by_id
 
@@ -191,8 +194,9 @@ def _curves(
     """Returns the curves of these conversations by id, without the boundaries where neither answer has any
     probability."""
     curves: dict[int, list[CurvePoint]] = {}
-    columns = "message, step, turn, p_end, p_continue FROM boundary_score"
-    for key, *values in _rows_at_boundaries(conn, columns, config_hash, keys):
+    columns = "message, step, turn, p_end, p_continue"
+    rows = _rows_at_boundaries(conn, columns, "boundary_score", config_hash, keys)
+    for key, *values in rows:
         point = CurvePoint(*values)
         if normalized(point.p_end, point.p_continue) is not None:
             curves.setdefault(key, []).append(point)
@@ -200,16 +204,12 @@ def _curves(
 
 
 def _rows_at_boundaries(
-    conn: sqlite3.Connection, columns: str, config_hash: str, ids: Sequence[int]
+    conn: sqlite3.Connection, columns: str, table: str, config_hash: str, ids: Sequence[int]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order.
-
-    Args:
-        columns: The columns with their table, as SQL.
-    """
+    """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order."""
     for keys in chunks(ids):
         yield from conn.execute(
-            f"SELECT conversation_id, {columns} WHERE config_hash = ?"
+            f"SELECT conversation_id, {columns} FROM {table} WHERE config_hash = ?"
             f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id, message",
             (config_hash, *keys),
         )
@@ -223,8 +223,9 @@ def normalized_curves(
     Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    columns = "message, p_end, p_continue FROM boundary_score"
-    for key, message, p_end, p_continue in _rows_at_boundaries(conn, columns, config_hash, ids):
+    columns = "message, p_end, p_continue"
+    rows = _rows_at_boundaries(conn, columns, "boundary_score", config_hash, ids)
+    for key, message, p_end, p_continue in rows:
         curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
     return curves
 
@@ -274,7 +275,7 @@ def export_scores(
     """
     with snapshot(conn):
         for page in id_pages(conn, ids):
-            scored = current(conn, page)
+            scored = current_scores(conn, page)
             for conversation in imported(conn, page):
                 yield conversation, scored.get(conversation.conversation_id)
 
@@ -311,8 +312,8 @@ def generated_curves(
     Conversations for which nothing is known are left out.
     """
     curves: dict[int, dict[int, float | None]] = {}
-    columns = "message, ends FROM generated_end"
-    for key, message, ends in _rows_at_boundaries(conn, columns, config_hash, ids):
+    rows = _rows_at_boundaries(conn, "message, ends", "generated_end", config_hash, ids)
+    for key, message, ends in rows:
         curves.setdefault(key, {})[message] = float(ends)
     return curves
 
@@ -324,7 +325,8 @@ def generated_counts(conn: sqlite3.Connection, config_hash: str) -> tuple[int, i
 
 
 def ids_that_go_on(conn: sqlite3.Connection, config_hash: str) -> list[int]:
-    """Returns the ids of the conversations at whose last boundary something else than the end is generated, rising."""
+    """Returns the ids of the conversations at whose last boundary something else than the end is generated,
+    ascending."""
     return [key for key, ends in conn.execute(_LAST_GENERATED_ENDS, (config_hash,)) if not ends]
 
 

@@ -23,8 +23,15 @@ from engine.base.conversation import (
 from engine.base.errors import ProjectError
 from engine.conversations.records import LeakRow, MessageRow, Origin
 from engine.formats.records import Duplicate, Imported
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
+from engine.project.sql import (
+    IdSet,
+    chunks,
+    id_pages,
+    message_ids,
+    placeholders,
+    read_ids,
+    snapshot,
+)
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 """Columns of a message, in the order in which `message_of` reads them."""

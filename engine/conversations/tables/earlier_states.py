@@ -8,8 +8,8 @@ import sqlite3
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables import facets
 from engine.project import cjk_index
+from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
 from engine.project.sql import message_ids, utc_now
-from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 
 _KEEP = (
     "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages,"

@@ -23,8 +23,7 @@ from engine.conversations.filters import is_number
 from engine.conversations.records import CheckCounts
 from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.conversations.text_checks import Kind
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, message_ids, placeholders
+from engine.project.sql import IdSet, chunks, message_ids, placeholders, read_ids
 
 TOOL, MODEL = "tool", "model"
 """Keys of the tools that were called and of the models that answered."""

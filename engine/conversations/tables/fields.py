@@ -27,8 +27,7 @@ from engine.conversations.filter_fields import (
 from engine.conversations.filters import Op, Term, first_and_last, is_number
 from engine.conversations.tables import facets
 from engine.conversations.tables.watched import WATCHED
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import placeholders
+from engine.project.sql import IdSet, placeholders, read_ids
 
 COMPARISONS: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,

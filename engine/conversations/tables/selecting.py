@@ -25,8 +25,7 @@ from engine.conversations.filter_fields import (
 )
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import MESSAGE_BITS, snapshot
+from engine.project.sql import MESSAGE_BITS, IdSet, read_ids, snapshot
 
 FIELD_QUERIES: dict[str, FieldQuery] = {}
 """Answers terms on each field, by the name of the field. The subjects above this one have queries of their own, which

@@ -15,7 +15,7 @@ from engine.base.conversation import Conversation, Role
 from engine.formats.coded.table_rows import IDS, columns_of, named_column, plain_name
 from engine.formats.json_values import as_object, object_or_empty, objects_in, without_keys
 from engine.formats.messages.call_messages import is_response_item, output_messages, response_items
-from engine.formats.messages.chat_message import ChatMessage, as_message, is_of_autogen
+from engine.formats.messages.chat_message import ChatMessage, as_message, is_autogen_message
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
@@ -54,7 +54,7 @@ def _message_of(line: Any) -> ChatMessage | None:
     """Returns the message of a line in the form of a chat API; None if it has none."""
     if not isinstance(line, dict):
         return None
-    if is_of_autogen(line):
+    if is_autogen_message(line):
         return as_message(line)
     inner = next((line[key] for key in _MESSAGE_KEYS if isinstance(line.get(key), dict)), line)
     event = str(inner.get("type") or line.get("type") or line.get("event"))

@@ -1,17 +1,19 @@
 """Dialogues on tasks from four data sets: schema-guided ones and Taskmaster 4, whose calls of an interface stand in
-annotations, and those of two studies, RecLLMSim and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
+annotations, RecLLMSim, and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
 
 Schema-guided dialogues (Rastogi et al. 2020; also of MultiWOZ 2.2) have turns of a user and a system. A system turn may
 hold the service call that was made before it; it becomes a tool call and its result. Annotations become truth or stay
 in the original bytes only: no act, slot or state reaches a model.
 
 In RecLLMSim people and simulated users plan with an assistant; a file is a conversation, in one of three schemas:
-`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a second study with
-people). All annotations become truth under their own names; those that the schemas share also under the names that the
-rest of the program uses.
+`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a further study
+with people). All annotations become truth under their own names; those that the schemas share also under the names
+that the rest of the program uses.
 
 Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
 answer. Notes become truth, each with the number of messages before it; they do not reach a model.
+
+Readers take `_outer`, see `engine.formats.records.Reader.read`; none of these needs it.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ SGD = Reader(
     "sgd",
     _recognize_sgd,
     _read_sgd,
-    conditions=2,
+    conditions=2,  # dialogue_id; turns with speaker and utterance
     title="schema-guided dialogues (Rastogi et al. 2020), also of MultiWOZ 2.2",
     sample="sgd.json",
 )
@@ -166,11 +168,13 @@ def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> Parse
         calls = _call_annotations(utterance)
         left_out.add((id(utterance), "segments"))
         left_out.update((id(note), key) for note in calls for key in ("context", "name"))
+        # Annotations that are no calls are facts. Where all are calls, none is left; an utterance without calls keeps
+        # its annotations as they are.
         facts = without_keys(utterance, "speaker", "text", "segments")
         if calls or not facts.get("annotations"):
             notes = facts.pop("annotations", None) or ()
-            other_notes = [note for note in notes if note not in calls]
-            facts |= {"annotations": other_notes} if other_notes else {}
+            if other_notes := [note for note in notes if note not in calls]:
+                facts["annotations"] = other_notes
         number = len(messages) + 1
         message = {"role": utterance.get("speaker"), "content": utterance.get("text")}
         spoken = messages_of(message, number, facts=facts)
@@ -231,7 +235,7 @@ TASKMASTER_CALLS = Reader(
     "taskmaster_calls",
     _recognize_taskmaster,
     _read_taskmaster,
-    conditions=5,
+    conditions=5,  # conversation_id; utterances with speaker and text; annotations with api_call
     title="dialogues of Taskmaster 4, with calls of an interface",
     sample="taskmaster4.json",
 )
@@ -255,7 +259,7 @@ _RATING_NUMBERS = {
     "Availability": {"很有用": 2, "有一定参考": 1, "不可用": 0},
     "Diversity": {"结果多样": 2, "一般": 1, "结果单一": 0},
 }
-"""Option of the questionnaire -> number; in `Memorization`, 1 means that something was forgotten."""
+"""Question of the questionnaire -> option -> number; in `Memorization`, 1 means that something was forgotten."""
 
 _PREFERENCE_KEY = "preference_id"
 """Key that only records with a simulated user have."""
@@ -264,7 +268,7 @@ _QUESTIONNAIRE_KEY = "questionnaire"
 _RECLLMSIM_META = ("chat_model",)
 """Fields of a record of RecLLMSim that are metadata."""
 _LANGUAGES = ("en", "zh")
-"""Codes of the languages of the studies."""
+"""Codes of the languages of RecLLMSim."""
 
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
 """Fields of a record of Laban et al. that are metadata."""
@@ -293,9 +297,9 @@ def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
     """
     record = as_object(record)
     history = record.get("history")
-    # what else stands beside a message are annotations, which become truth
     if not isinstance(history, list):
         raise BadRecord(f"the messages are {kind_of(history)}, not a list")
+    # what else stands beside a message are annotations, which become truth
     messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
     meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
     rest = without_keys(record, "history", "id", *_RECLLMSIM_META)
@@ -338,7 +342,8 @@ def _questionnaire_truth(questions: Any) -> dict[str, Any]:
 
 
 def _turn_truth(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the annotations of turns: name -> one value for each assistant or user message, None if it has none."""
+    """Returns the annotations of turns: name -> one value for each message of the assistant or of the user, None if it
+    has none; under `messages` one object for each message of the history."""
     answers = [message for message in history if message.get("role") == "assistant"]
     user_turns = [message for message in history if message.get("role") == "user"]
     annotations = {
@@ -375,9 +380,10 @@ def _hallucination_memo(value: Any) -> Any:
 
 def _rating_number(value: Any) -> int | None:
     """Returns a number from 1 to 5 that is given as a number or as text; None for anything else."""
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return value if isinstance(value, int) else None
+    if isinstance(value, str) and len(value) == 1 and value.isdecimal():
+        value = int(value)
+    is_rating = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 5
+    return value if is_rating else None
 
 
 RECLLMSIM = Reader(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,24 +15,128 @@ from engine.formats.messages.roles import role_meant
 from engine.formats.messages.times import as_time, date_of, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded
 
+# Limits
+
 DEEPEST = 6
 """Deepest level of a record at which fields are looked for."""
-MOST_VALUES = 2_000
-"""Values of a field that are looked at."""
-
+_DEEPEST_CALL = 2
+"""Deepest level of a message at which tool calls are looked for."""
+MAX_ITEMS = 2_000
+"""Most items of a list that are looked at."""
+_EXAMPLE_VALUES = 20
+"""Number of values by which the example of a field is chosen."""
 _VALUES_FOR_JSON = 50
 """Number of values by which a field is told to hold JSON."""
+_MIN_HISTORY_CHARACTERS = 40
+"""Length above which a text may begin another that goes on from it."""
+_COMPARED_CHARACTERS = 200
+"""Number of characters by which a text is told to go on from another."""
 _MAX_ROLES = 12
 """Most different values of a field that says who speaks."""
 _MAX_ROLE_CHARACTERS = 40
 """Most characters of a role."""
-_LIKELY_ROLE_WEIGHT = 0.5
-"""Weight from which a field is likely the role of messages."""
+_MAX_SPEAKER_CHARACTERS = 80
+"""Most characters of the name of a speaker."""
+_MAX_SHARE_OF_SPEAKERS = 0.6
+"""Share of the messages below which different names are those of speakers who speak again."""
+_MAX_TOOL_CHARACTERS = 80
+"""Most characters of the name of a tool."""
 _MIN_SHARE_PRESENT = 0.7
 """Share of the messages that have a role; events without one stand between them in some logs."""
-
 _MAX_TIME_CHARACTERS = 40
 """Most characters of a time."""
+_MAX_DIGITS = 19
+"""Most digits of a number that is an id."""
+_MIN_ID_NUMBER = 10_000
+"""Least number that may be an id because all values have its length."""
+_MIN_IDS = 3
+"""Fewest different values from which a field without the name of an id may be one."""
+
+# Weights
+
+_WEIGHT_IN_LISTED_OBJECTS = 0.05
+"""Factor on the weight of a text in objects of a list, which are rather the messages themselves."""
+_WEIGHT_IN_LISTS = 0.3
+"""Factor on the weight of a text in a list."""
+_WEIGHT_OF_JSON = 0.2
+"""Factor on the weight of a text that is mostly JSON."""
+_WEIGHT_OF_HISTORY = 0.1
+"""Factor on the weight of a text that says again and again what was said so far."""
+_WEIGHT_OF_TEXT_NAME = 4.0
+"""Factor on the weight of a text whose name is that of a text of messages."""
+_WEIGHT_WITHOUT_PHRASES = 0.01
+"""Weight of a text of single words, of which a text of several words has 1 more."""
+_WEIGHT_OF_SHORT = 0.05
+"""Weight of a role of which nothing is known but that it has few short values."""
+_RECEIVER_FACTOR = 0.75
+"""Factor on the weight of a field whose name says to whom somebody speaks."""
+_LIKELY_ROLE_WEIGHT = 0.5
+"""Weight from which a field is likely the role of messages."""
+_LIKELY_GROUP_WEIGHT = 0.9
+"""Weight from which a field is likely the id of a conversation."""
+
+# Names
+
+_TEXT_PATH = re.compile(
+    r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
+    re.I,
+)
+"""Finds paths whose name is that of a text of messages."""
+_ROLE_PATH = re.compile(
+    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
+    r"|is_?(?:user|bot|human|agent|customer|me)|from_?me|\w*_(?:role|speaker|sender|author))"
+    r"(?:[_.]?(?:name|role|id|username|type))?\Z",
+    re.I,
+)
+"""Finds paths whose name says who speaks."""
+_RECEIVER_PATH = re.compile(r"(?:^|[._])(?:to|recipient|receiver)(?:[._A-Z]|$)|To(?:[._A-Z]|$)")
+"""Finds paths whose name says to whom somebody speaks."""
+_TIME_WORDS = frozenset(
+    ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
+)
+"""Words of names of times."""
+_LATER_WORDS = frozenset(
+    ("end", "ended", "updated", "edited", "finished", "closed", "expires", "due", "birth")
+)
+"""Words of names of times that are not the beginning."""
+_ORDER_PATH = re.compile(
+    r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
+    r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
+    re.I,
+)
+"""Finds paths whose name is that of the number of a message."""
+_GROUP_PATH = re.compile(
+    r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
+    re.I,
+)
+"""Finds paths with the name of what a row belongs to."""
+ID_PATH = re.compile(
+    r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
+)
+"""Finds paths whose name is that of an id."""
+_OTHER_ID_PATH = re.compile(
+    r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
+    r"|account|(?<![a-z])org|project",
+    re.I,
+)
+"""Finds paths with the name of an id of something other than the conversation."""
+_CALL_NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+"""Keys of the name of a tool call, the surest first."""
+_CHAT_NAME_KEYS = ("name", "tool_name", "toolName")
+"""Keys of the name of a tool in calls as chat APIs write them."""
+_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
+"""Keys of the arguments of a tool call, the surest first."""
+_CHAT_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
+"""Keys of the arguments in calls as chat APIs write them."""
+_REASONING_PATH = re.compile(
+    r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
+)
+"""Finds paths whose name is that of what an assistant thought."""
+_ANSWERED_CALL_PATH = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
+"""Finds paths whose name is that of the id of the call that a tool answers."""
+
+# Shapes of keys and values
+
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
 """Matches a key that needs no quotation marks in a path."""
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
@@ -43,69 +147,8 @@ _DATE_AND_TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
 """Matches a date with a time of day."""
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 """Matches a text with a time of day in it."""
-_TEXT_NAMES = re.compile(
-    r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
-    re.I,
-)
-"""Finds names of fields with texts of messages."""
-_ROLE_NAMES = re.compile(
-    r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
-    r"|is_?(?:user|bot|human|agent|customer|me)|from_?me|\w*_(?:role|speaker|sender|author))"
-    r"(?:[_.]?(?:name|role|id|username|type))?\Z",
-    re.I,
-)
-"""Finds names of fields that say who speaks."""
-_RECEIVER_NAMES = re.compile(r"(?:^|[._])(?:to|recipient|receiver)(?:[._A-Z]|$)|To(?:[._A-Z]|$)")
-"""Finds names of fields that say to whom somebody speaks."""
-_RECEIVER_FACTOR = 0.75
-"""How likely such a field is the one that says who speaks, compared with another."""
-_GROUP_NAMES = re.compile(
-    r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
-    re.I,
-)
-"""Finds names of what a row belongs to."""
-ID_NAMES = re.compile(
-    r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
-)
-"""Finds names of ids."""
-_OTHER_ID_NAMES = re.compile(
-    r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
-    r"|account|(?<![a-z])org|project",
-    re.I,
-)
-"""Finds names of ids of something other than the conversation."""
 _ID_SHAPE = re.compile(r"(?=.*\d)(?!-?[\d.]+\Z)[\w./:#-]{3,64}\Z")
 """Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number."""
-_MAX_DIGITS = 20
-"""Number of digits from which a number is no id."""
-_MIN_ID_NUMBER = 10_000
-"""Least number that may be an id because all values have its length."""
-_MIN_IDS = 3
-"""Fewest different values from which a field without the name of an id may be one."""
-_TIME_WORDS = frozenset(
-    ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
-)
-"""Words of names of times."""
-_LATER_WORDS = frozenset(
-    ("end", "ended", "updated", "edited", "finished", "closed", "expires", "due", "birth")
-)
-"""Words of names of times that are not the beginning."""
-_ORDER_NAMES = re.compile(
-    r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
-    r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
-    re.I,
-)
-"""Finds names of numbers of messages."""
-_REASONING_NAMES = re.compile(
-    r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
-)
-"""Finds names of what an assistant thought."""
-_ANSWERED_CALL_NAMES = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
-"""Finds names of the id of the call that a tool answers."""
-_CALL_NAMES = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
-"""Keys of the name of a tool call, the surest first."""
-_ARGUMENT_NAMES = ("arguments", "args", "input", "parameters", "params", "kwargs", "action_input")
-"""Keys of the arguments of a tool call, the surest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +158,12 @@ class Field:
     Attributes:
         path: Where it is in an item.
         values: Its values as texts, in the order of the items.
-        present: Share of the items that have it, from 0 to 1.
+        share_present: Share of the items that have it, from 0 to 1.
     """
 
     path: str
     values: tuple[str, ...]
-    present: float
+    share_present: float
 
     @property
     def characters(self) -> int:
@@ -130,16 +173,16 @@ class Field:
     @property
     def example(self) -> str:
         """The longest of the first values."""
-        return max(self.values[:20], key=len, default="")
+        return max(self.values[:_EXAMPLE_VALUES], key=len, default="")
 
     @property
-    def words(self) -> float:
+    def share_of_phrases(self) -> float:
         """Share of the values that are several words, or in a script that has no blanks."""
         return sum(_BLANK.search(value) is not None for value in self.values) / len(self.values)
 
 
 def quote_key(key: str) -> str:
-    """Returns a key as a path has it."""
+    """Returns a key as it is written in a path: in quotation marks if it has blanks or signs."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
 
@@ -159,7 +202,7 @@ def are_parts(value: Any) -> bool:
         return False
     if any(not {"role", "from", "speaker", "author", "sender"}.isdisjoint(part) for part in value):
         return False
-    if all("type" not in part and any(map(_ROLE_NAMES.search, part)) for part in value):
+    if all("type" not in part and any(map(_ROLE_PATH.search, part)) for part in value):
         return False  # messages, as {"is_bot": true, "text": ...}
     known_parts = sum(
         part_kind(part) not in ("unknown", "mark", "fact") and ("type" in part or len(part) <= 2)
@@ -172,13 +215,13 @@ def fields_of(items: Sequence[Any]) -> tuple[Field, ...]:
     """Returns the fields of items that hold texts, numbers or truth values, those with most text first."""
     values: dict[str, list[str]] = {}
     holders: Counter[str] = Counter()
-    for item in items[:MOST_VALUES]:
+    for item in items[:MAX_ITEMS]:
         paths_of_item: set[str] = set()
         for path, value in _leaves(item, "", 0):
             values.setdefault(path, []).append(value)
             paths_of_item.add(path)
         holders.update(paths_of_item)
-    count = min(len(items), MOST_VALUES) or 1
+    count = min(len(items), MAX_ITEMS) or 1
     fields = [
         Field(path, tuple(field_values), holders[path] / count)
         for path, field_values in values.items()
@@ -218,19 +261,26 @@ def text_weight(field: Field) -> float:
     if _is_dated(field) or (set(_words_of(field.path)) & _TIME_WORDS and is_time(field)):
         return 0.0
     different = len(set(values)) / len(values)
-    if "[]." in field.path:  # of objects in lists, which are rather the messages themselves
-        different *= 0.05
+    if "[]." in field.path:
+        different *= _WEIGHT_IN_LISTED_OBJECTS
     elif "[]" in field.path:
-        different *= 0.3
+        different *= _WEIGHT_IN_LISTS
     first_values = values[:_VALUES_FOR_JSON]
     json_count = sum(decoded(value) is not value for value in first_values)
     if json_count > 0.5 * len(first_values):
-        different *= 0.2
-    pairs = list(pairwise(values))
-    if sum(len(b) > len(a) > 40 and b.startswith(a[:200]) for a, b in pairs) > 0.5 * len(pairs) > 0:
-        different *= 0.1  # what was said so far, again and again
-    name_factor = 4.0 if _TEXT_NAMES.search(field.path) else 1.0
-    return field.characters * different * (0.01 + field.words) * name_factor * field.present
+        different *= _WEIGHT_OF_JSON
+    longer_count = sum(_goes_on_from(later, earlier) for earlier, later in pairwise(values))
+    if longer_count > 0.5 * (len(values) - 1):
+        different *= _WEIGHT_OF_HISTORY
+    name_factor = _WEIGHT_OF_TEXT_NAME if _TEXT_PATH.search(field.path) else 1.0
+    phrase_factor = _WEIGHT_WITHOUT_PHRASES + field.share_of_phrases
+    return field.characters * different * phrase_factor * name_factor * field.share_present
+
+
+def _goes_on_from(later: str, earlier: str) -> bool:
+    """Returns whether a text repeats an earlier one and adds to it."""
+    is_longer = len(later) > len(earlier) > _MIN_HISTORY_CHARACTERS
+    return is_longer and later.startswith(earlier[:_COMPARED_CHARACTERS])
 
 
 def role_field(fields: Sequence[Field]) -> Field | None:
@@ -240,14 +290,22 @@ def role_field(fields: Sequence[Field]) -> Field | None:
 
 
 def role_weight(field: Field) -> float:
-    """Returns how much a field looks like the role of messages; more than 0.5 is likely."""
+    """Returns how much a field looks like the role of messages; more than `_LIKELY_ROLE_WEIGHT` is likely.
+
+    A role has few short values, most of them known words, and changes from message to message. The weight is 0 where
+    that is impossible: numbers without a name that says who speaks, one value, values that all differ.
+    """
     different = set(field.values)
-    is_named = _ROLE_NAMES.search(field.path) is not None
+    is_named = _ROLE_PATH.search(field.path) is not None
     known_share = sum(role_meant(word) is not None for word in different) / len(different)
-    if len(different) > _MAX_ROLES or field.present < _MIN_SHARE_PRESENT or "[]" in field.path:
+    if (
+        len(different) > _MAX_ROLES
+        or field.share_present < _MIN_SHARE_PRESENT
+        or "[]" in field.path
+    ):
         return 0.0
     if all(map(_NUMBER.match, different)) and not (
-        is_named and all(map(str.isdigit, different)) and not _ORDER_NAMES.search(field.path)
+        is_named and all(map(str.isdigit, different)) and not _ORDER_PATH.search(field.path)
     ):
         return 0.0
     if len(different) == 1 and not (is_named and known_share):
@@ -257,20 +315,20 @@ def role_weight(field: Field) -> float:
     if max(map(len, different)) > _MAX_ROLE_CHARACTERS:
         return 0.0
     changes = sum(a != b for a, b in pairwise(field.values))
-    short = 1 - sum(map(len, different)) / len(different) / _MAX_ROLE_CHARACTERS
-    certain = _RECEIVER_FACTOR if _RECEIVER_NAMES.search(field.path) else 1.0
-    weight = 0.05 + known_share + is_named + changes / len(field.values)
-    return weight * field.present * short * certain
+    shortness = 1 - sum(map(len, different)) / len(different) / _MAX_ROLE_CHARACTERS
+    name_factor = _RECEIVER_FACTOR if _RECEIVER_PATH.search(field.path) else 1.0
+    weight = _WEIGHT_OF_SHORT + known_share + is_named + changes / len(field.values)
+    return weight * field.share_present * shortness * name_factor
 
 
 def speaker_field(fields: Sequence[Field]) -> Field | None:
     """Returns a field with the names of many speakers, each of whom speaks again; None if there is none."""
     for field in fields:
         different = len(set(field.values))
-        speaks_again = _MAX_ROLES < different < 0.6 * len(field.values)
-        is_named = _ROLE_NAMES.search(field.path) and "[]" not in field.path
-        short = max(map(len, field.values)) <= 2 * _MAX_ROLE_CHARACTERS
-        if speaks_again and is_named and short and field.present >= _MIN_SHARE_PRESENT:
+        speaks_again = _MAX_ROLES < different < _MAX_SHARE_OF_SPEAKERS * len(field.values)
+        is_named = _ROLE_PATH.search(field.path) and "[]" not in field.path
+        is_short = max(map(len, field.values)) <= _MAX_SPEAKER_CHARACTERS
+        if speaks_again and is_named and is_short and field.share_present >= _MIN_SHARE_PRESENT:
             return field
     return None
 
@@ -282,8 +340,8 @@ def _words_of(path: str) -> list[str]:
 
 
 def is_time(field: Field) -> bool:
-    """Returns whether all values are times: dates with a time of day, or numbers since 1970 in seconds or parts of
-    them."""
+    """Returns whether all values are times: short texts with a time of day, or numbers since 1970 in seconds or parts
+    of them."""
     for value in field.values:
         if _NUMBER.match(value):
             if as_time(float(value)) is None:
@@ -294,7 +352,7 @@ def is_time(field: Field) -> bool:
 
 
 def _is_dated(field: Field) -> bool:
-    """Returns whether all values are a date with a time of day and no more."""
+    """Returns whether all values begin with a date and a time of day and are short."""
     return all(
         len(value) <= _MAX_TIME_CHARACTERS and _DATE_AND_TIME.match(value) for value in field.values
     )
@@ -312,7 +370,7 @@ def time_field(fields: Sequence[Field]) -> Field | None:
         field
         for field in fields
         if "[]" not in field.path
-        and field.present >= _MIN_SHARE_PRESENT
+        and field.share_present >= _MIN_SHARE_PRESENT
         and (_is_dated(field) or (_is_named_as_time(field.path) and is_time(field)))
     ]
 
@@ -328,9 +386,9 @@ def time_field(fields: Sequence[Field]) -> Field | None:
 def order_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field that most likely is the number of a message within its conversation; None if there is none."""
     for field in sorted(fields, key=lambda field: (field.path.count("."), len(field.path))):
-        is_named = _ORDER_NAMES.search(field.path) and "[]" not in field.path
-        counts = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
-        if is_named and counts and field.present == 1:
+        is_named = _ORDER_PATH.search(field.path) and "[]" not in field.path
+        is_counter = all(map(str.isdigit, field.values)) and len(set(field.values)) > 1
+        if is_named and is_counter and field.share_present == 1:
             return field
     return None
 
@@ -340,27 +398,34 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
     none does."""
 
     def weight(field: Field) -> float:
-        """Returns how much a field looks like the id of a conversation; more than 0.9 is likely."""
+        """Returns how much a field looks like the id of a conversation; see `_LIKELY_GROUP_WEIGHT`."""
         values = field.values
         different = len(set(values))
-        if field is role or field.present < 1 or different == len(values) or "[]" in field.path:
+        if (
+            field is role
+            or field.share_present < 1
+            or different == len(values)
+            or "[]" in field.path
+        ):
             return 0.0
-        name_weight = 2.0 if _GROUP_NAMES.search(field.path) else 0.0
-        is_id = 1.0 if ID_NAMES.search(field.path) else 0.0
-        if _OTHER_ID_NAMES.search(field.path) and not name_weight:
+        name_weight = 2.0 if _GROUP_PATH.search(field.path) else 0.0
+        is_id = 1.0 if ID_PATH.search(field.path) else 0.0
+        if _OTHER_ID_PATH.search(field.path) and not name_weight:
             return 0.0
-        several = 0.0
+        share_with_several_speakers = 0.0
         if len(role.values) == len(values):
             speakers: dict[str, set[str]] = {}
             for value, word in zip(values, role.values, strict=True):
                 speakers.setdefault(value, set()).add(word)
-            several = sum(len(words) > 1 for words in speakers.values()) / different
-        if not several and role_weight(field) > _LIKELY_ROLE_WEIGHT:
+            share_with_several_speakers = (
+                sum(len(words) > 1 for words in speakers.values()) / different
+            )
+        if not share_with_several_speakers and role_weight(field) > _LIKELY_ROLE_WEIGHT:
             return 0.0  # it says to whom the speaker speaks
-        return name_weight + is_id + several * (1.0 if different > 1 else 0.0)
+        return name_weight + is_id + (share_with_several_speakers if different > 1 else 0.0)
 
     best = max(fields, key=weight, default=None)
-    return best if best is not None and weight(best) > 0.9 else None
+    return best if best is not None and weight(best) > _LIKELY_GROUP_WEIGHT else None
 
 
 def id_field(fields: Sequence[Field]) -> Field | None:
@@ -370,17 +435,17 @@ def id_field(fields: Sequence[Field]) -> Field | None:
     def order(field: Field) -> tuple[bool, bool, int, int]:
         """Returns the rank of a field: named as an id, as a conversation, outside, with a short name."""
         path = field.path
-        unnamed = not ID_NAMES.search(path)
-        return unnamed, not _GROUP_NAMES.search(path), path.count("."), len(path)
+        unnamed = not ID_PATH.search(path)
+        return unnamed, not _GROUP_PATH.search(path), path.count("."), len(path)
 
     likely = (
         field
         for field in fields
-        if field.present == 1
+        if field.share_present == 1
         and len(set(field.values)) == len(field.values)
         and "[" not in field.path
-        and not _OTHER_ID_NAMES.search(field.path)
-        and (ID_NAMES.search(field.path) or _looks_like_ids(field.values))
+        and not _OTHER_ID_PATH.search(field.path)
+        and (ID_PATH.search(field.path) or _looks_like_ids(field.values))
     )
     return min(likely, key=order, default=None)
 
@@ -390,7 +455,7 @@ def _looks_like_ids(values: Sequence[str]) -> bool:
     length, and are no dates."""
     if len(values) < _MIN_IDS or any(date_of(value, day_first=True) for value in values):
         return False
-    if all(value.isdecimal() and len(value) < _MAX_DIGITS for value in values):
+    if all(value.isdecimal() and len(value) <= _MAX_DIGITS for value in values):
         numbers = list(map(int, values))
         is_row = max(numbers) - min(numbers) == len(numbers) - 1
         return is_row or (len(set(map(len, values))) == 1 and min(numbers) >= _MIN_ID_NUMBER)
@@ -405,7 +470,7 @@ def start_field(fields: Sequence[Field]) -> Field | None:
         field
         for field in fields
         if "[" not in field.path
-        and field.present >= _MIN_SHARE_PRESENT
+        and field.share_present >= _MIN_SHARE_PRESENT
         and _LATER_WORDS.isdisjoint(_words_of(field.path))
         and all(date_of(value) or is_ambiguous(value) for value in field.values)
         and (_is_named_as_time(field.path) or not all(map(_NUMBER.match, field.values)))
@@ -428,7 +493,7 @@ def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
     """
     counts: Counter[str] = Counter()
     others: set[str] = set()
-    for item in items[:MOST_VALUES]:
+    for item in items[:MAX_ITEMS]:
         for path, value in _objects(item, "", 0):
             if call_keys(value) is None:
                 others.add(path)
@@ -441,32 +506,32 @@ def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
 
 def _objects(value: Any, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields the objects within a message, with their paths."""
-    if isinstance(value, dict) and depth <= 2:
+    if isinstance(value, dict) and depth <= _DEEPEST_CALL:
         if path:
             yield path, value
         for key, entry in value.items():
             yield from _objects(entry, join_key(path, key), depth + 1)
-    elif isinstance(value, list) and path and depth <= 2:
+    elif isinstance(value, list) and path and depth <= _DEEPEST_CALL:
         for entry in value:
             if isinstance(entry, dict):
                 yield from _objects(entry, f"{path}[]", depth)
 
 
 def call_keys(call: Any) -> dict[str, str] | None:
-    """Returns where a tool call has its name, arguments and id; {} if it is as chat APIs have it, None if it is no
-    call."""
+    """Returns the keys under which a tool call has its name, arguments and id, for a mapping file; {} for a call as
+    chat APIs write it, which needs no mapping; None for anything else."""
     if not isinstance(call, dict):
         return None
     inner = call.get("function")
     if "description" in (inner if isinstance(inner, dict) else call):  # the declaration of a tool
         return None
-    if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENT_NAMES):
+    if isinstance(inner, dict) and "name" in inner and not {*inner}.isdisjoint(_ARGUMENT_KEYS):
         return {}
-    name = next((key for key in _CALL_NAMES if isinstance(call.get(key), str)), None)
-    arguments_key = next((key for key in _ARGUMENT_NAMES if key in call), None)
-    if name is None or arguments_key is None or len(call[name]) > 2 * _MAX_ROLE_CHARACTERS:
+    name = next((key for key in _CALL_NAME_KEYS if isinstance(call.get(key), str)), None)
+    arguments_key = next((key for key in _ARGUMENT_KEYS if key in call), None)
+    if name is None or arguments_key is None or len(call[name]) > _MAX_TOOL_CHARACTERS:
         return None
-    if name in ("name", "tool_name", "toolName") and arguments_key in _ARGUMENT_NAMES[:4]:
+    if name in _CHAT_NAME_KEYS and arguments_key in _CHAT_ARGUMENT_KEYS:
         return {}
     keys = {"name": quote_key(name), "arguments": quote_key(arguments_key)}
     return keys | ({"id": "id"} if isinstance(call.get("id"), str) else {})
@@ -475,7 +540,12 @@ def call_keys(call: Any) -> dict[str, str] | None:
 def reasoning_field(fields: Sequence[Field]) -> Field | None:
     """Returns the field with what the assistant thought and did not say; None if there is none."""
     return next(
-        (field for field in fields if _REASONING_NAMES.search(field.path) and field.words), None
+        (
+            field
+            for field in fields
+            if _REASONING_PATH.search(field.path) and field.share_of_phrases
+        ),
+        None,
     )
 
 
@@ -484,9 +554,9 @@ def answered_call_field(fields: Sequence[Field]) -> Field | None:
     likely = (
         field
         for field in fields
-        if _ANSWERED_CALL_NAMES.search(field.path) and "[]" not in field.path
+        if _ANSWERED_CALL_PATH.search(field.path) and "[]" not in field.path
     )
-    return next((field for field in likely if field.present < 1), None)
+    return next((field for field in likely if field.share_present < 1), None)
 
 
 def roles_of(
@@ -495,19 +565,13 @@ def roles_of(
     """Returns what the values of a role field most likely stand for, as the table `[roles]` of a mapping file.
 
     Args:
-        group: The field by which rows belong to a conversation: who speaks in all of them, as no other does, answers.
+        group: The field by which rows belong to a conversation: a speaker who is in every group, if there is just one,
+            is the assistant.
         tools: Words that stand for a tool, unless nobody else would answer.
     """
     counts = Counter(role.values)
-    if group is not None and len(group.values) == len(role.values):
-        pairs = set(zip(group.values, role.values, strict=True))
-        common_words = [
-            word
-            for word, count in Counter(word for _, word in pairs).items()
-            if count == len(set(group.values)) > 1
-        ]
-        if len(common_words) == 1 and not any(role_by_value(word, role.path) for word in counts):
-            return {common_words[0]: "assistant", OTHER_SPEAKERS: "user"}
+    if group is not None and (roles := _roles_by_who_is_everywhere(role, group)):
+        return roles
     if len(counts) > _MAX_ROLES:
         return {FIRST_SPEAKER: "user", OTHER_SPEAKERS: "assistant"}
     roles = {
@@ -521,18 +585,35 @@ def roles_of(
     roles |= dict.fromkeys(others, "assistant")
     if tools and not {"user", "assistant"} <= {*roles.values()}:
         return roles_of(role, group)
-    user_count = sum(counts[word] for word, role_said in roles.items() if role_said == "user")
-    for word, role_said in roles.items():  # "the system" of task-oriented dialogues answers
-        if (
-            role_said == "system"
-            and "assistant" not in roles.values()
-            and counts[word] > 0.5 * user_count > 1
-        ):
-            roles[word] = "assistant"
+    _let_system_answer(roles, counts)
     roles = {word: roles[word] for word in counts}
-    if role.present < 1:
+    if role.share_present < 1:
         roles[""] = "metadata"
     return roles
+
+
+def _roles_by_who_is_everywhere(role: Field, group: Field) -> dict[str, str]:
+    """Returns the roles where just one speaker is in every group, and no word is known; else {}."""
+    if len(group.values) != len(role.values):
+        return {}
+    pairs = set(zip(group.values, role.values, strict=True))
+    group_counts = Counter(word for _, word in pairs)
+    common_words = [
+        word for word, count in group_counts.items() if count == len(set(group.values)) > 1
+    ]
+    if len(common_words) != 1 or any(role_by_value(word, role.path) for word in group_counts):
+        return {}
+    return {common_words[0]: "assistant", OTHER_SPEAKERS: "user"}
+
+
+def _let_system_answer(roles: dict[str, str], counts: Mapping[str, int]) -> None:
+    """Makes a system that speaks about as often as the user the assistant, as in task-oriented dialogues, if there is
+    no other."""
+    user_count = sum(counts[word] for word, role in roles.items() if role == "user")
+    for word, role in roles.items():
+        has_assistant = "assistant" in roles.values()
+        if role == "system" and not has_assistant and counts[word] > 0.5 * user_count > 1:
+            roles[word] = "assistant"
 
 
 def role_by_value(value: str, path: str) -> str | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from engine.formats.mappings import fields as likely
-from engine.formats.mappings.fields import DEEPEST, MOST_VALUES, Field, are_parts, join_key
+from engine.formats.mappings.fields import DEEPEST, MAX_ITEMS, Field, are_parts, join_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded, object_in, read_path, without
@@ -256,21 +256,21 @@ def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]
         alike = len(entries) > 1 and all(isinstance(entry, dict) and entry for entry in entries)
         if alike and set(entries[0]) & set(entries[1]):
             _add_entries(lists, f"{path}{{}}", entries)
-            for entry in entries[:MOST_VALUES]:
+            for entry in entries[:MAX_ITEMS]:
                 _collect_lists(entry, f"{path}{{}}", depth + 1, lists)
             return
         for key, entry in value.items():
             _collect_lists(entry, join_key(path, key), depth + 1, lists)
     elif isinstance(value, list) and not are_parts(value):
         _add_entries(lists, f"{path}[]", value)
-        for entry in value[:MOST_VALUES]:
+        for entry in value[:MAX_ITEMS]:
             _collect_lists(entry, f"{path}[]", depth + 1, lists)
 
 
 def _add_entries(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> None:
-    """Puts further elements under a path, up to `MOST_VALUES`."""
+    """Puts further elements under a path, up to `MAX_ITEMS`."""
     collected = lists.setdefault(path, [])
-    collected += entries[: MOST_VALUES - len(collected)]
+    collected += entries[: MAX_ITEMS - len(collected)]
 
 
 def _records_at(values: Sequence[Any], split: str) -> list[Any]:
@@ -300,7 +300,7 @@ def _guess_record_places(
     questions: list[str] = []
     if record_id := likely.id_field(fields):
         places["id"] = record_id.path
-        if not likely.ID_NAMES.search(record_id.path):
+        if not likely.ID_PATH.search(record_id.path):
             questions.append(
                 f"Is `{record_id.path}` the id ({_first_words(record_id)})? It differs in all records."
             )

@@ -28,7 +28,8 @@ ChatMessage = dict[str, Any]
 """A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
 
 UNKNOWN_ROLE = "unknown_role"
-"""Key of a message for a role of the log that is no known word; the account counts it."""
+"""Key of a message for the word that its log has as the role, where that is no known word; the account of an import
+counts them."""
 
 _LANGCHAIN_ROLES: dict[str, str] = {
     "human": "user",
@@ -44,19 +45,23 @@ _LANGCHAIN_ROLES: dict[str, str] = {
 _SHOWN_FIELD = re.compile(
     r"\b(\w+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))", re.DOTALL
 )
-"""Matches a field of an object as Python shows it, with its value: a text, or a list of objects."""
+"""Matches a field of an object as `repr` writes it, with its value: a text, or a list of objects."""
 
 
 def as_message(value: Any) -> ChatMessage | None:
-    """Returns a value as a message of a chat API, if it is a message of any known form; else None."""
+    """Returns a value as a message of a chat API, if it is a message of any known form; else None.
+
+    The forms with keys of their own come first: LangChain, Haystack, AutoGen; then a message within an object, and
+    those with a role. An object with a role and no content is none, unless the role is all that it has.
+    """
     if not isinstance(value, dict):
         return None
     if (langchain := langchain_message(value)) is not None:
         return langchain
     if isinstance(value.get("_role"), str):  # Haystack
         value = {key.removeprefix("_"): entry for key, entry in value.items()}
-    if "role" not in value and is_of_autogen(value):
-        value = _of_autogen(value)
+    if "role" not in value and is_autogen_message(value):
+        value = _from_autogen(value)
     inner: Any = value.get("message")
     if isinstance(inner, dict) and "role" not in value and isinstance(inner.get("role"), str):
         return as_message(inner)
@@ -67,25 +72,43 @@ def as_message(value: Any) -> ChatMessage | None:
         value = {**rest, "content": list(map(_part_of_block, list_or_empty(value["blocks"])))}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
-    return _with_usual_calls(_with_usual_role(_with_usual_content(value)))
+    message = _with_parts_as_list(value)
+    message = _with_tool_lists_as_usual(message)
+    message = _with_shown_calls_as_calls(message)
+    message = _with_usual_role(message)
+    return _with_usual_calls(message)
 
 
-def _with_usual_content(message: ChatMessage) -> ChatMessage:
-    """Returns a message whose content is a list of parts where it was written as the text of one, with calls among its
-    parts as such; an answer of a tool that is itself a list becomes its JSON text."""
+def _with_parts_as_list(message: ChatMessage) -> ChatMessage:
+    """Returns a message whose content is a list of parts, where it was written as the text of one (Strands)."""
     content = message.get("content")
-    if isinstance(content, str) and content[:2] == "[{" and _are_parts(json_within(content)):
-        content = json_within(content)  # Strands
-        message = {**message, "content": content}
-    if isinstance(content or message.get("parts"), list):
-        key = "content" if content else "parts"
-        message = {**message, key: [_call_as_shown(part) or part for part in message[key]]}
-    if message["role"] == "tool" and isinstance(content, list) and content:
-        if not _are_parts(content):
-            return {**message, "content": json_text(content)}
-        if all(part_kind(part) == "call" for part in content):  # Koog
-            return {**message, "role": "assistant"}
+    if (
+        isinstance(content, str)
+        and content[:2] == "[{"
+        and _are_parts(parts := json_within(content))
+    ):
+        return {**message, "content": parts}
     return message
+
+
+def _with_tool_lists_as_usual(message: ChatMessage) -> ChatMessage:
+    """Returns a message of a tool whose content is no list that is itself the answer, but its JSON text; one that has
+    nothing but calls is the assistant's (Koog)."""
+    content = message.get("content")
+    if message["role"] != "tool" or not isinstance(content, list) or not content:
+        return message
+    if not _are_parts(content):
+        return {**message, "content": json_text(content)}
+    makes_calls = all(part_kind(part) == "call" for part in content)
+    return {**message, "role": "assistant"} if makes_calls else message
+
+
+def _with_shown_calls_as_calls(message: ChatMessage) -> ChatMessage:
+    """Returns a message whose parts have calls as such, where they were written as `repr` shows them."""
+    key = "content" if message.get("content") else "parts"
+    if not isinstance(message.get(key), list):
+        return message
+    return {**message, key: [_call_as_shown(part) or part for part in message[key]]}
 
 
 def _with_usual_role(message: ChatMessage) -> ChatMessage:
@@ -110,13 +133,13 @@ def _with_usual_calls(message: ChatMessage) -> ChatMessage:
     return message
 
 
-def is_of_autogen(value: Mapping[str, Any]) -> bool:
+def is_autogen_message(value: Mapping[str, Any]) -> bool:
     """Returns whether an object is a message or an event of AutoGen."""
     is_known = str(value.get("type")).endswith(("Message", "Event"))
     return is_known and isinstance(value.get("source"), str) and "content" in value
 
 
-def _of_autogen(value: Mapping[str, Any]) -> ChatMessage:
+def _from_autogen(value: Mapping[str, Any]) -> ChatMessage:
     """Returns a message or an event of AutoGen, whose type says what it is or else whose source says who speaks."""
     kind, source = value["type"], value["source"]
     rest = without_keys(value, "type")
@@ -132,18 +155,7 @@ def _of_autogen(value: Mapping[str, Any]) -> ChatMessage:
 
 def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     """Returns a message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
-    kind = value.get("type")
-    body: Any = value
-    if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:
-        name = str(value["id"][-1])
-        body = object_or_empty(value.get("kwargs"))
-        if "Message" not in name:
-            return None
-        kind = body.get("type", name.partition("Message")[0].lower())
-    elif isinstance(value.get("data"), dict) and "content" in value["data"]:
-        body = value["data"]
-    elif "role" in value and value["role"] not in ("human", "ai"):
-        return None
+    kind, body = _langchain_body(value)
     if not isinstance(kind, str) or "content" not in body:
         return None
     word = kind.removesuffix("MessageChunk").removesuffix("Message").lower()
@@ -174,9 +186,28 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
     return message
 
 
+def _langchain_body(value: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Returns the type and the fields of a message of LangChain, (None, {}) if a value is none."""
+    kind, data = value.get("type"), value.get("data")
+    if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:  # dumpd
+        name = str(value["id"][-1])
+        body = object_or_empty(value.get("kwargs")) if "Message" in name else {}
+        return body.get("type", name.partition("Message")[0].lower()), body
+    if isinstance(data, dict) and "content" in data:  # messages_to_dict
+        return kind, data
+    if "role" in value and value["role"] not in (
+        "human",
+        "ai",
+    ):  # `role` beside `type`: another API
+        return None, {}
+    return kind, value  # model_dump
+
+
 def message_of_pair(value: Any) -> ChatMessage | None:
-    """Returns a message that is a role and a text, as LangChain takes it."""
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(x, str) for x in value):
+    """Returns a message that is a role and a text, as LangChain takes it; None if the value is no such pair."""
+    if not isinstance(value, list) or len(value) != 2:
+        return None
+    if not all(isinstance(text, str) for text in value):
         return None
     role = _LANGCHAIN_ROLES.get(value[0].lower(), value[0].lower())
     return {"role": role, "content": value[1]} if role in _LANGCHAIN_ROLES.values() else None
@@ -190,7 +221,7 @@ def _part_of_block(block: Any) -> Any:
 
 
 def shown_fields(text: str) -> dict[str, Any]:
-    """Returns the fields with texts and lists of an object as Python shows it, `role='user' content='Hi'`."""
+    """Returns the fields with texts and lists of an object as `repr` writes it, `role='user' content='Hi'`."""
     fields: dict[str, Any] = {}
     for field in _SHOWN_FIELD.finditer(text):
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
@@ -199,7 +230,7 @@ def shown_fields(text: str) -> dict[str, Any]:
 
 
 def _call_as_shown(part: Any) -> dict[str, Any] | None:
-    """Returns the call that a part has as Python shows the object of OpenAI's library; None for any other part."""
+    """Returns the call that a part has as `repr` writes the object of OpenAI's library; None for any other part."""
     text = first_value(part, "text", "content")
     if not isinstance(text, str) or not text.startswith("ResponseFunctionToolCall("):
         return None

@@ -283,7 +283,7 @@ def messages_of(
         content = ""
     _add_content(parts, item, content, has_rendering=rendered_calls and bool(calls))
     parts.calls += calls
-    return parts.close()
+    return parts.finish()
 
 
 def _add_content(

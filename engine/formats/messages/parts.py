@@ -59,28 +59,28 @@ _MEDIA_WORDS = {
 }
 """Types of parts that are no text, and the word that stands for them."""
 _KINDS_OF_UNTYPED: dict[str, PartKind] = {
-    "toolUse": "call",
-    "functionCall": "call",
-    "toolResult": "answer",
-    "functionResponse": "answer",
+    "toolUse": "call",  # Bedrock
+    "functionCall": "call",  # Gemini
+    "toolResult": "answer",  # Bedrock
+    "functionResponse": "answer",  # Gemini, as are keys with an underscore
     "function_call": "call",
     "function_response": "answer",
-    "tool_call": "call",
+    "tool_call": "call",  # Haystack
     "tool_call_result": "answer",
-    "reasoningContent": "reasoning",
-    "executableCode": "call",
+    "reasoningContent": "reasoning",  # Bedrock
+    "executableCode": "call",  # Gemini
     "executable_code": "call",
     "codeExecutionResult": "answer",
     "code_execution_result": "answer",
     "inlineData": "media",
     "inline_data": "media",
     "fileData": "media",
-    "image": "media",
+    "image": "media",  # Bedrock
     "document": "media",
-    "asset_pointer": "media",
+    "asset_pointer": "media",  # ChatGPT
     "audio_asset_pointer": "media",
 }
-"""Parts of Bedrock, Gemini and ChatGPT, which have no type: the key that tells the kind."""
+"""Parts without a type, as of Bedrock, Gemini and ChatGPT: the key that tells the kind."""
 
 _CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
@@ -89,7 +89,7 @@ _ANSWERED_ID_KEYS = (
 )  # fmt: skip
 """Keys of the id of the call that an answer is for."""
 _CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
-"""Keys of the id of a call."""
+"""Keys of the id of a call: first those of the call itself, of which the others have other meanings too."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments of a call."""
 _ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
@@ -173,39 +173,45 @@ class MessageParts:
         inner = _inner_object(part)
         if "content_type" in part:  # ChatGPT
             self.fact_parts.append(without_keys(part, "text"))
-        if kind == "text":
-            self._add_text(_text_of_part(part) or "")
-        elif kind == "call":
-            self._add_call(inner)
-        elif kind == "answer":
-            self._add_answer(inner, first_value(inner, *_ANSWER_KEYS))
-        elif kind == "reasoning":
-            if self.calls:
-                self._finish_message()
-            self.reasoning.append(_thought_text(inner))
-        elif kind == "media":
-            self._add_text("\n".join([media_reference(part), *_file_text(part)]))
-        elif kind == "fact":
-            self.fact_parts.append(part)
-        elif kind == "unknown":
-            self._add_text(json_text(part))
+        match kind:
+            case "text":
+                self._add_text(_text_of_part(part) or "")
+            case "call":
+                self._add_call(inner)
+            case "answer":
+                self._add_answer(inner, first_value(inner, *_ANSWER_KEYS))
+            case "reasoning":
+                if self.calls:
+                    self._finish_message()
+                self.reasoning.append(_thought_text(inner))
+            case "media":
+                self._add_text("\n".join([media_reference(part), *_file_text(part)]))
+            case "fact":
+                self.fact_parts.append(part)
+            case "unknown":
+                self._add_text(json_text(part))
+            case "mark":
+                pass
+
+    def finish(self) -> list[Message]:
+        """Returns all messages, at least one; the first has the facts."""
+        if self.texts or self.calls or self.reasoning or not self.messages:
+            self._finish_message()
+        own_facts = json.loads(
+            self.messages[0].facts or "{}"
+        )  # an answer may say that a tool failed
+        facts = {**own_facts, **json.loads(self.facts or "{}")}
+        if self.fact_parts:
+            facts["parts"] = self.fact_parts
+        if facts:
+            self.messages[0] = replace(self.messages[0], facts=json_text(facts))
+        return self.messages
 
     def _add_text(self, text: str) -> None:
         """Adds a text; after a call it begins a further message."""
         if self.calls and text.strip():  # it was written after the call
             self._finish_message()
         self.texts.append(text)
-
-    def close(self) -> list[Message]:
-        """Returns all messages, at least one; the first has the facts."""
-        if self.texts or self.calls or self.reasoning or not self.messages:
-            self._finish_message()
-        elif self.facts is not None:
-            self.messages[0] = replace(self.messages[0], facts=self.facts)
-        if self.fact_parts:
-            facts = {**json.loads(self.messages[0].facts or "{}"), "parts": self.fact_parts}
-            self.messages[0] = replace(self.messages[0], facts=json_text(facts))
-        return self.messages
 
     def _finish_message(self) -> None:
         """Makes a message of the parts collected so far."""
@@ -217,10 +223,9 @@ class MessageParts:
                 tuple(self.calls),
                 self.tool_call_id,
                 reasoning="\n".join(filter(None, self.reasoning)) or None,
-                facts=self.facts,
             )
         )
-        self.texts, self.calls, self.reasoning, self.facts = [], [], [], None
+        self.texts, self.calls, self.reasoning = [], [], []
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
         """Adds a tool call, and its answer if the part has that too."""
@@ -231,7 +236,8 @@ class MessageParts:
             "tool-"
         )
         if not name and "code" in part:  # Gemini
-            name, part = "code_execution", {"arguments": part}
+            self.calls.append(ToolCall("code_execution", _arguments_text({"arguments": part})))
+            return
         self.calls.append(
             ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_ID_KEYS))
         )
@@ -266,18 +272,25 @@ def texts_of(content: Any) -> list[str]:
 
 
 def part_kind(part: Mapping[str, Any]) -> PartKind:
-    """Returns what a part is."""
+    """Returns what a part is.
+
+    The order counts: a `tool` part of opencode has a state that is an object, and that of another log a state in words;
+    a part with the type of a text and without a text is something else.
+    """
     kind = part.get("type")
+    # facts and marks
     if kind is not None and not isinstance(kind, str):
         return "unknown"
     if kind in _FACT_TYPES or (kind is not None and kind.startswith("data-")):
         return "fact" if len(part) > 1 else "mark"
+    # calls with an object of their own, and text
     if kind == "tool" and isinstance(part.get("state"), dict):  # opencode
         return "call"
     if kind in _TEXT_TYPES and _text_of_part(part) is not None:
         return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
     if kind == "function" and isinstance(part.get("function"), dict):  # Koog
         return "call"
+    # parts without a type
     if kind is None:
         return next(
             (
@@ -287,6 +300,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
             ),
             "unknown",
         )
+    # calls and answers
     if kind == "tool_call":
         has_name = "name" in part or "name" in object_or_empty(part.get("tool_call"))
         return "call" if has_name or calls_in_text(_text_of_part(part) or "") else "unknown"
@@ -296,6 +310,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
         return "call"
     if "toolCallId" in part and (kind.startswith("tool-") or "output" in part):
         return "call"
+    # what is left
     if kind in _REASONING_TYPES:
         return "reasoning"
     if kind in _MEDIA_WORDS:
@@ -440,11 +455,10 @@ def _thought_text(part: Mapping[str, Any]) -> str:
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
     """Returns the text of a file that is in the part itself."""
-    source = part.get("source")
-    inline = isinstance(source, dict) and source.get("type") == "text"
-    text = source.get("data") if inline and isinstance(source, dict) else part.get("content")
-    if isinstance(source, dict) and source.get("type") == "content":  # Anthropic: parts in a part
-        text = answer_text(source.get("content"))
+    source = object_or_empty(part.get("source"))
+    if source.get("type") == "content":  # Anthropic: parts in a part
+        return [answer_text(source.get("content"))]
+    text = source.get("data") if source.get("type") == "text" else part.get("content")
     return [text] if isinstance(text, str) else []
 
 
@@ -484,8 +498,7 @@ def _as_text(value: Any) -> str:
 
 
 def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """Returns the first value under one of the keys, if it is text, a whole number or a list of
-    texts, as text."""
+    """Returns the first value under one of the keys as text, if it is a text, a whole number or a list of texts."""
     value = first_value(part, *keys)
     if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return json_text(value)  # Microsoft's Agent Framework, as Langfuse has it

@@ -30,7 +30,13 @@ from engine.formats.opening.framing import (
     too_large,
 )
 from engine.formats.opening.source import Bounds, Expansion, Reading, Source
-from engine.formats.opening.tables import OLE, is_workbook, parquet_rows, sheet_names, sheet_rows
+from engine.formats.opening.tables import (
+    OLE_MAGIC,
+    is_workbook,
+    parquet_rows,
+    sheet_names,
+    sheet_rows,
+)
 
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
@@ -176,7 +182,7 @@ def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "
         return "Parquet"
     if start.startswith(b"SQLite format 3\0"):
         return "SQLite"
-    if start.startswith(OLE):
+    if start.startswith(OLE_MAGIC):
         return "workbook"
     return "tar" if start[257:262] == b"ustar" else None
 

@@ -41,8 +41,8 @@ _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
 _DETECTION_ROWS = 6
 """Number of rows by which the delimiter is detected."""
-_DETECTION_CHARS = 1 << 20
-"""Number of characters by which the delimiter is detected."""
+_DETECTION_BYTES = 1 << 20
+"""Number of bytes by which the delimiter is detected."""
 _DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, as Excel writes it."""
 _MESSAGE_COLUMNS = frozenset(
@@ -68,24 +68,28 @@ may unpack to."""
 def delimiter_of(head: bytes) -> str | None:
     """Returns the character that divides the cells of a table with a header; None if the text is no such table.
 
-    Most of the first rows have as many cells as the header. A first line `sep=;`, as Excel writes it, decides.
+    At least half of the first rows have as many cells as the header, of which at most one is empty. A first line
+    `sep=;`, as Excel writes it, decides.
     """
-    text = head[:_DETECTION_CHARS].decode("utf-8", "replace")
+    if len(head) >= _DETECTION_BYTES:  # it may end within a row, which has too few cells then
+        head = head[: head.rfind(b"\n", 0, _DETECTION_BYTES) + 1]
+    text = head.decode("utf-8", "replace")
     if stated_delimiter := _DELIMITER_LINE.match(text):
         return stated_delimiter[1]
     best: tuple[int, str] | None = None
     for delimiter in _DELIMITERS:
-        rows = _first_rows(text, delimiter)
-        if len(rows) < 2 or len(rows[0]) < 2 or sum(not cell.strip() for cell in rows[0]) > 1:
-            continue
-        columns = len(rows[0])
-        if 2 * sum(len(row) == columns for row in rows[1:]) >= len(rows[1:]):
+        header, *rows = _first_rows(text, delimiter) or [[]]
+        columns = len(header)
+        empty_count = sum(not cell.strip() for cell in header)
+        is_header = columns >= 2 and empty_count <= 1
+        if is_header and rows and 2 * sum(len(row) == columns for row in rows) >= len(rows):
             best = max(best or (0, ""), (columns, delimiter))
     return best[1] if best else None
 
 
 def _first_rows(text: str, delimiter: str) -> list[list[str]]:
-    """Returns the first rows of a text, at most `_DETECTION_ROWS`, without one that the end of the text cuts off."""
+    """Returns the first rows of a text, at most `_DETECTION_ROWS`, without one that the end of the text cuts off
+    within quotation marks."""
     rows: list[list[str]] = []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True):
@@ -101,7 +105,7 @@ def _first_rows(text: str, delimiter: str) -> list[list[str]]:
 def csv_rows(source: Source) -> Iterator[Frame]:
     """Yields the rows of a text table, whose first line is its header; a row of another length has a reason."""
     csv.field_size_limit(MAX_RECORD)
-    head = source.peek(_DETECTION_CHARS)
+    head = source.peek(_DETECTION_BYTES)
     lines = _TextLines(source)
     reader = csv.reader(lines, delimiter=delimiter_of(head) or ",")
     header: list[str] | None = None
@@ -167,6 +171,10 @@ class _RowTooLarge(Exception):
 class _TextLines:
     """Iterates over the lines of a source as text; the lines of one row together have at most `MAX_RECORD` bytes.
 
+    A row may go over several lines, within quotation marks; the reader of CSV asks for them one by one, and `end_row`
+    says that it has a row. The quotation marks of the row are counted, so that the rest of one that is too large can be
+    skipped.
+
     Attributes:
         number: Number of the last line, from 1.
         beginning: The first bytes of the row that was too large.
@@ -190,13 +198,13 @@ class _TextLines:
         Raises:
             _RowTooLarge: The row becomes too large with the next line. The rest of it, by its quotes, is skipped.
         """
-        line = self._next()
+        line = self._next_line()
         if not line:
             raise StopIteration
         if self._row_size > MAX_RECORD:
             self.beginning = line[:KEPT_OF_OVERSIZED]
             while line and self._row_quotes % 2:
-                line = self._next()
+                line = self._next_line()
             raise _RowTooLarge
         return line.decode("utf-8", "surrogateescape")
 
@@ -204,19 +212,21 @@ class _TextLines:
         """Ends a row, so that the next line begins another."""
         self._row_size = self._row_quotes = 0
 
-    def _next(self) -> bytes:
+    def _next_line(self) -> bytes:
         """Returns the next line with its end, and counts it; empty at the end of the source."""
         if self._whole_lines:
             line = self._whole_lines.pop() + b"\n"
             self._row_quotes += line.count(b'"')
         else:
-            line = self._read()
-        self.number += bool(line)
+            line = self._read_line()
+        if line:
+            self.number += 1
         self._row_size += len(line)
         return line
 
-    def _read(self) -> bytes:
-        """Returns the next line with its end, empty at the end; of a longer one little more than a record may have."""
+    def _read_line(self) -> bytes:
+        """Returns the next line with its end, empty at the end of the source; a line longer than a record is cut,
+        little above that."""
         pending = [self._line_start]
         size = len(self._line_start)
         self._row_quotes += self._line_start.count(b'"')
@@ -330,15 +340,41 @@ def _parquet_frames(path: str, bounds: Bounds) -> Iterator[Frame]:
 
 def _group_rows(file: Any, group: int, footer: Any) -> Iterator[dict[str, Any]]:
     """Yields the rows of a group; the larger they are by the footer, the fewer are unpacked at a time."""
-    mean_rows = _BATCH_BYTES * footer.num_rows // max(1, footer.total_byte_size)
-    size = max(1, min(_MAX_BATCH_ROWS, mean_rows))
+    rows_in_batch = _BATCH_BYTES * footer.num_rows // max(1, footer.total_byte_size)
+    size = max(1, min(_MAX_BATCH_ROWS, rows_in_batch))
     for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
-        yield from batch.to_pylist()
+        try:
+            yield from batch.to_pylist()
+        except _PARQUET_ERRORS:
+            columns = [[_as_python(value) for value in column] for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield dict(zip(batch.schema.names, row, strict=True))
+
+
+def _as_python(value: Any) -> Any:
+    """Returns what a value of Arrow holds; what Python has no value for, such as nanoseconds, is a text."""
+    try:
+        return value.as_py()
+    except _PARQUET_ERRORS:
+        kind = str(value.type)
+    if kind.startswith("struct"):
+        return {name: _as_python(entry) for name, entry in value.items()}
+    if kind.startswith("map"):
+        return [[_as_python(pair[0]), _as_python(pair[1])] for pair in value.values]
+    if "list" in kind.partition("<")[0]:
+        return [_as_python(entry) for entry in value]
+    if kind in ("string", "large_string"):
+        return value.cast("binary").as_py().decode("utf-8", "replace")
+    if kind.startswith("timestamp"):
+        unit, zone, _ = kind.rstrip("]").partition(", tz=")
+        text = str(value.cast(f"{unit}]").cast("string"))
+        return text[:10] + text[10:].replace(" ", "T", 1) + ("Z" if zone else "")
+    return str(value.cast("string"))
 
 
 def _reason_not_unpacked(footer: Any) -> str:
     """Returns why the rows of a group are not read."""
-    if footer.num_rows == 1:
+    if footer.num_rows == 1:  # no limit lets it be read
         return too_large()
     size = f"{footer.total_byte_size >> 20:,} MiB"
     return f"{too_large()}, or {footer.num_rows:,} rows from here on unpack to {size}; these are not read {RAISED}"
@@ -347,7 +383,7 @@ def _reason_not_unpacked(footer: Any) -> str:
 MOST_UNPACKED = 256 << 20
 """Most bytes of a workbook, unpacked."""
 
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """First bytes of a workbook of old Excel."""
 _EXCEL_MEMBERS = frozenset(("xl/workbook.xml", "xl/workbook.bin"))
 """Members that only a workbook of Excel has."""
@@ -378,9 +414,9 @@ def sheet_names(path: str, label: str) -> list[str]:
     ]
 
 
-def sheet_rows(path: str, label: str, name: str, count: Reading) -> Iterator[Frame]:
-    """Returns the rows of a sheet below its first, which has the names of the columns."""
-    return bounded_frames(_sheet_frames(path, label, name), count)
+def sheet_rows(path: str, label: str, name: str, reading: Reading) -> Iterator[Frame]:
+    """Returns the rows of a sheet below its first that is not empty, which has the names of the columns."""
+    return bounded_frames(_sheet_frames(path, label, name), reading)
 
 
 def _sheet_frames(path: str, label: str, name: str) -> Iterator[Frame]:
@@ -388,7 +424,7 @@ def _sheet_frames(path: str, label: str, name: str) -> Iterator[Frame]:
     try:
         with _damage_as_format_error(label):
             rows = _open_workbook(path, label).get_sheet_by_name(name).to_python()
-    except FormatError as error:
+    except FormatError as error:  # the other sheets may be read
         yield Frame(1, b"", None, error.message)
         return
     names: list[str] = []
@@ -411,7 +447,12 @@ def _sheet_cell(value: Any) -> Any:
 
 
 def _check_size(path: str, label: str) -> None:
-    """Raises TooMuch for a workbook that unpacks to more than `MOST_UNPACKED`, whatever its members say."""
+    """Checks that a workbook unpacks to at most `MOST_UNPACKED`, whatever its members say.
+
+    Raises:
+        TooMuch: It unpacks to more.
+        FormatError: Its archive is damaged.
+    """
     if not zipfile.is_zipfile(path):
         return
     size = 0

@@ -37,8 +37,12 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.arrays import Floats, Ints
-from engine.goals.clusters.cluster_count import silhouette_from_distances
-from engine.goals.clusters.kmeans import find_closest, order_canonically, solve
+from engine.goals.clusters.kmeans import (
+    find_closest,
+    order_canonically,
+    silhouette_from_distances,
+    solve,
+)
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261

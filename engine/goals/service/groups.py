@@ -226,7 +226,7 @@ class GoalService:
                 start=start,
                 distance=float(own),
                 doubt=float(doubt),
-                other=labels[int(other)] if other >= 0 else "",
+                other=labels[other] if other >= 0 else "",
                 state=states[conversation_id],
             )
             for conversation_id, text, start, own, doubt, other in zip(

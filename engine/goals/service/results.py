@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.cluster_stability import DISSOLVED, STABLE
-from engine.goals.clusters.clustering import learn_membership
+from engine.goals.clusters.clustering import DISSOLVED, STABLE, learn_membership
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors

@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.conversations.selection import ALL, Selection
 from engine.goals.clustering_request import MAX_ASKED_PAIRS, ClusteringRequest
-from engine.goals.clusters.cluster_count import range_of_proposals
+from engine.goals.clusters.kmeans import range_of_proposals
 from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
@@ -24,12 +24,10 @@ from engine.goals.questions import (
     with_context,
 )
 from engine.goals.records import EXPLANATION, GOAL_TEXTS, GoalText
-from engine.goals.stages.assigning import AssignStage
-from engine.goals.stages.clustering import ClusterStage, GroupForecast
+from engine.goals.stages.clustering import AssignStage, ClusterStage, GroupForecast
 from engine.goals.stages.deciding import DecideStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
-from engine.goals.stages.labeling import LabelStage
-from engine.goals.stages.naming import NameStage
+from engine.goals.stages.labeling import LabelStage, NameStage
 from engine.goals.stages.proposing import ProposeStage
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings

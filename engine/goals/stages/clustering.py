@@ -1,28 +1,49 @@
 """The stage that clusters vectors, and takes over the decisions of people from the clustering before it; what stages
-after it need to know of the clustering, or of the one that is still to be made; and the base of those that decide about
-its groups by themselves, in one act that can be undone."""
+after it need to know of the clustering, or of the one that is still to be made; the base of those that decide about its
+groups by themselves, in one act that can be undone; and the stage that assigns conversations that were imported later
+to its current groups. A conversation that is farther from every group than nearly all of their members is *novel*: it
+is stored without a group."""
 
 from __future__ import annotations
 
 import math
+import sqlite3
 from abc import abstractmethod
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.cluster_count import propose_k
-from engine.goals.clusters.clustering import MIN_MEMBERS, OUTLIER_DEVIATIONS, Clusters, cluster
+from engine.goals.clusters.clustering import (
+    MIN_MEMBERS,
+    OUTLIER_DEVIATIONS,
+    Clusters,
+    Membership,
+    assign,
+    cluster,
+    learn_membership,
+)
+from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.records import Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
-from engine.goals.tables.clusterings import PHRASES, Cluster, LabelEntry, Member, stored_clustering
+from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables.clusterings import (
+    PHRASES,
+    Assignment,
+    Cluster,
+    LabelEntry,
+    Member,
+    goals_clustering_id,
+    stored_clustering,
+)
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog, Plan
@@ -34,6 +55,9 @@ from engine.project.project import Project
 
 WORDS_PER_CLUSTER = 8
 """Most distinctive words that are stored with a cluster."""
+
+CONVERSATIONS_PER_BATCH = 4_096
+"""Conversations that are assigned in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,3 +332,125 @@ class OneActStage(OnClustering, CpuStage):
     @abstractmethod
     def _find_decisions(self, report: OnProgress) -> Plan:
         """Returns the plan of the act."""
+
+
+class AssignStage(CpuStage):
+    """Assigns the conversations that have a vector and are neither in the clustering nor assigned, in id order.
+
+    Attributes:
+        assigned, novel: Number of conversations that got a group, and that are like no group.
+    """
+
+    name = "assign"
+    title = "Assigning conversations to groups"
+
+    def __init__(
+        self, project: Project, decision_log: DecisionLog, clustering_id: int | None = None
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            clustering_id: Id of the clustering to whose groups it assigns; None takes that of goals.
+        """
+        super().__init__(project)
+        self._decision_log, self._clustering_id = decision_log, clustering_id
+        self.assigned = self.novel = 0
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The clustering and the newest decision on it, which determine the groups."""
+        with self._project.reading() as conn:
+            newest = goal_decisions.newest_row(conn, self._stored.id)
+        return {"clustering": self._stored.config_hash, "after": newest}
+
+    @cached_property
+    def _stored(self) -> Clustering:
+        """The clustering whose groups are assigned to."""
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._clustering_id or goals_clustering_id(conn))
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Finds the conversations and learns what the groups are like, then assigns in batches; yields how many are
+        done. Each batch is one transaction with the counter of the run.
+
+        Raises:
+            UsageError: Nothing was clustered yet.
+            Cancelled: `interrupt` was called.
+        """
+        self._raise_if_cancelled()
+        stored = self._stored
+        with self._project.reading() as conn:
+            missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
+            assignments = clusterings.assignments(conn, stored.id)
+        # conversations in a group whose merge or split was undone are assigned anew
+        state = self._decision_log.state(stored.id)
+        without_group = [
+            assignment.conversation_id
+            for assignment in assignments
+            if assignment.group and not state.current_of(assignment.group)
+        ]
+        ids = array("q", sorted([*missing, *without_group]))
+        done, total = 0, len(ids)
+        if not total:
+            return
+
+        def commit(conn: sqlite3.Connection, batch: Sequence[Assignment]) -> None:
+            """Stores a batch and the counter of the run."""
+            clusterings.assign(conn, stored.id, run_id, batch)
+            runs.count(conn, run_id, done, total)
+
+        def progress(_count: int, note: str) -> Progress:
+            """Returns the progress after the batches so far."""
+            return Progress(done, total, note)
+
+        groups, membership = yield from self._run_on_thread(self._membership, progress)
+        for start in range(0, total, CONVERSATIONS_PER_BATCH):
+            self._raise_if_cancelled()
+            batch = ids[start : start + CONVERSATIONS_PER_BATCH]
+            assign_batch = partial(self._assign, batch, groups, membership)
+            assigned = yield from self._run_on_thread(assign_batch, progress)
+            done += len(batch)
+            self._project.write(partial(commit, batch=assigned))
+            novel = sum(1 for assignment in assigned if assignment.group is None)
+            self.novel += novel
+            self.assigned += len(assigned) - novel
+            yield Progress(done, total)
+
+    def summary(self) -> str:
+        """Returns the result in one sentence with counts."""
+        return (
+            f"Assigned {counted(self.assigned, 'conversation')}; {self.novel:,} are like no group."
+        )
+
+    def _assign(
+        self,
+        batch: Sequence[int],
+        groups: Sequence[str],
+        membership: Membership,
+        _report: OnProgress,
+    ) -> list[Assignment]:
+        """Returns the assignment of each conversation of a batch."""
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._stored.vector_config, batch)
+        labels, distances = assign(rows, membership)
+        return [
+            Assignment(
+                conversation_id=conversation_id,
+                group=groups[label] if label >= 0 else None,
+                distance=float(np.clip(distance, 0, 2)),
+                newest_decision=self.params["after"],
+            )
+            for conversation_id, label, distance in zip(
+                ids.tolist(), labels.tolist(), distances, strict=True
+            )
+        ]
+
+    def _membership(self, report: OnProgress) -> tuple[list[str], Membership]:
+        """Returns the ids of the current groups of the clustering, and what their members are like."""
+        report(0, "learning from the groups")
+        state = self._decision_log.state(self._stored.id)
+        groups = list(state.current)
+        ids, labels = state.group_indices(groups)
+        with self._project.reading() as conn:
+            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        return groups, learn_membership(rows, labels, len(groups))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.goals.clusters.cluster_stability import Repetition, repeat_clustering
+from engine.goals.clusters.clustering import Repetition, repeat_clustering
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.vectors import read_vectors

@@ -16,8 +16,7 @@ from engine.base.errors import NotYet
 from engine.goals.records import Clustering, Support, subject_of_reasons
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import snapshot, to_json, utc_now
+from engine.project.sql import IdSet, read_ids, snapshot, to_json, utc_now
 
 _GOALS_CLUSTERING = "clustering"
 """Setting: the id of the clustering of goals."""

@@ -3,7 +3,7 @@ groups.
 
 An *act* is one or more decisions that were made together; its id is that of the first one. An undo appends a row that
 names the act, which is active as long as there is no such row. `reviewed` names the decision of a model that a person's
-decision confirms (`agree`) or replaces.
+decision confirms (one of kind `agree`, which changes no group) or replaces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLUMNS = (
     "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
     " d.id, d.act, d.given_at, d.reviewed"
 )
-"""The columns of a decision `d`, as `_decision` reads them."""
+"""The columns of a decision `d`, as `_decision` reads them; `carried` is `GoalDecision.source_id`."""
 
 
 def next_id(conn: sqlite3.Connection) -> int:
@@ -94,8 +94,8 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
 
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
     """Returns the decision of a row of `_COLUMNS` and `_IS_ACTIVE`; `parts` has its parts by id of the decision."""
-    kind, sides, names, author, model, probability, evidence, source_id, labels = row[:9]
-    decision_id, act, given_at, reviewed, active = row[9:]
+    kind, sides, names, author, model, probability, evidence, source_id, labels, *rest = row
+    decision_id, act, given_at, reviewed, active = rest
     return GoalDecision(
         kind=kind,
         sides=tuple(json.loads(sides)),
@@ -144,7 +144,8 @@ class AnswerEntry:
 
     Attributes:
         sides: Key of the pair, see `MergeState.sides_key`.
-        calls, seconds: Requests and time that the answer took.
+        calls: Requests that the answer took; 0 where the model could not be asked.
+        seconds: Time that it took.
     """
 
     sides: str
@@ -153,7 +154,9 @@ class AnswerEntry:
     seconds: float
 
 
-_ANSWER = "yes, yes_reversed, reason, label, description, model, prompt, reason_against, spoken"
+_ANSWER_COLUMNS = (
+    "yes, yes_reversed, reason, label, description, model, prompt, reason_against, spoken"
+)
 """The columns of an answer, in the order of `PairAnswer`."""
 
 
@@ -172,7 +175,7 @@ def add_answers(
 ) -> None:
     """Stores answers; an earlier answer on the same pair is replaced."""
     conn.executemany(
-        f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER}, calls, seconds)"
+        f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER_COLUMNS}, calls, seconds)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (config_hash, run_id, entry.sides, *astuple(entry.answer), entry.calls, entry.seconds)
@@ -184,7 +187,7 @@ def add_answers(
 def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, PairAnswer]:
     """Returns all answers under a configuration by key of the pair; a pair that was not asked is absent."""
     rows = conn.execute(
-        f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
+        f"SELECT sides, {_ANSWER_COLUMNS} FROM pair_answer WHERE config_hash = ?", (config_hash,)
     )
     return {  # SQLite has no booleans
         sides: replace(PairAnswer(*answer), spoken=bool(answer[-1])) for sides, *answer in rows
@@ -192,7 +195,8 @@ def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, Pair
 
 
 def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """Returns the number of pairs that were answered on under a configuration."""
+    """Returns the number of answers under a configuration, those of pairs that the model could not be asked about
+    included."""
     sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
@@ -206,8 +210,9 @@ def requests_per_pair(conn: sqlite3.Connection, model: str) -> float | None:
 
 
 def answer_cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
-    """Returns the mean number of requests and of seconds of a pair; None before any was asked about."""
+    """Returns the mean number of requests and of seconds of a pair; None before the model was asked about any."""
     row = conn.execute(
-        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ?", (config_hash,)
+        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ? AND calls > 0",
+        (config_hash,),
     ).fetchone()
     return None if row[0] is None else (float(row[0]), float(row[1]))

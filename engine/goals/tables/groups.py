@@ -22,8 +22,7 @@ from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, Count
 from engine.conversations.filters import Term
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import goals_clustering_id, stored_clustering
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, placeholders
+from engine.project.sql import IdSet, chunks, placeholders, read_ids
 
 if TYPE_CHECKING:
     from engine.model.embedders.vectors import Vectors

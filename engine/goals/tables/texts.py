@@ -20,8 +20,7 @@ from engine.completeness.tables import score_sets
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import EXPLANATION, GoalText, Ids, subject_of_reasons
-from engine.project.idset import read_ids
-from engine.project.sql import chunks, message_ids, placeholders
+from engine.project.sql import chunks, message_ids, placeholders, read_ids
 from engine.questions.question import NO, YES
 from engine.questions.tables import questions
 from engine.questions.tables.answers import CURRENT_ANSWERS, CURRENT_NOTES

@@ -17,7 +17,7 @@ import numpy as np
 from engine.base.errors import NotYet
 from engine.goals.records import GoalText, Ids
 from engine.model.embedders.vectors import Vectors
-from engine.project.idset import IdSet, read_ids
+from engine.project.sql import IdSet, read_ids
 
 BYTES_PER_COMPONENT = 4
 """Bytes of one component of a vector."""

@@ -20,8 +20,7 @@ from engine.goals.tables import clusterings, groups, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
-from engine.project.idset import IdSet
-from engine.project.sql import snapshot
+from engine.project.sql import IdSet, snapshot
 
 NO_IDS: Ids = np.empty(0, dtype=np.int64)
 """No conversations."""

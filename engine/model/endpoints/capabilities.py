@@ -26,8 +26,8 @@ Prefill = Literal["", "last", "continue"]
 """How the beginning of a reply is given: as the last message, or with an option to continue it; "" if it cannot be."""
 
 Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
-"""How a reply with given fields is had: by a `response_format` of this type, by the arguments of a tool that has to be
-called, or by asking for it in plain words; "" if it cannot be."""
+"""How a reply with given fields is asked for: by a `response_format` of this type, by the arguments of a tool that has
+to be called, or in plain words; "" if it cannot be."""
 
 MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "thinking_tokens", "listed_prices")
 """Capabilities that estimates of the cost depend on, and no result."""
@@ -45,9 +45,8 @@ class Capabilities:
         ids: Whether it takes a prompt as token ids.
         tokens: How it is asked for the tokens of a text; "" if it cannot be.
         template: How it is asked to lay out messages; "" if it cannot be.
-        prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
-            `continue` it; empty if the server does not continue replies.
-        structure: How a reply with given fields is had; "" if it cannot be.
+        prefill: How the beginning of a reply is given; see `Prefill`.
+        structure: How a reply with given fields is asked for; see `Structure`.
         context: Longest sequence in tokens; None if it does not say.
         parallel: Requests that it does at once; None if it does not say.
         thinks: Whether it thinks before it answers messages.
@@ -81,8 +80,10 @@ class Capabilities:
         return bool(self.chat_top) and not self.thinks
 
     @property
-    def decisive(self) -> dict[str, Any]:
-        """The capabilities that results depend on, for the config hash."""
+    def result_params(self) -> dict[str, Any]:
+        """The capabilities that results depend on, for the config hash. How many requests run at once changes none, and
+        `thinks` is left out although `reads_verdicts` depends on it: results that were stored before it was known
+        keep their hash."""
         params = asdict(self)
         for name in ("parallel", "thinks", *MEASURED_OR_LISTED):
             del params[name]
@@ -92,7 +93,7 @@ class Capabilities:
 # What each kind of work needs: each function returns the reason why it cannot be done exactly, or None.
 
 
-def no_layout(can: Capabilities, prompt: Prompt) -> str | None:
+def why_no_layout(can: Capabilities, prompt: Prompt) -> str | None:
     """Returns why a prompt around a log cannot be sent as raw text, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
@@ -101,24 +102,24 @@ def no_layout(can: Capabilities, prompt: Prompt) -> str | None:
     return None
 
 
-def no_replies(can: Capabilities, prompt: Prompt) -> str | None:
+def why_no_replies(can: Capabilities, prompt: Prompt) -> str | None:
     """Returns why replies to a prompt are not available, or None."""
-    if prompt.chat and (can.chat or no_layout(can, prompt) is None):
+    if prompt.chat and (can.chat or why_no_layout(can, prompt) is None):
         return None
     return None if can.completions else "it answers messages only, and cannot continue a raw text"
 
 
-def no_fields(can: Capabilities) -> str | None:
+def why_no_fields(can: Capabilities) -> str | None:
     """Returns why replies with given fields are not available, or None."""
     if not can.chat:
         return "it continues raw texts only"
     return None if can.structure else "its replies have no fields, however it is asked for them"
 
 
-def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
+def why_no_chat(can: Capabilities, sampling: Sampling) -> str | None:
     """Returns why replies to messages are not available with this sampling, or None."""
     if sampling.json_schema:
-        return no_fields(can)
+        return why_no_fields(can)
     return None if can.chat else "it continues raw texts only"
 
 
@@ -190,7 +191,7 @@ class Written:
 
 
 def read_completion(answer: Any) -> Written:
-    """Returns the only choice of an answer to `completions` or `chat/completions`.
+    """Returns the completion of an answer to `completions` or `chat/completions`, which must have one choice.
 
     Raises:
         RequestRefused: The answer does not have the form of a completion.
@@ -199,7 +200,7 @@ def read_completion(answer: Any) -> Written:
         (choice,) = answer["choices"]
         message, listed = choice.get("message", {}), choice.get("logprobs") or {}
         text = _message_text(message) if message else choice["text"]
-        apart = message.get("reasoning_content") or message.get("reasoning")
+        separate_thinking = message.get("reasoning_content") or message.get("reasoning")
         cut = choice.get("finish_reason") == "length"
         if not isinstance(text, str | None):
             raise TypeError(f"{type(text).__name__} is no text")
@@ -208,7 +209,9 @@ def read_completion(answer: Any) -> Written:
             text=answer_text,
             ended="length" if cut else "stop",
             steps=tuple(map(_read_step, listed.get("content") or ())),
-            thinking=apart if isinstance(apart, str) and apart else thinking,
+            thinking=separate_thinking
+            if isinstance(separate_thinking, str) and separate_thinking
+            else thinking,
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise RequestRefused("The endpoint answered something that is no completion.") from error

@@ -18,7 +18,7 @@ import msgspec
 from engine.base.errors import ModelFileError, NameTaken, UsageError
 from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_fields
+from engine.model.endpoints.capabilities import Capabilities, why_no_fields
 from engine.model.endpoints.client import (
     REQUEST_SECONDS,
     Address,
@@ -80,7 +80,7 @@ class EndpointEntry:
             parallel=self.can.parallel,
             seconds=self.timeout or REQUEST_SECONDS,
         )
-        identity = json.dumps(self.can.decisive, sort_keys=True)
+        identity = json.dumps(self.can.result_params, sort_keys=True)
         return RequestSender(client, self.prices, replies, identity=identity)
 
     def loadable(self, options: LoadOptions) -> LoadableModel:
@@ -92,11 +92,11 @@ class EndpointEntry:
             adapter=None,
             fingerprints={
                 "endpoint": self.url,
-                "capabilities": self.can.decisive,
+                "capabilities": self.can.result_params,
                 **({"redacted": True} if self.redacted else {}),
             },
             endpoint=self.name,
-            endpoint_gives_fields=no_fields(self.can) is None,
+            endpoint_gives_fields=why_no_fields(self.can) is None,
         )
 
     def as_params(self) -> dict[str, Any]:

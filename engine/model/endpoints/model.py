@@ -9,7 +9,12 @@ from typing import Any, TypeVar, cast
 from engine.base.errors import UsageError
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.capabilities import THINKING_TOKENS, Capabilities, no_chat, no_replies
+from engine.model.endpoints.capabilities import (
+    THINKING_TOKENS,
+    Capabilities,
+    why_no_chat,
+    why_no_replies,
+)
 from engine.model.endpoints.replies import (
     UNBOUNDED,
     EndpointAccess,
@@ -161,14 +166,14 @@ def _generate(
     model: EndpointModel, request: Generate, report: Callable[[int], None]
 ) -> list[WrittenReply]:
     """Writes one reply to each log; see the request."""
-    model.refuse("replies", no_replies(model.can, request.prompt))
+    model.refuse("replies", why_no_replies(model.can, request.prompt))
     return model.sender.run(lambda: write_replies(model.access(), request, model.context, report))
 
 
 def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
     """Writes the reply to each call; see the request."""
     for sampling in {call.sampling for call in request.calls}:
-        model.refuse("replies to messages", no_chat(model.can, sampling))
+        model.refuse("replies to messages", why_no_chat(model.can, sampling))
     return model.sender.run(
         lambda: chat_replies(model.access(), request.calls, model.context, report)
     )

@@ -21,9 +21,9 @@ from engine.model.endpoints.capabilities import (
     Capabilities,
     Step,
     Written,
-    no_layout,
     read_completion,
     structure_fields,
+    why_no_layout,
 )
 from engine.model.endpoints.tokens import Ask, RequestedTokens, without_controls
 from engine.model.generation import Stopped
@@ -223,7 +223,7 @@ class _PromptWriter:
             context: Longest sequence in tokens.
         """
         room = context - prompt.max_tokens - access.thinking.tokens
-        is_raw = not prompt.chat or no_layout(access.can, prompt) is None
+        is_raw = not prompt.chat or why_no_layout(access.can, prompt) is None
         head, tail = prompt.before, prompt.question + prompt.reply
         if is_raw and prompt.chat:
             head, tail = await access.tokenizer.lay_out(prompt)

@@ -30,10 +30,10 @@ TOKENS_PRICED = 1_000_000
 """Number of tokens that a price is given for."""
 
 LEAST_CHARS_PER_TOKEN = 2.0
-"""Characters of a token of a text that has more tokens than nearly all others, for the most that a request may cost."""
+"""Fewest characters of a token that are assumed, so that a cost is not guessed too low; nearly all texts have more."""
 
-LEAST_SHOWN_COST = 0.00005
-"""Smallest cost that is shown in four digits."""
+MIN_SHOWN_DIFFERENCE = 0.00005
+"""Least cost of earlier stages that is told: with four digits, less is `.0000`."""
 
 
 @dataclass(slots=True)
@@ -41,8 +41,8 @@ class Account:
     """What the requests of a run have taken.
 
     Attributes:
-        requests: Number of requests that an endpoint answered.
-        cached: Number of requests that were answered from the cache, or by an equal one in flight.
+        requests: Number of requests that are paid for (`is_paid`) and that an endpoint answered.
+        cached: Number of such requests that were answered from the cache, or by an equal one in flight.
         retries: Number of requests that were sent again.
         read: Number of prompt tokens.
         written: Number of tokens of replies.
@@ -85,7 +85,7 @@ class RequestSender:
     Attributes:
         prices: What its tokens cost; None if that is unknown.
         account: What the requests since the last `begin` have taken.
-        spending: What the run may cost that the requests are part of.
+        spending: What the run of the requests may cost.
         check_allowed: Raises NetworkRefused where texts may not be sent.
         redact: Replaces personal data in every text that is sent; None sends texts as they are.
     """
@@ -104,23 +104,27 @@ class RequestSender:
             replies: Cache of replies; None for no cache.
             identity: Properties of the endpoint as text, which are part of the cache key.
         """
-        self._client, self.prices = client, prices
+        self.prices = prices
+        self._client = client
+        self._replies = replies
+        self._identity = identity
         # What the endpoint did when it failed; None while it works.
         self._failure: str | None = None
-        self._replies, self._identity = replies, identity
         self._loop = BackgroundLoop(client.address.host, client.address.port)
         self._cancelled = False
         self._retries_before = 0
         self._places: _Places | None = None
-        # Keys of the requests that were answered, and messages of the refusals by key, since `begin`.
+        # Keys of the requests that were answered since `begin`.
         self._sent: set[str] = set()
+        # Messages of the refusals since `begin`, by key of the request.
         self._refused: dict[str, str] = {}
         self.account = Account()
         self.spending = Spending()
         self.check_allowed: Callable[[], None] = lambda: None
         self.redact: Callable[[str], str] | None = None
-        # Bodies of the requests while they are rehearsed, else None; and the text whose tokens were asked for last.
+        # Bodies of the requests while they are rehearsed, else None.
         self._rehearsed: list[Mapping[str, Any]] | None = None
+        # The text whose tokens were asked for last in a rehearsal.
         self._rehearsed_text = ""
 
     def begin(self) -> None:
@@ -146,7 +150,7 @@ class RequestSender:
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
-            is_shown = total - account.cost > LEAST_SHOWN_COST
+            is_shown = total - account.cost > MIN_SHOWN_DIFFERENCE
             report += f", {total:,.4f} with the stages before" if is_shown else ""
         return report
 
@@ -208,6 +212,7 @@ class RequestSender:
 
         Raises:
             RequestRefused: The endpoint refuses this request.
+            CostLimit: The run might cost more than it may.
             ModelError: The endpoint has failed.
         """
         if self.redact is not None:
@@ -217,10 +222,10 @@ class RequestSender:
         key = self._key(name, body)
         if key in self._refused:
             raise RequestRefused(self._refused[key])
-        asks_again = self.spending.fresh and is_paid(name) and key not in self._sent
-        reply = None if self._replies is None or asks_again else self._replies.get(key)
+        ignores_cache = self.spending.fresh and is_paid(name) and key not in self._sent
+        reply = None if self._replies is None or ignores_cache else self._replies.get(key)
         if reply is not None:
-            # A block is asked item by item after one of it was refused: that is no saving.
+            # Sent by this run already (a block whose item was refused is asked item by item): not a saving.
             self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
         assert self._places is not None, "inside run only"
@@ -242,6 +247,7 @@ class RequestSender:
 
         Raises:
             RequestRefused: The endpoint refuses this request, or its answer is no completion.
+            CostLimit: The run might cost more than it may.
             ModelError: The endpoint has failed.
         """
         await places.take()
@@ -262,7 +268,10 @@ class RequestSender:
         if is_paid(name):
             self._add_to_account(answer)
         self._sent.add(key)
-        if _is_worth_keeping(name, answer) and self._replies is not None:
+        completion = read_completion(answer) if name.endswith("completions") else None
+        # A completion without text may be the fault of an endpoint that recovers: the same request is sent again.
+        is_worth_keeping = completion is None or completion.text.strip() or completion.steps
+        if is_worth_keeping and self._replies is not None:
             self._replies.put(key, json.dumps(answer))
         return answer
 
@@ -307,10 +316,8 @@ class RequestSender:
         usage = answer.get("usage") if isinstance(answer, dict) else None
         if not isinstance(usage, dict):
             return
-        read, written = (
-            count if isinstance(count, int) else 0
-            for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        )
+        read = _token_count(usage, "prompt_tokens")
+        written = _token_count(usage, "completion_tokens")
         account.read += read
         account.written += written
         cost = usage.get("cost")  # some servers say it themselves
@@ -335,6 +342,12 @@ class RequestSender:
             if not places.users:
                 self._places = None if self._places is places else self._places
                 await places.client.aclose()
+
+
+def _token_count(usage: Mapping[str, Any], key: str) -> int:
+    """Returns a number of tokens in the usage that an answer tells; 0 where it tells none."""
+    count = usage.get(key)
+    return count if isinstance(count, int) else 0
 
 
 def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -363,19 +376,6 @@ def is_paid(name: str) -> bool:
     """Returns whether a request to this path costs tokens: those that only a server's own software has, such as
     `/tokenize`, do not."""
     return not name.startswith("/")
-
-
-def _is_worth_keeping(name: str, answer: Any) -> bool:
-    """Returns whether an answer may be given to the same request again: a completion without text may be the fault of
-    an endpoint that recovers.
-
-    Raises:
-        RequestRefused: The answer has not the form that the path gives.
-    """
-    if not name.endswith("completions"):
-        return True
-    completion = read_completion(answer)
-    return bool(completion.text.strip() or completion.steps)
 
 
 class _Places:

@@ -13,7 +13,12 @@ from engine.base import network_guard
 from engine.base.errors import AddressNotAllowed, NotFound, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.capabilities import Capabilities, no_chat, no_fields, no_replies
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    why_no_chat,
+    why_no_fields,
+    why_no_replies,
+)
 from engine.model.endpoints.client import Address, parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.endpoints.model import EndpointModel
@@ -195,15 +200,15 @@ class Endpoints:
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
         """Raises UsageError if the model is behind an endpoint that cannot write replies to this prompt."""
-        self._refuse(model, "replies", lambda can: no_replies(can, prompt))
+        self._refuse(model, "replies", lambda can: why_no_replies(can, prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
         """Raises UsageError if the model is behind an endpoint whose replies have no fields, which `what` needs."""
-        self._refuse(model, what, no_fields)
+        self._refuse(model, what, why_no_fields)
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if the model is behind an endpoint that cannot write chat replies with this sampling."""
-        self._refuse(model, "replies to messages", lambda can: no_chat(can, sampling))
+        self._refuse(model, "replies to messages", lambda can: why_no_chat(can, sampling))
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
@@ -238,9 +243,9 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
-    fields = no_fields(can)
+    fields = why_no_fields(can)
     reasons: dict[str, str | None] = {
-        "replies": no_replies(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
+        "replies": why_no_replies(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,
         "answers to questions": fields,
         "merge questions": fields,

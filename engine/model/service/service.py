@@ -452,7 +452,7 @@ def add_file(
 
 def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrate) -> AdapterEntry:
     """Adds an adapter, after loading it on a model that it fits if the catalog has one, and returns its entry."""
-    path = catalog.adapter_path(path)
+    path = catalog.resolve_adapter_path(path)
     base = base_for(catalog, path)
     if base is None:
         narrate("No model of the catalog is its base; add that with `workbench models add` too.")

@@ -22,8 +22,8 @@ from engine.base.number_format import counted
 from engine.conversations.tables import conversations, facets
 from engine.jobs.contract import config_hash
 from engine.project import runs
-from engine.project.idset import IdSet
 from engine.project.project import Project
+from engine.project.sql import IdSet
 from engine.questions.question import NO, YES, Question
 from engine.questions.records import Answerer, Cite, MachineAnswer
 from engine.questions.tables import machine_answers
@@ -100,10 +100,10 @@ def json_records(path: Path, text: str, hint: str) -> list[Any]:
     try:
         try:
             document = json.loads(text)
-        except json.JSONDecodeError:
+        except ValueError:  # no JSON, or a number with too many digits
             # `str.splitlines` would also split at characters inside a value
             return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path} is neither JSON nor JSON Lines: {error}.", hint) from error
     return document if isinstance(document, list) else [document]
 

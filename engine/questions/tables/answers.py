@@ -23,8 +23,8 @@ from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
+from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
 from engine.project.sql import chunks, placeholders, utc_now
-from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 from engine.questions.question import NOTE, YES
 from engine.questions.records import Act, AnswerRow, EarlierAnswers
 

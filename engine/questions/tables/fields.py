@@ -24,9 +24,8 @@ from engine.conversations.tables.fields import (
     number_condition,
     select_among,
 )
-from engine.project.idset import IdSet
-from engine.project.sql import placeholders
-from engine.project.views import NOT_UNDONE
+from engine.project.schema import NOT_UNDONE
+from engine.project.sql import IdSet, placeholders
 from engine.questions.question import hyphenate
 from engine.questions.records import MachineKind
 from engine.questions.tables import questions

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from engine.project import settings
-from engine.project.idset import read_ids
-from engine.project.sql import to_json
+from engine.project.sql import read_ids, to_json
 from engine.questions.answer_check import AnswerCheck
 from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.tables import example_probes

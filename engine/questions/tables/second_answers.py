@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables.conversations import imported
+from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
 from engine.project.sql import snapshot
-from engine.project.views import NOT_UNDONE, OF_THIS_TEXT
 from engine.questions.question import make_slug
 from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers

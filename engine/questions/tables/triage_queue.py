@@ -39,8 +39,7 @@ from engine.conversations.filter_fields import NO_VALUE, QUESTION_FIELD
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
 from engine.project import settings
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, placeholders, snapshot
+from engine.project.sql import IdSet, chunks, placeholders, read_ids, snapshot
 from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
 from engine.questions.tables import example_probes, machine_answers, second_answers
 from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values

@@ -31,9 +31,8 @@ from engine.conversations.filters import NO_FILTER, Filter, Term, parse_filter
 from engine.conversations.tables import facets, selecting
 from engine.conversations.tables.conversations import message_counts, names, texts
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.sql import snapshot
+from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import questions
 from engine.results.associations import formatting
 from engine.results.associations.features import word_features
@@ -65,8 +64,11 @@ TROUBLED_SHARE = 0.1
 MIN_GOAL = 10
 """Fewest conversations of a goal that is a stratum; those of smaller goals are compared with those in no goal."""
 
-MIN_COUNT, MIN_SHARE = 5, 0.05
-"""Fewest conversations that have a feature, and as a share of the smaller side; as many must not have it."""
+MIN_COUNT = 5
+"""Fewest conversations that must have a feature, and that must not."""
+
+MIN_SHARE = 0.05
+"""The same as a share of the smaller side; the larger of both numbers counts."""
 
 NEAR_EQUAL = 0.8
 """Jaccard similarity from which two features stand for nearly the same conversations."""
@@ -74,17 +76,14 @@ NEAR_EQUAL = 0.8
 LONG_QUANTILE = 0.75
 """Quantile of the number of messages from which on a conversation counts as long."""
 
-_FAILURE = ("failure", ("failed", "succeeded"))
-_OUTCOMES = (
-    ("succeeded:no", "succeeded:yes", *_FAILURE),
-    ("truth.succeeded:false", "truth.succeeded:true", *_FAILURE),
-    ("truth.success:false", "truth.success:true", *_FAILURE),
-    ("truth.success<1", "truth.success>=1", *_FAILURE),
-    ("truth.reward<1", "truth.reward>=1", *_FAILURE),
-    ("state:broken-off", "state:ended", "breaking off", ("broke off", "ended")),
+_FAILURE_FILTERS = (
+    ("succeeded:no", "succeeded:yes"),
+    ("truth.succeeded:false", "truth.succeeded:true"),
+    ("truth.success:false", "truth.success:true"),
+    ("truth.success<1", "truth.success>=1"),
+    ("truth.reward<1", "truth.reward>=1"),
 )
-"""Splits by the kinds of outcomes, the best known first: filters of both sides, and `outcome` and `verbs` of
-`Split`."""
+"""Filters of conversations that failed and of those that succeeded, by kind of outcome, the best known first."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -108,19 +107,19 @@ class Sides(NamedTuple):
         among: The set of the conversations.
         ids: Their ids.
         is_first: Whether each is on the first side.
-        row: Index in `ids` of each id, shape (largest id + 1,).
+        index_of_id: Index in `ids` of each id, shape (largest id + 1,).
     """
 
     among: IdSet
     ids: Ints
     is_first: Bools
-    row: Ints
+    index_of_id: Ints
 
     @classmethod
     def of(cls, among: IdSet, is_first: Bools) -> Sides:
         """Returns the sides of a set of conversations; `is_first` as in the attributes."""
-        row = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
-        return cls(among, np.asarray(among.ascending(), np.int64), is_first, row)
+        index_of_id = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
+        return cls(among, np.asarray(among.ascending(), np.int64), is_first, index_of_id)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -154,25 +153,34 @@ class AssociationService:
             raise UsageError("Only the second side is named.", "Name the first side: --a FILTER.")
         if first:
             return Split(first, second)
-        splits = [
-            Split(parse_filter(first), parse_filter(second), outcome, verbs)
-            for first, second, outcome, verbs in _OUTCOMES
-        ]
-        if question is not None:
-            for split in splits:
-                if split.first.of(question):
-                    return split
-            with self._project.reading() as conn:
-                known = questions.names(conn)
-            if question not in known and question not in FIELDS:
-                raise UsageError(
-                    f"There is no question “{question}”.",
-                    f"Questions are {', '.join(known)}. Or name the sides by filters: --a FILTER --b FILTER.",
-                )
-            return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
+        return self._best_known_split() if question is None else self._split_by_question(question)
+
+    def _split_by_question(self, question: str) -> Split:
+        """Returns the split by the answers to a question.
+
+        Raises:
+            UsageError: There is no such question.
+        """
+        for split in (*_splits_by_failure(), _split_by_state()):
+            if split.first.of(question):
+                return split
+        with self._project.reading() as conn:
+            known = questions.names(conn)
+        if question not in known and question not in FIELDS:
+            raise UsageError(
+                f"There is no question “{question}”.",
+                f"Questions are {', '.join(known)}. Or name the sides by filters: --a FILTER --b FILTER.",
+            )
+        return Split(parse_filter(f"{question}:no"), parse_filter(f"{question}:yes"))
+
+    def _best_known_split(self) -> Split:
+        """Returns the split by the best known outcome.
+
+        Raises:
+            NotFound: No outcome is known of enough conversations on both sides, and too few show signs of trouble.
+        """
         with self._project.reading() as conn, snapshot(conn):
-            *outcomes, states = splits
-            for split in (*outcomes, *_split_by_trouble(conn), states):
+            for split in (*_splits_by_failure(), *_split_by_trouble(conn), _split_by_state()):
                 if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
                     return split
         raise NotFound(
@@ -205,7 +213,7 @@ class AssociationService:
             if view is not None and not split.first.of("goal") and not split.second.of("goal"):
                 goal, labels = goal_numbers(view, sides.ids)
                 goal += 1  # 0 is in no goal
-                goal[np.bincount(goal)[goal] < MIN_GOAL] = 0
+                goal[np.bincount(goal)[goal] < MIN_GOAL] = 0  # small goals are no strata
             features, incidence = _read_features(conn, split, sides, by_goal=not goal.any())
         return _associations(split, sides, features, incidence, goal, labels)
 
@@ -223,11 +231,11 @@ def _read_features(
     terms: list[Feature] = []
     incidences = []
     for term, members in _eligible_terms(conn, split, sides.among, min_count, by_goal=by_goal):
-        rows = sides.row[np.asarray(members.ascending(), np.int64)]
+        rows = sides.index_of_id[np.asarray(members.ascending(), np.int64)]
         incidences.append(Incidence(np.full(len(rows), len(terms)), rows))
         terms.append(term)
-    row_of = sides.row.tolist()
-    messages = ((row_of[key], role, text) for key, role, text in texts(conn, sides.among))
+    index_of_id = sides.index_of_id.tolist()
+    messages = ((index_of_id[key], role, text) for key, role, text in texts(conn, sides.among))
     words, incidence = word_features(messages, len(sides.ids), min_count)
     # a word by which a side is searched says nothing of the side
     searched = {
@@ -263,21 +271,23 @@ def _associations(
     p[tested] = adjust_p_values(odds.p[tested])
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     order = significant[np.lexsort(_order_keys(features, odds.z)[:, significant])]
-    rows: dict[object, Association] = {}
+    associations: dict[object, Association] = {}
     for group in group_near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
         head, *others = group.tolist()
         feature = features[head]
         near_equal = tuple(features[other] for other in others)
-        side = int(odds.z[head] < 0)
+        side = 1 if odds.z[head] < 0 else 0
         # the same words in other messages of the speaker get no row of their own
         key = (side, feature.speaker, feature.text) if isinstance(feature, WordFeature) else feature
-        if key in rows:
-            earlier = rows[key]
-            rows[key] = replace(earlier, near_equal=(*earlier.near_equal, feature, *near_equal))
+        if key in associations:
+            earlier = associations[key]
+            associations[key] = replace(
+                earlier, near_equal=(*earlier.near_equal, feature, *near_equal)
+            )
             continue
         center, half_width = abs(float(odds.log_ratio[head])), Z95 * float(odds.error[head])
         having = incidence.rows_of(head)
-        rows[key] = Association(
+        associations[key] = Association(
             feature=feature,
             side=side,
             counts=(int(odds.first[head]), int(odds.second[head])),
@@ -287,6 +297,7 @@ def _associations(
             near_equal=near_equal,
             ids=tuple(np.sort(sides.ids[having[sides.is_first[having] == (side == 0)]]).tolist()),
         )
+    # Conversations of goals that are wholly on one side say nothing.
     in_goal = np.bincount(goal)
     first_in_goal = np.bincount(goal[sides.is_first], minlength=len(in_goal))
     one_sided = (first_in_goal == 0) | (first_in_goal == in_goal)
@@ -302,7 +313,7 @@ def _associations(
         ),
         tested=int(tested.sum()),
         significant=len(significant),
-        rows=tuple(sorted(rows.values(), key=lambda row: row.side)),
+        rows=tuple(sorted(associations.values(), key=lambda association: association.side)),
     )
 
 
@@ -322,6 +333,20 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
         return len(selecting.matching(conn, filter))
     return 0
+
+
+def _splits_by_failure() -> list[Split]:
+    """Returns the splits by outcomes that say what failed, the best known first."""
+    return [
+        Split(parse_filter(failed), parse_filter(succeeded), "failure", ("failed", "succeeded"))
+        for failed, succeeded in _FAILURE_FILTERS
+    ]
+
+
+def _split_by_state() -> Split:
+    """Returns the split into the conversations that broke off and those that ended."""
+    sides = parse_filter("state:broken-off"), parse_filter("state:ended")
+    return Split(*sides, "breaking off", ("broke off", "ended"))
 
 
 def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:

@@ -332,7 +332,10 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     if view is None:
         raise NotYet("Nothing is clustered.", "`workbench run cluster PROJECT` does it.")
     numbers, labels = goal_numbers(view, ids)
-    return {label: ids[numbers == number] for number, label in enumerate(labels)}
+    numbers_by_label: dict[str, list[int]] = {}  # several goals may have one label
+    for number, label in enumerate(labels):
+        numbers_by_label.setdefault(label, []).append(number)
+    return {label: ids[np.isin(numbers, of_label)] for label, of_label in numbers_by_label.items()}
 
 
 def _intersect(ids: Ints, other_ids: array[int]) -> Ints:
@@ -386,14 +389,12 @@ def answer_rates(
     columns = [
         ReportColumn(field, "text", "value"),
         ReportColumn("by", "text", "by"),
-        ReportColumn("answered", "count", "answered", "Conversations with an answer."),
+        ReportColumn("answered", "count", "answered"),
     ]
     if has_numbers:
-        columns.append(ReportColumn("mean", "interval", "mean", "Mean of the answers."))
+        columns.append(ReportColumn("mean", "interval", "mean"))
     columns += [
-        ReportColumn(
-            answer, "interval", answer, "Share of the answers.", ends_in_text=not has_numbers
-        )
+        ReportColumn(answer, "interval", answer, ends_in_text=not has_numbers)
         for answer in question.answers
     ]
     rows = []

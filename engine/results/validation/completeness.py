@@ -30,7 +30,7 @@ from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import names as external_ids_of
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.conversations.tables.selecting import ids as matching_ids
-from engine.model.catalog import AdapterEntry, Catalog, adapter_name
+from engine.model.catalog import AdapterEntry, Catalog, display_name_of_adapter
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
@@ -278,8 +278,8 @@ def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
     if sha256 is None:
         return None
     with contextlib.suppress(WorkbenchError, OSError):
-        path = catalog.adapter_with(sha256)
-        return None if path is None else catalog.adapter_entry(path)
+        path = catalog.adapter_by_sha256(sha256)
+        return None if path is None else catalog.entry_of_adapter_file(path)
     return None
 
 
@@ -338,9 +338,9 @@ def _places_to_cut(
 def _recorded_adapter_name(catalog: Catalog, adapter: str) -> str:
     """Returns the name under which scores record an adapter, which need not be in the catalog."""
     try:
-        return adapter_name(catalog.adapter_path(adapter))
+        return display_name_of_adapter(catalog.resolve_adapter_path(adapter))
     except UsageError:
-        return adapter_name(Path(adapter))
+        return display_name_of_adapter(Path(adapter))
 
 
 def _matching_configs(

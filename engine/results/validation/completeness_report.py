@@ -25,7 +25,6 @@ _CUT_COLUMNS = (
         "same step",
         "interval",
         "matched",
-        description="AUROC of whole conversations against longer ones cut at the same boundary",
         chance=0.5,
         ends_in_text=False,
     ),

@@ -82,7 +82,7 @@ def tree_validation(
         # the reason of a row says why there is no tree
         rows = [
             row
-            for row in trees.measures(conn, config.config_hash)
+            for row in trees.rows(conn, config.config_hash)
             if row.conversation_id in ids and row.reason is None
         ]
         claims_by_id = claims_by_conversation(conn, ids)

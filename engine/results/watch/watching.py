@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,9 +40,6 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.watch.watched_inputs import WatchedFiles
-
-if TYPE_CHECKING:
-    pass
 
 LOGS_PER_READ = 50
 """Number of logs that are in memory at the same time."""

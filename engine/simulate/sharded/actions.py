@@ -55,7 +55,7 @@ class ActionsTask(Task):
     Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`.
     """
 
-    is_copied = False
+    extracts_answer = False
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
         super().__init__(instruction, texts, _question(instruction))
@@ -90,7 +90,7 @@ def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
     Raises:
         BadInstruction: It does not; none of them may be empty, nor the list.
     """
-    value = instruction.keys.get(key)
+    value = instruction.fields.get(key)
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -107,7 +107,7 @@ def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
 
 def _question(instruction: Instruction) -> str:
     """Returns the full question: the value itself, or the content of the last message in a list of turns."""
-    value = instruction.keys.get("fully_specified_question")
+    value = instruction.fields.get("fully_specified_question")
     while isinstance(value, list) and value:
         value = value[-1]
     if isinstance(value, dict):

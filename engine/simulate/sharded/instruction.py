@@ -5,9 +5,9 @@ A file is a JSON list of objects or one object a line:
 that opens the conversation. The text of a shard is under `shard` (as in the published data) or `shard_text` (as in its
 description).
 
-A *task* is bound to one instruction: it has the prompts (prompts/sharded/TASK_NAME.txt, perhaps edited), and evaluates
-an answer. Its constructor checks the keys of the instruction, so that a bad instruction is refused when the file is
-read and not in the middle of a run. The word problems of `math` are here, function calls in
+A *task* is bound to one instruction: it has the prompts (engine/model/prompts/sharded/TASK-PART.txt, perhaps edited),
+and evaluates an answer. Its constructor checks the keys of the instruction, so that a bad instruction is
+refused when the file is read and not in the middle of a run. The word problems of `math` are here, function calls in
 `engine.simulate.sharded.actions`.
 """
 
@@ -54,13 +54,13 @@ class Instruction:
     Attributes:
         task_id: Id of the instruction, unique in its file.
         task: One of `TASKS`.
-        keys: The keys of the task: the full question, the gold answer, functions.
+        fields: The fields of the task: the full question, the gold answer, functions.
     """
 
     task_id: str
     task: str
     shards: tuple[Shard, ...]
-    keys: Mapping[str, Any]
+    fields: Mapping[str, Any]
 
     def text(self, key: str) -> str:
         """Returns the value of a key that must be text.
@@ -68,7 +68,7 @@ class Instruction:
         Raises:
             BadInstruction: The key is missing or its value is not text.
         """
-        value = self.keys.get(key)
+        value = self.fields.get(key)
         if not isinstance(value, str):
             raise BadInstruction(f"{self.task_id}: `{key}` must be text, it is {_kind(value)}.")
         return value
@@ -82,16 +82,16 @@ class Instruction:
     def record(self) -> dict[str, Any]:
         """Returns the instruction in the published format."""
         shards = [{"shard_id": shard.shard_id, "shard": shard.text} for shard in self.shards]
-        return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
+        return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.fields}
 
 
 def read_instructions(text: str) -> list[Instruction]:
-    """Returns the instructions in the text of a file: a JSON list, or one JSON object a line.
+    """Returns the instructions in the text of a file: a JSON list, one JSON object, or one a line.
 
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
     """
-    instructions = [_instruction(record, where) for where, record in _records(text)]
+    instructions = [_parse_instruction(record, where) for where, record in _parse_records(text)]
     if not instructions:
         raise BadInstruction("There is no instruction in the file.")
     task_ids: set[str] = set()
@@ -102,14 +102,20 @@ def read_instructions(text: str) -> list[Instruction]:
     return instructions
 
 
-def _records(text: str) -> Iterator[tuple[str, Any]]:
+def bundled_instructions(name: str) -> list[Instruction]:
+    """Returns the bundled instructions: `math` has 20 word problems, `actions` two requests for function calls."""
+    file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
+    return read_instructions(file.read_text("utf-8"))
+
+
+def _parse_records(text: str) -> Iterator[tuple[str, Any]]:
     """Yields the records of a file (a JSON list, one object, or one object a line), each with its place for messages.
 
     Raises:
         BadInstruction: Something is not JSON.
     """
     if text.lstrip().startswith("["):
-        for number, record in enumerate(_json(text, "The file"), 1):
+        for number, record in enumerate(_parse_json(text, "The file"), 1):
             yield f"Instruction {number}", record
     elif (only := parsed_object(text)) is not None:
         yield "Instruction 1", only
@@ -117,16 +123,10 @@ def _records(text: str) -> Iterator[tuple[str, Any]]:
         # Not splitlines(), which also splits at characters that may occur in a JSON string.
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                yield f"Line {number}", _json(line, f"Line {number}")
+                yield f"Line {number}", _parse_json(line, f"Line {number}")
 
 
-def bundled_instructions(name: str) -> list[Instruction]:
-    """Returns the bundled instructions: `math` has 20 word problems, `actions` two requests for function calls."""
-    file = resources.files("engine.simulate.sharded") / f"instructions_{name}.json"
-    return read_instructions(file.read_text("utf-8"))
-
-
-def _json(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     """Returns parsed JSON.
 
     Raises:
@@ -138,11 +138,11 @@ def _json(text: str, where: str) -> Any:
         raise BadInstruction(f"{where} is not JSON: {error}.") from error
 
 
-def _instruction(record: Any, where: str) -> Instruction:
+def _parse_instruction(record: Any, where: str) -> Instruction:
     """Reads an instruction from its record; `where` is its place, for messages.
 
     Raises:
-        BadInstruction: It is none.
+        BadInstruction: The record is no instruction.
     """
     if not isinstance(record, dict):
         raise BadInstruction(f"{where} is {_kind(record)}, not an object.")
@@ -156,13 +156,13 @@ def _instruction(record: Any, where: str) -> Instruction:
     shards = record.get("shards")
     if not isinstance(shards, list) or not shards:
         raise BadInstruction(f"{where}: `shards` must be a list with at least one shard.")
-    keys = {
+    fields = {
         name: value for name, value in record.items() if name not in ("task_id", "task", "shards")
     }
-    return Instruction(task_id, task, _shards(shards, where), keys)
+    return Instruction(task_id, task, _parse_shards(shards, where), fields)
 
 
-def _shards(shard_records: Sequence[Any], where: str) -> tuple[Shard, ...]:
+def _parse_shards(shard_records: Sequence[Any], where: str) -> tuple[Shard, ...]:
     """Reads the shards of an instruction.
 
     Raises:
@@ -213,10 +213,10 @@ class Task(ABC):
     The prompts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`.
 
     Attributes:
-        is_copied: Whether a model copies the answer out of a reply; else the whole reply is the answer.
+        extracts_answer: Whether a model copies the answer out of a reply; else the whole reply is the answer.
     """
 
-    is_copied = True
+    extracts_answer = True
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str], question: str) -> None:
         """Binds the task; `question` is the original instruction."""

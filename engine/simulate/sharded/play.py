@@ -327,7 +327,7 @@ def extract_answer(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
 ) -> Generator[Call, Completion, str]:
     """Returns the answer in a reply: all of it, or what a model copies out of it; "" if no attempt finds one."""
-    if not task.is_copied:
+    if not task.extracts_answer:
         return reply
     prompt = filled(
         texts["extract"],

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.clusters.cluster_count import propose_k
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, find_closest
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, find_closest, propose_k
 from engine.goals.clusters.neighbors import Neighbors
 from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 

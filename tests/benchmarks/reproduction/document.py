@@ -19,7 +19,7 @@ from engine.base.report_table import (
 )
 from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.document import Bar, Bars, Block, Document, Paragraph, Section
+from engine.results.document import Bar, BarChart, Block, Document, Paragraph, Section
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.plots import Plot, against_length, leaves_against_log_prob
@@ -138,14 +138,14 @@ def _goals(sets: Sequence[DataSet]) -> Iterator[Block]:
         yield from side_by_side(one.paper_goals)
 
 
-def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
+def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> BarChart:
     """Returns the ten largest goals as bars.
 
     Args:
         sizes: Label and number of conversations of each goal, the largest first.
         total: Number of all conversations.
     """
-    return Bars(
+    return BarChart(
         "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
         tuple(
             Bar(label, size / total, f"{size:,} ({size / total:.0%})")

@@ -20,7 +20,6 @@ _COVERAGE = ReportColumn(
     "coverage",
     "percent",
     "coverage",
-    description="Share of what was to be measured that is in the row.",
 )
 Rows = Sequence[tuple[Cell, ...]]
 
@@ -45,9 +44,9 @@ def _table_1(sets: Sequence[DataSet]) -> ReportTable:
         _NAME,
         ReportColumn("size", "count", "size"),
         _COVERAGE,
-        ReportColumn("topic", "text", "topic", description="Descriptions of the largest groups."),
-        ReportColumn("turns", "number", "turns", description="Median."),
-        ReportColumn("tool use", "interval", "tools", description="Share of the conversations."),
+        ReportColumn("topic", "text", "topic"),
+        ReportColumn("turns", "number", "turns"),
+        ReportColumn("tool use", "interval", "tools"),
     )
     return _table("Table 1: data sets", columns, sets, ours, of_paper)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from engine.base.errors import ProjectError
 from engine.base.files import (
+    APPLICATION_ID,
     atomic_replacement,
     create_private_folder,
     temporary_private_folder,
     write_atomically,
 )
+from engine.base.line_files import write_beside
 
 ADDING = """
 import sys
@@ -93,6 +98,20 @@ def test_redirected_output_is_added_to(tmp_path: Path, how: str) -> None:
     before = "before\n" if how == "a" else ""
     assert path.read_text() == before + "first\nnew\nlast\n"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["all.txt", "link"]
+
+
+def test_nothing_is_written_over_a_project(tmp_path: Path) -> None:
+    """An export or report in the place of a project, also by a link to it, is refused."""
+    project, link = tmp_path / "p.wb", tmp_path / "out.csv"
+    with closing(sqlite3.connect(project)) as made:
+        made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        made.execute("create table conversation (id)")
+    link.symlink_to(project)
+    before = project.read_bytes()
+    for target in (project, link):
+        with pytest.raises(ProjectError, match="is a project"), write_beside(target) as part:
+            part.write_text("lines")
+    assert project.read_bytes() == before
 
 
 def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ def test_whole_and_cut() -> None:
     """A conversation gives the value at its last boundary and at the cut, which its name alone decides; one with a
     single boundary gives none."""
     curve = [0.1, 0.2, 0.3, 0.9]
-    whole, cut = truncate({"a": curve, "one": [0.5], "b": curve, "none": []}, seed=3)
+    whole, cut = truncate(["a", "one", "b", "none"], [curve, [0.5], curve, []], seed=3)
     assert whole == [0.9, 0.9]
     assert cut == [curve[cut_at(3, name, 4) or 0] for name in ("a", "b")]
-    assert truncate({"b": curve}, seed=3) == ([0.9], cut[1:])
+    assert truncate(["b"], [curve], seed=3) == ([0.9], cut[1:])
 
 
 GOOD_OVER_FAIR = 0.1499

@@ -223,3 +223,13 @@ def test_a_part_of_an_unknown_kind_keeps_its_json() -> None:
 def test_media_keep_type_and_size(part: dict[str, Any], reference: str) -> None:
     """An image leaves its type and size, or where it is."""
     assert media_reference(part) == f"[image: {reference}]"
+
+
+def test_the_first_message_has_the_facts() -> None:
+    """All of them, also where it is the answer of a tool, which may have failed."""
+    answer = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True}
+    parts = [answer, {"type": "source", "url": "u"}, {"type": "text", "text": "hi"}]
+    first, second = messages_of({"role": "user", "content": parts}, 1, facts={"x": 1})
+    facts = {"is_error": True, "x": 1, "parts": [{"type": "source", "url": "u"}]}
+    assert json.loads(first.facts or "") == facts
+    assert second.facts is None

@@ -101,6 +101,12 @@ def test_prose_is_no_table(text: str) -> None:
     assert delimiter_of(text.encode()) is None
 
 
+def test_a_row_that_is_cut_off_does_not_speak_against_a_table() -> None:
+    """Its cells are counted only where all of it was looked at."""
+    assert delimiter_of(b"a,b\n1,%s,3\n" % (b"2" * (1 << 20))) is None
+    assert delimiter_of(b"a,b\n1,2\n%s,4\n" % (b"3" * (1 << 20))) == ","
+
+
 cells = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
@@ -145,6 +151,34 @@ def test_values_of_parquet(tmp_path: Path) -> None:
         "metadata": {"a": [1]},
     }
     assert json.loads(frames[0].raw) == frames[0].value
+
+
+def test_values_of_parquet_that_python_lacks(tmp_path: Path) -> None:
+    """Nanoseconds, and times in an unknown zone or out of range, are texts; the row is read with the others."""
+    path = tmp_path / "t.parquet"
+    ticks = [1_700_000_000_000_000_001, 0]
+    nanoseconds, clock = pyarrow.timestamp("ns"), pyarrow.time64("ns")
+    call = pyarrow.struct([("at", nanoseconds), ("many", pyarrow.list_(clock))])
+    columns = {
+        "at": pyarrow.array(ticks, nanoseconds),
+        "zoned": pyarrow.array(ticks, pyarrow.timestamp("ns", "No/Zone")),
+        "took": pyarrow.array([1, 1000], pyarrow.duration("ns")),
+        "day": pyarrow.array([-(2**31), 0], pyarrow.date32()),
+        "call": pyarrow.array([{"at": ticks[0], "many": [1]}, None], call),
+        "by": pyarrow.array([[("a", ticks[0])], None], pyarrow.map_("string", nanoseconds)),
+    }
+    parquet.write_table(pyarrow.table(columns), path)
+    first, second = parquet_rows(str(path), unlimited())
+    at = "2023-11-14T22:13:20.000000001"
+    assert first.value == {
+        "at": at,
+        "zoned": f"{at}Z",
+        "took": "1",
+        "day": "<value out of range: -2147483648>",
+        "call": {"at": at, "many": ["00:00:00.000000001"]},
+        "by": [["a", at]],
+    }
+    assert second.value["at"] == "1970-01-01T00:00:00"
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip

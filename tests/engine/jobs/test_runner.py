@@ -121,8 +121,7 @@ class TestOutcomes:
         stage = CountingStage(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
         assert outcome == JobDone(1, "Counted to 3.")
-        run = runs.get(project.reader(), 1)
-        assert run is not None
+        (run,) = runs.all_runs(project.reader())
         assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
         assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
         assert (run.code_version, run.message) == ("1.2", "Counted to 3.")

@@ -9,6 +9,7 @@ import gguf
 import numpy as np
 
 from engine.model.adapter_files import AdapterOrigin
+from tests.engine.model.tiny import finish
 
 UNKNOWN = AdapterOrigin()
 V = "blk.0.attn_v.weight"
@@ -35,8 +36,5 @@ def adapter_file(
         (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
     for name, shape in shapes.items():
         writer.add_tensor(name, random.standard_normal(shape, dtype=np.float32) * np.float32(scale))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path

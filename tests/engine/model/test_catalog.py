@@ -115,7 +115,7 @@ class TestAdapters:
         (tmp_path / "b.gguf").write_bytes(b"GGUF")
         (tmp_path / "b.json").write_text("{")
         for name in ("a", "b"):
-            catalog._file.adapters[name] = str(tmp_path / f"{name}.gguf")
+            catalog._records.adapters[name] = str(tmp_path / f"{name}.gguf")
         first, second = catalog.adapters()
         assert (first.made_of, first.auroc) == (origin, 0.93)
         assert (second.made_of, second.auroc) == (AdapterOrigin(), None)
@@ -125,9 +125,9 @@ class TestAdapters:
         run = tmp_path / "demo.training" / "first"
         run.mkdir(parents=True)
         with pytest.raises(UsageError, match=r"first holds no adapter\.gguf"):
-            catalog.adapter_path(run)
+            catalog.resolve_adapter_path(run)
         file = adapter_file(run / "adapter.gguf")
-        assert catalog.adapter_path(str(run)) == file
+        assert catalog.resolve_adapter_path(str(run)) == file
         assert catalog.add_adapter(run).name == "first"
         model = catalog.loadable(catalog.entry(None), "first")
         assert (model.adapter, model.adapter_name) == (file, "first")
@@ -138,15 +138,15 @@ class TestAdapters:
         file = adapter_file(tmp_path / "a.gguf")
         digest = catalog.loadable(catalog.entry(None), file).fingerprints["adapter_sha256"]
         again = Catalog(tmp_path / "data", tmp_path / "cache")
-        assert again.adapter_with(digest) == file
-        assert again.adapter_with("0" * 64) is None
+        assert again.adapter_by_sha256(digest) == file
+        assert again.adapter_by_sha256("0" * 64) is None
 
         added = adapter_file(tmp_path / "b.gguf")
         again.add_adapter(added)
         weights(file, b"GGUF changed")
-        assert again.adapter_with(digest) == added
+        assert again.adapter_by_sha256(digest) == added
         added.unlink()
-        assert again.adapter_with(digest) is None
+        assert again.adapter_by_sha256(digest) is None
 
 
 class TestPulled:

@@ -11,7 +11,7 @@ import pytest
 from engine.base.errors import ModelFileError
 from engine.model.adapter_files import base_fingerprint
 from engine.model.gguf_file import BF16, F16, F32, read_gguf
-from tests.engine.model.tiny import write_sliding
+from tests.engine.model.tiny import finish, write_sliding
 
 
 def written(path: Path, **tensors: np.ndarray) -> Path:
@@ -29,10 +29,7 @@ def written(path: Path, **tensors: np.ndarray) -> Path:
     writer.add_uint32("a.last", 7)
     for name, values in tensors.items():
         writer.add_tensor(name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
 
 
@@ -90,10 +87,7 @@ class TestReading:
         writer = gguf.GGUFWriter(tmp_path / "m-00001-of-00002.gguf", "llama")
         writer.add_uint16("split.count", 2)
         writer.add_tensor("first_norm.weight", np.full(3, 1, np.float32))
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
+        finish(writer)
         with pytest.raises(ModelFileError, match="one of several files") as caught:
             read_gguf(tmp_path / "m-00001-of-00002.gguf")
         assert "llama-gguf-split --merge" in caught.value.hint
@@ -119,10 +113,7 @@ class TestFingerprint:
         writer = gguf.GGUFWriter(tmp_path / "bf16.gguf", "llama")
         data = nearest.view(np.uint8)
         writer.add_tensor("output_norm.weight", data, raw_dtype=gguf.GGMLQuantizationType.BF16)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
+        finish(writer)
         file = read_gguf(tmp_path / "bf16.gguf")
         assert file.tensors["output_norm.weight"].kind == BF16
         assert base_fingerprint(file) == found["f32"]

@@ -18,6 +18,14 @@ SPECIAL = ("<unk>", "<s>", "</s>")
 VOCABULARY = len(SPECIAL) + 256
 
 
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Writes a file with what was added, and closes it."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 class _Writer:
     """A model being written."""
 
@@ -50,12 +58,6 @@ class _Writer:
     def matrix(self, name: str, rows: int, columns: int) -> None:
         self.put(name, self._random.standard_normal((rows, columns)) * columns**-0.5)
 
-    def close(self) -> None:
-        self.to.write_header_to_file()
-        self.to.write_kv_data_to_file()
-        self.to.write_tensors_to_file()
-        self.to.close()
-
 
 def write_sliding(path: Path) -> Path:
     """Writes a model of the architecture of Gemma 3: five layers that see `WINDOW` tokens and one that sees all."""
@@ -81,7 +83,7 @@ def write_sliding(path: Path) -> Path:
         for part in ("ffn_gate", "ffn_up"):
             writer.matrix(f"{name}{part}.weight", inner, WIDTH)
         writer.matrix(f"{name}ffn_down.weight", WIDTH, inner)
-    writer.close()
+    finish(writer.to)
     return path
 
 
@@ -107,5 +109,5 @@ def write_recurrent(path: Path) -> Path:
         writer.put(f"{name}ssm_a", -np.tile(np.arange(1.0, state + 1), (inner, 1)))
         writer.ones(f"{name}ssm_d", inner)
         writer.matrix(f"{name}ssm_out.weight", WIDTH, inner)
-    writer.close()
+    finish(writer.to)
     return path

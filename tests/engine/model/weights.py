@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.model.interface import LoadOptions, Logits
 from engine.model.llamacpp.model import LlamaModel
+from tests.engine.model.tiny import finish
 
 SMALL = LoadOptions(context=1024, batch=128)
 RANK = 2
@@ -71,8 +72,5 @@ def write_adapter(
         for part, shape in shapes.items():
             values = random.standard_normal(shape, dtype=np.float32) * (strength / width**0.5)
             writer.add_tensor(f"blk.{layer}.attn_v.weight.{part}", values.astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path

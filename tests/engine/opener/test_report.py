@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Message
+from engine.base.conversation import SUCCEEDED, Message
 from engine.base.errors import ProjectError, UsageError
-from engine.base.report_table import text_table
-from engine.conversations.filters import Filter, parse_filter
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, text_table
+from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.opener.report import write_report
 from engine.project.project import Project
+from engine.questions.question import read_built_in
+from engine.questions.records import Act
 from engine.results.document import Document, Paragraph, Quote, Section, to_html
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run
@@ -128,6 +130,27 @@ def test_the_least_sure(measured: OpenProject, tmp_path: Path) -> None:
     assert entropies == sorted(entropies, reverse=True)
 
 
+def test_goals_of_one_name(tmp_path: Path) -> None:
+    """Two goals with the same label both count: in their theme, beside what is in no goal, and in rates by goal."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill_topics(project)
+        cluster(project, k=4)
+    with OpenProject(tmp_path / "p.wb") as project:
+        first, second, *_ = project.goals.groups()
+        for group in (first, second):
+            project.merge_review.rename(group.id, "same")
+        project.merge_review.place([first.id, second.id], "both")
+        ids = project.conversations.ids(ListQuery())
+        project.triage.answer([Act(key, SUCCEEDED, "yes") for key in ids])
+        write_report(project, tmp_path / "r.html", parse_filter(""))
+        rates = project.comparison.rates(read_built_in()[SUCCEEDED], "goal")
+        in_goals = sum(group.size for group in project.goals.groups())
+    text = plain_text((tmp_path / "r.html").read_text("utf-8"))
+    assert f"both | {first.size + second.size} | same · same\n" in text
+    assert f"\n{len(ids) - in_goals} conversation in no goal." in text
+    assert sum(int(str(row.cells[2])) for row in rates.rows) == in_goals
+
+
 def test_one_safe_file(services: OpenProject, tmp_path: Path) -> None:
     """The file needs nothing else, is valid, and text of conversations is no markup in it."""
     path = tmp_path / "r.html"
@@ -206,3 +229,13 @@ def test_hostile_document() -> None:
     )
     document = Document(HOSTILE, HOSTILE, (Section(HOSTILE, blocks),))
     checked(to_html(document))
+
+
+def test_changed_texts() -> None:
+    """Texts change, figures of tables do not; a quote still links to its section."""
+    columns = (ReportColumn("Name", "text"), ReportColumn("n", "count"))
+    table = ReportTable("t", columns, (ReportRow(("a", 1204)), ReportRow(("b", None))))
+    blocks = (table, Quote("c", (("User", "hi"),), more_in="s"))
+    document = Document("d", "", (Section("s", blocks),)).map_texts(str.upper)
+    changed = to_html(document)
+    assert all(text in changed for text in (">A<", "1,204", "–", '<a href="#s0">more</a>'))

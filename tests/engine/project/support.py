@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import sqlite3
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +109,7 @@ def give_scores(
         score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
             score_sets.replace_keeping_rule(conn, config)
-        scores.add(
+        scores.add_scores(
             conn,
             config,
             run_id,
@@ -216,3 +217,14 @@ def _child(work: Callable[[], Any], writing: int) -> NoReturn:
         pickle.dump(answer, pipe)
     sys.stdout.flush()
     os._exit(0)
+
+
+def kill_amid(module: str, path: Path, lines: int) -> None:
+    """Kills a program of the tests that works on a project, after so many lines of its output; the file stays whole."""
+    words = [sys.executable, "-m", module, str(path), f"{path}.log"]
+    with subprocess.Popen(words, cwd=REPOSITORY, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        for _ in range(lines):
+            child.stdout.readline()
+        child.kill()
+    check_whole(path)

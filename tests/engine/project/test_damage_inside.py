@@ -39,9 +39,9 @@ def test_a_text_that_is_none(path: Path) -> None:
         ConversationService(project).rows([1])
 
 
-@pytest.mark.parametrize("calls", ["7", "[7]", '[{"a": 1}]', "[" * 100_000])
+@pytest.mark.parametrize("calls", ["7", "[7]", '[{"a": 1}]', "[" * 100_000, "[" + "9" * 5_000])
 def test_calls_that_are_none(path: Path, calls: str) -> None:
-    """So is JSON of another form than the calls of a message have, or nested without end."""
+    """So is JSON of another form than the calls of a message have, or nested without end, or an endless number."""
     change(path, f"UPDATE message SET tool_calls = '{calls}'")
     with (
         Project.open(path) as project,

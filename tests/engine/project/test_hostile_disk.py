@@ -19,6 +19,7 @@ from engine.opener.conversations import ConversationService
 from engine.project import settings
 from engine.project.backups import back_up
 from engine.project.project import Project
+from engine.project.repair import repair
 from tests.engine.project.support import check_whole, content, fill, in_child, talk
 
 T = TypeVar("T")
@@ -125,8 +126,9 @@ class TestFullDisk:
         assert len(content(path)["conversation"]) == 2
         assert set(before["conversation"]) <= set(content(path)["conversation"])
 
-    def test_no_room_for_a_backup(self, tmp_path: Path) -> None:
-        """A backup that has no room is the file that the error names, and nothing of it stays."""
+    @pytest.mark.parametrize("copy", [back_up, lambda path: repair(path, f"{path}.backup-2")])
+    def test_no_room_for_a_copy(self, tmp_path: Path, copy: Callable[[str], object]) -> None:
+        """A backup or repair that has no room is the file that the error names, and nothing of it stays."""
         path = tmp_path / "p.wb"
         with Project.open(path, create=True) as project:
             fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(30))])
@@ -136,7 +138,7 @@ class TestFullDisk:
             _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
             resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, hard))
             try:
-                return back_up(str(path))[0]
+                return str(copy(str(path)))
             except ProjectError as error:
                 return error.message
 

@@ -142,6 +142,14 @@ class TestRecord:
         assert (truth["goal"], truth["preference_id"]) == ("preparing gifts", 3)
         assert truth["language"] == "en"
 
+    def test_a_rating_is_from_1_to_5(self) -> None:
+        """Anything else is none."""
+        stated = (5, "4", True, 0, "77", -3)
+        history = [{"role": "assistant", "content": "a", "satisfaction": each} for each in stated]
+        truth = RECLLMSIM.read({"history": history}, "x", None).conversation.truth
+        assert truth is not None
+        assert truth["satisfaction"] == [5, 4, None, None, None, None]
+
 
 class TestMeetings:
     def test_every_pair_before_any_again(self) -> None:

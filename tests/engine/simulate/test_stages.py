@@ -28,7 +28,7 @@ from engine.project.project import Project
 from engine.simulate import tables
 from engine.simulate.play import StoredPlay
 from tests.engine.completeness import scored
-from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.project.support import REPOSITORY, check_whole, content, kill_amid
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
 
@@ -214,18 +214,7 @@ class TestBreakingOff:
 def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:
     """After kill -9 at a random moment, a last run leaves the content of an undisturbed one, bit for bit."""
     path = tmp_path / "p.wb"
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), f"{path}.log"],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    for _ in range(random.Random(1).randrange(1, 14)):
-        child.stdout.readline()
-    child.kill()
-    child.wait()
-    child.stdout.close()
-    check_whole(path)
+    kill_amid("tests.engine.simulate.simulated", path, random.Random(1).randrange(1, 14))
     process = ModelProcess(tmp_path / "log")
     with Project.open(path) as project:
         assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}

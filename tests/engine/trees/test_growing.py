@@ -11,9 +11,10 @@ from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.records import TreeOptions, TreePlace, TreeRow
+from engine.trees.records import TreeOptions, TreePlace, TreeRequest, TreeRow
 from engine.trees.stages import TreeStage
 from tests.engine.completeness import scored
 
@@ -52,7 +53,7 @@ def grow(
 
 def stored(project: Project) -> list[TreeRow]:
     with project.reading() as conn:
-        return trees.measures(conn)
+        return trees.rows(conn)
 
 
 class TestGrowing:
@@ -84,3 +85,8 @@ class TestGrowing:
         assert len(before) == 1
         assert len(after) == 2
         assert before[0] in after
+
+    def test_an_estimate_counts_what_the_run_would_grow(self, project: Project) -> None:
+        """Of the first conversations of a limited run, as the run itself takes them."""
+        with OpenProject(Path(project.path)) as opened:
+            assert opened.trees.estimate(TreeRequest(OPTIONS, limit=2)).items == 2

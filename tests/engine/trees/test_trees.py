@@ -30,25 +30,24 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def test_the_one_that_is_shown(project: Project) -> None:
     """The newest configuration is shown; a tree of any can be read."""
     with project.reading() as conn:
-        assert [row.model for row in trees.measures(conn)] == ["toy-two"]
+        assert [row.model for row in trees.rows(conn)] == ["toy-two"]
         assert trees.trees(conn, 2) == []
         assert len(trees.trees(conn, 2, "cafe")) == 1
         assert trees.frame(conn, 2, 2) is None
         assert trees.frame(conn, 2, 2, "cafe") is not None
     project.write(lambda conn: trees.register(conn, CONFIG))
     with project.reading() as conn:
-        assert [row.conversation_id for row in trees.measures(conn)] == [1, 2]
+        assert [row.conversation_id for row in trees.rows(conn)] == [1, 2]
 
 
 def test_seconds(project: Project) -> None:
-    """The mean time of a conversation, all its trees together, with this alpha, mode and place only."""
+    """The mean time of a conversation, all its trees together, of this configuration only."""
     every = replace(CONFIG, config_hash="f00d", place="every")
     run_id = run_of(project, every)
     several = [entry(1, grown(b"c%d" % n, OPTIONS), run_id, every) for n in (1, 2, 3)]
     steps = [replace(e, row=replace(e.row, step=2 * n)) for n, e in enumerate(several, 1)]
     store(project, steps, every)
     with project.reading() as conn:
-        assert trees.seconds(conn, 0.02, "path", "last-answer") == 0.25
-        assert trees.seconds(conn, 0.02, "path", "every") == 0.75
-        assert trees.seconds(conn, 0.02, "token", "every") is None
-        assert trees.seconds(conn, 0.5, "path", "every") is None
+        assert trees.seconds(conn, "cafe") == 0.25
+        assert trees.seconds(conn, "f00d") == 0.75
+        assert trees.seconds(conn, "of another model") is None

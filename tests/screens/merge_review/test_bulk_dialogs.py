@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import pytest
 
+from engine.goals.records import Proposal
+from engine.goals.service.merge_review import MergeReviewService
 from tests.screens.driving import opened, press, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, kinds
 from tests.screens.merge_review.test_merge_review import FIRST, answer
@@ -29,6 +33,25 @@ class TestPairs:
             await press(pilot, "u")
             assert kinds(support) == []
             assert len(support.goals.groups()) == len(LABELS)
+
+    async def test_a_search_that_ends_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Pairs that are found for what was typed before are not merged once something else is typed."""
+        released, above = Event(), MergeReviewService.above
+
+        def above_when_released(review: MergeReviewService, p: float) -> list[Proposal]:
+            if p < 0.5:
+                released.wait()
+            return above(review, p)
+
+        monkeypatch.setattr(MergeReviewService, "above", above_when_released)
+        support = clustered()
+        async with opened(support, mode="6") as pilot:
+            await press(pilot, "A", *["backspace"] * 3, ".")
+            await pilot.press("1", "x")
+            released.set()
+            await press(pilot, "enter")
+            assert "A probability is above 0" in text(pilot)
+            assert kinds(support) == []
 
     async def test_no_model_to_ask(self) -> None:
         """Where the model for goals follows no instructions, the desk says what to do, counts no calls, and has no key

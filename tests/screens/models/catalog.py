@@ -25,6 +25,7 @@ from engine.model.records import Fact, ModelRow
 from engine.model.service import service
 from engine.model.service.service import ModelService
 from tests.engine.model.small_adapters import adapter_file
+from tests.engine.model.tiny import finish
 from tests.hub_server import COMMIT
 from tests.screens.project import ScreenProject, project
 
@@ -70,10 +71,7 @@ def weights(
         writer.add_tensor(f"blk.{layer}.attn_norm.weight", np.ones(32, np.float32))
     if architecture == "llama":
         writer.add_tensor("blk.0.attn_v.weight", np.ones((192, 576), np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     with path.open("ab") as file:
         file.write(bytes(max(0, size - path.stat().st_size)))
     return path

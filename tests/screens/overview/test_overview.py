@@ -282,7 +282,7 @@ def with_probe(
             else ScoreEntry(key, (CurvePoint(1, 2, 1, 0.9, 0.1),), None, 10)
             for key in range(1, 37)
         ]
-        scores.add(conn, "f1", run, entries)
+        scores.add_scores(conn, "f1", run, entries)
         score_sets.put_in_force_if_due(conn, "f1")
 
     support.file.write(work)

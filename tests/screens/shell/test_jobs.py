@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.base.errors import ProjectDamaged
 from engine.base.events import JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
 from tests.screens.driving import lines, opened, press, settle, text
@@ -89,6 +90,20 @@ class TestProgress:
         async with opened(support, size=(80, 24)) as pilot:
             said = "interrupted at 120 of 812: scoring; 1 offers to resume"
             assert lines(pilot)[-1].rstrip().endswith(said)
+
+    async def test_a_project_that_cannot_be_read_ends_no_screen(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The bottom line, which is drawn from the project, says what is wrong with it."""
+        support = project()
+
+        def interrupted() -> list[RunRow]:
+            raise ProjectDamaged("p.wb is damaged.")
+
+        monkeypatch.setattr(support.jobs, "interrupted", interrupted)
+        async with opened(support) as pilot:
+            await press(pilot, "2")
+            assert "p.wb is damaged." in lines(pilot)[-1]
 
 
 class TestStart:

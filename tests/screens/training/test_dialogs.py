@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 
 import pytest
 
@@ -66,6 +67,29 @@ class TestNew:
             assert json.loads(run.manifest.read_text())["filter"] == "turns>7"
             assert support.trainers.started == ["mine"]
             assert "starting" in row(pilot, "mine")
+
+    async def test_an_estimate_that_ends_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Enter starts no run whose estimate ends only after a field was changed."""
+        support, begun, released = project(), Event(), Event()
+        training = watched(support)
+        estimate = training.estimate
+
+        def estimate_when_released(request: TrainingRequest) -> TrainingEstimate:
+            if request.limit is not None:
+                begun.set()
+                released.wait()
+            return estimate(request)
+
+        monkeypatch.setattr(training, "estimate", estimate_when_released)
+        async with opened(support, (80, 24), mode="7") as pilot:
+            await press(pilot, "n", *["down"] * 3)
+            await pilot.press("9")
+            await until(pilot, begun.is_set)
+            await pilot.press("x", "enter")
+            released.set()
+            await until(pilot, lambda: "a whole number" in text(pilot))
+            assert isinstance(pilot.app.screen, TrainingRunForm)
+            assert support.trainers.started == []
 
     async def test_mistakes_are_shown_and_nothing_starts(self) -> None:
         """A mistake in a filter, number, setting or name is shown in place of the estimate, and enter waits."""

@@ -100,7 +100,7 @@ class TestSegments:
         best = layout.best_leaf()
         assert (best is None) == (not leaves)
         if best is not None:
-            assert segments[best].below == max(leaf.below for leaf in leaves)
+            assert segments[best].mass_below == max(leaf.mass_below for leaf in leaves)
         forks = [at for at, segment in enumerate(segments) if segment.forks]
         assert [at for at in [layout.next_fork(-1)] if at is not None] == forks[:1]
 

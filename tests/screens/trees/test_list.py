@@ -46,7 +46,7 @@ def names(pilot: Pilot[None]) -> list[str]:
 
 def measured(project: Project) -> list[TreeRow]:
     with project.reading() as conn:
-        return stored.measures(conn)
+        return stored.rows(conn)
 
 
 class TestTable:

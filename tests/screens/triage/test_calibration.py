@@ -8,24 +8,16 @@ from engine.base.conversation import Verdict
 from screens.conversations.screen import ConversationsBehindScreen
 from tests.engine.project.support import give_states
 from tests.screens.driving import Size, lines, opened, press, text, until
-from tests.screens.project import ScreenProject, project_of
+from tests.screens.project import project_of
 from tests.screens.samples import conversation
-
-
-def judged(verdicts: int, count: int = 120) -> ScreenProject:
-    """Scores all over, the first so many judged by a person who draws the line at .3."""
-    steps = [n * 0.618 % 1 for n in range(1, count + 1)]
-    support = project_of([conversation(n, round(p, 3)) for n, p in enumerate(steps, 1)])
-    for n, p in enumerate(steps[:verdicts], 1):
-        support.triage.give(n, Verdict.YES if p >= 0.3 else Verdict.NO)
-    return support
+from tests.screens.triage.test_triage import judged
 
 
 class TestScreen:
     @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
     async def test_figures(self, size: Size) -> None:
         """Every fact of the report stands there, and nothing is cut."""
-        support = judged(60)
+        support = judged(60, 120)
         report = support.calibration.report()
         async with opened(support, size, mode="3") as pilot:
             await press(pilot, "K")
@@ -35,7 +27,7 @@ class TestScreen:
 
     async def test_verdicts_lead_to_their_conversations(self) -> None:
         """Enter lists the verdicts with their numbers, and leads to the conversations behind one."""
-        support = judged(60)
+        support = judged(60, 120)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K", "enter")
             await until(pilot, lambda: "18  succeeded: no" in text(pilot))
@@ -67,7 +59,7 @@ class TestScreen:
 
     async def test_nothing_judged(self) -> None:
         """Without verdicts it says what to do; without conversations that an import comes first."""
-        async with opened(judged(0), mode="3") as pilot:
+        async with opened(judged(0, 120), mode="3") as pilot:
             await press(pilot, "K")
             assert "there, O and then “calibration” chooses a fair sample" in text(pilot)
         async with opened(project_of([]), mode="3") as pilot:
@@ -76,7 +68,7 @@ class TestScreen:
 
     async def test_a_proposal_is_taken_over_by_a_key(self) -> None:
         """Verdicts change nothing; `a` takes the threshold over that they propose, whose effect was told before."""
-        support = judged(60)
+        support = judged(60, 120)
         before = support.conversations.counts()
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
@@ -93,7 +85,7 @@ class TestScreen:
 
     async def test_verdicts_at_chance_propose_nothing(self) -> None:
         """Verdicts at chance leave the threshold as it is: the reason stands there, and `a` says it too."""
-        support = judged(0)
+        support = judged(0, 120)
         for number in range(1, 51):
             support.triage.give(number, Verdict.YES if number % 2 else Verdict.NO)
         async with opened(support, mode="3") as pilot:

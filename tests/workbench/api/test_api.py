@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,17 @@ def test_importing_the_package_loads_no_module_of_it() -> None:
 def test_the_examples_of_a_project_hold(folder: Path) -> None:
     """Every example in the documentation of `open` does what it says."""
     assert ran(of_projects) >= 8
+
+
+def test_the_page_names_the_methods() -> None:
+    """The page on Python names every method of a project, and none that it does not have."""
+    page = (REPOSITORY / "docs/python.md").read_text("utf-8")
+    _, table = page.partition("| | methods |")[::2]
+    named = set(re.findall(r"`(\w+)[`(]", table.partition("\n\n")[0]))
+    assert named == {name for name in vars(of_projects.Project) if name[0] != "_"} - {
+        "path",
+        "read_only",
+    }
 
 
 def test_the_examples_of_messages_hold_and_a_project_gives_the_same_curve(

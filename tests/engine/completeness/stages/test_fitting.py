@@ -111,14 +111,14 @@ def cancelled_while_storing(
 ) -> str:
     """Fits, and cancels after the first scores were stored; returns their config hash."""
     stage = fitting(project, features)
-    add = scores.add
+    add = scores.add_scores
 
     def cancelled(*data: Any, **named: Any) -> None:
         add(*data, **named)
         stage.interrupt()
 
     with monkeypatch.context() as patched:
-        patched.setattr(scores, "add", cancelled)
+        patched.setattr(scores, "add_scores", cancelled)
         assert isinstance(run(project, stage), JobCancelled)
     return stage.config_hash
 
@@ -177,7 +177,7 @@ class TestFitting:
         outcome = run(project, fitting(project))
         with project.reading() as conn:
             config = score_sets.config_in_force(conn)
-            found = scores.current(conn, range(1, COUNT + 1))
+            found = scores.current_scores(conn, range(1, COUNT + 1))
             kept = {entry.conversation_id: entry.places for entry in all_entries(conn, KEY)}
         assert config is not None
         assert (config.mode, config.model) == ("probe", "shipped")
@@ -339,7 +339,7 @@ class TestWords:
         assert outcome.message.startswith(f"Scored {COUNT} conversations by a probe that never saw")
         ids = range(1, COUNT + 2)
         with project.reading() as conn:
-            found = scores.current(conn, ids)
+            found = scores.current_scores(conn, ids)
             (score_set,) = score_sets.sets(conn)
         assert (score_set.mode, score_set.model, score_set.features) == ("words", "", "words")
         assert (score_set.read, score_set.scored) == (0, COUNT)
@@ -375,7 +375,7 @@ class TestWords:
             assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
             with project.reading() as conn:
                 assert score_sets.configs(conn) == []
-                assert scores.current(conn, range(1, 100)) == {}
+                assert scores.current_scores(conn, range(1, 100)) == {}
 
     def test_of_many_some_are_learned_from_and_all_are_scored(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -624,7 +624,7 @@ class TestKinds:
             chats = [] if alone else list(range(1, 71))
             assert list(curves(project)) == chats
             with project.reading() as conn:
-                found = scores.current(conn, range(1, 200))
+                found = scores.current_scores(conn, range(1, 200))
             assert {found[key].reason for key in found if key not in chats} == {AT_CHANCE}
             assert len(found) == len(chats) + 40
 

@@ -11,9 +11,9 @@ import pytest
 
 from engine.base.errors import Cancelled
 from engine.completeness.boundaries import NO_BOUNDARY, NO_TEXT
-from engine.completeness.stages import log_texts
-from engine.completeness.stages.log_texts import LogTexts
+from engine.completeness.stages import training_set
 from engine.completeness.stages.scoring import logs_of
+from engine.completeness.stages.training_set import LogTexts
 from engine.completeness.words import BoundaryWords
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
@@ -80,7 +80,7 @@ def test_pages_change_nothing(project: Project, monkeypatch: pytest.MonkeyPatch)
     """Read two conversations at a time, or in parts that are read on their own, all is as in one go; what is called
     between the pages can cancel."""
     whole = LogTexts.read(project, range(1, 7))
-    monkeypatch.setattr(log_texts, "CONVERSATIONS_PER_READ", 2)
+    monkeypatch.setattr(training_set, "CONVERSATIONS_PER_READ", 2)
     pages: list[int] = []
     paged = LogTexts.read(project, range(1, 7), lambda: pages.append(1))
     assert len(pages) == 3

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +24,7 @@ from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.model.weights import FIRST_TEN, write_shallow
-from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.project.support import check_whole, content, kill_amid
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -177,24 +175,7 @@ def test_a_kill_at_any_moment_changes_no_bit(
     chance = random.Random(1)
     score_counts = []
     for _ in range(2):
-        child = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.engine.completeness.scored",
-                str(path),
-                str(path) + ".log",
-            ],
-            cwd=REPOSITORY,
-            stdout=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        for _ in range(chance.randrange(1, 12)):
-            child.stdout.readline()
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        check_whole(path)
+        kill_amid("tests.engine.completeness.scored", path, chance.randrange(1, 12))
         score_counts.append(len(content(path)["score"]))
     assert score_counts == sorted(score_counts)
 

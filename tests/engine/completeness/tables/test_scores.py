@@ -57,12 +57,12 @@ class TestScores:
         def work(conn: sqlite3.Connection) -> None:
             score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf"))
             score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf", noise=0.01))
-            scores.add(conn, "k", with_run, [entry])
+            scores.add_scores(conn, "k", with_run, [entry])
 
         project.write(work)
-        assert scores.score(project.reader(), 1) is None  # not the chosen configuration yet
+        assert scores.current_score(project.reader(), 1) is None  # not the chosen configuration yet
         project.write(lambda conn: score_sets.replace_keeping_rule(conn, "k"))
-        row = scores.score(project.reader(), 1)
+        row = scores.current_score(project.reader(), 1)
         assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
         assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
@@ -84,7 +84,7 @@ class TestScores:
         assert list(scores.ids_without_score(conn, "two")) == [1, 2]
         assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
         assert score_sets.hash_in_force(conn) == "two"
-        assert set(scores.current(conn, [1, 2, 3])) == {3}
+        assert set(scores.current_scores(conn, [1, 2, 3])) == {3}
 
     def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
         """Only the first set, and a refreshed set of the same kind with as many scores, come into force by
@@ -211,7 +211,9 @@ class TestEverySet:
         give_scores(project, {2: None, 3: 0.5}, "k")
         run_id = _run(project)
         points = (CurvePoint(1, 2, 1, 0.1, 0.3), CurvePoint(3, 4, 2, 0.0, 0.0))
-        project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
+        project.write(
+            lambda conn: scores.add_scores(conn, "k", run_id, [ScoreEntry(1, points, None, 9)])
+        )
         assert scores.normalized_curves(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
         assert scores.normalized_curves(project.reader(), "other", [1]) == {}
 
@@ -247,7 +249,7 @@ def _score(
         score_sets.register(conn, config)
         entries = [ScoreEntry(n, (CurvePoint(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
         entries += [ScoreEntry(n, (), "why", 5) for n in unscored]
-        scores.add(conn, config.config_hash, run_id, entries)
+        scores.add_scores(conn, config.config_hash, run_id, entries)
         score_sets.put_in_force_if_due(conn, config.config_hash)
 
     project.write(work)

@@ -17,22 +17,20 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
 from engine.goals.clusters import kmeans
-from engine.goals.clusters.cluster_count import measure_silhouette, propose_k
-from engine.goals.clusters.cluster_stability import (
-    DISSOLVED,
-    STABLE,
-    Kind,
-    Repetition,
-    repeat_clustering,
-)
 from engine.goals.clusters.clustering import (
+    DISSOLVED,
     NOVEL,
     OUTLIER,
+    STABLE,
     Clusters,
+    Kind,
+    Repetition,
     assign,
     cluster,
     learn_membership,
+    repeat_clustering,
 )
+from engine.goals.clusters.kmeans import measure_silhouette, propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.stages.deciding import group_by_theme, theme_label
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows

@@ -12,8 +12,8 @@ from engine.completeness.records import DecisionRule, StateCounts
 from engine.conversations.filters import Term
 from engine.goals.service.groups import GoalService
 from engine.goals.tables.groups import nearest
-from engine.project.idset import IdSet
 from engine.project.project import Project
+from engine.project.sql import IdSet
 from tests.engine.goals.service.goal_project import TOPIC, members, texts
 from tests.engine.project.support import give_scores
 

@@ -10,7 +10,7 @@ import numpy as np
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage
-from engine.goals.stages.naming import NameStage
+from engine.goals.stages.labeling import NameStage
 from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
 from tests.engine.goals.goal_runs import goal_content
-from tests.engine.project.support import REPOSITORY, check_whole
+from tests.engine.project.support import check_whole, kill_amid
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -147,18 +145,7 @@ def test_a_kill_at_any_moment_changes_no_bit(
     path: Path, expected: Content, process: ModelProcess
 ) -> None:
     """After kill -9 at a random moment, another run leaves what an uninterrupted one wrote, bit for bit."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine.goals.goal_runs", str(path), f"{path}.log"],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    for _ in range(random.Random(5).randrange(2, 16)):
-        child.stdout.readline()
-    child.kill()
-    child.wait()
-    child.stdout.close()
-    check_whole(path)
+    kill_amid("tests.engine.goals.goal_runs", path, random.Random(5).randrange(2, 16))
 
     with Project.open(path) as project:
         outcomes = goal_runs.run(project, goal_runs.model_stages(project, process))

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.goals.stages import clustering, embedding, validation
-from engine.goals.stages.assigning import AssignStage
+from engine.goals.stages.clustering import AssignStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering

@@ -33,7 +33,8 @@ def add(project: Project, labels: list[int | None], run_id: int, config: str = "
 class TestTexts:
     def test_failures_are_forgotten(self, project: Project) -> None:
         """Failures of one configuration can be taken back, so that the model is asked about them again: of summaries
-        with what says that they have no vector, of pairs those that the model could not be asked about."""
+        with what says that they have no vector, of pairs those that the model could not be asked about, which cost
+        nothing."""
         fill(project, [talk(name, name) for name in "ab"])
 
         def work(conn: sqlite3.Connection) -> None:
@@ -48,7 +49,10 @@ class TestTexts:
                 AnswerEntry(sides, PairAnswer(model="toy"), calls, 0.0)
                 for sides, calls in (("a", 1), ("b", 0))
             ]
-            goal_answers.add_answers(conn, "one", run_id, answers)
+            goal_answers.add_answers(conn, "one", run_id, answers[1:])
+            assert goal_answers.answer_cost(conn, "one") is None
+            goal_answers.add_answers(conn, "one", run_id, answers[:1])
+            assert goal_answers.answer_cost(conn, "one") == (1, 0)
             goals.forget_failures(conn, "one")
             goal_answers.forget_failures(conn, "one")
 

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import Capabilities, no_replies
+from engine.model.endpoints.capabilities import Capabilities, why_no_replies
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
@@ -57,7 +57,7 @@ class TestWhatIsEnough:
     @pytest.mark.parametrize("manner", get_args(Manner))
     def test_each_server(self, manner: Manner) -> None:
         """Every kind of server writes replies."""
-        assert no_replies(probed(manner), SUMMARY) is None
+        assert why_no_replies(probed(manner), SUMMARY) is None
 
 
 @contextmanager

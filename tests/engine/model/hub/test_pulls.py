@@ -14,8 +14,8 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Usage
 from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
-from engine.model.hub import downloads, pulls
-from engine.model.hub.access import Hub
+from engine.model.hub import pulls
+from engine.model.hub.access import Hub, read_repository
 from engine.model.hub.pulls import (
     PullPlan,
     PullProgress,
@@ -24,7 +24,6 @@ from engine.model.hub.pulls import (
     plan_pull,
     unfinished_pulls,
 )
-from engine.model.hub.repositories import read_repository
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -120,7 +119,7 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished_pulls(tmp_path)
@@ -240,7 +239,7 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        download = downloads.Download(
+        download = pulls.Download(
             Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
@@ -249,7 +248,7 @@ class TestSentOn:
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        download = downloads.Download(
+        download = pulls.Download(
             Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
             report=lambda _, __: None,
         )  # fmt: skip
@@ -265,7 +264,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(downloads.MAX_ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(pulls.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished_pulls(tmp_path)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.base.errors import HubError, ModelError, UsageError, WorkbenchError
-from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.repositories import read_repository, search
+from engine.model.hub.access import Hub, hub_from_environment, read_repository, search
 from tests.hub_server import COMMIT, TOKEN, HubServer, Repository, serving
 
 REPOSITORIES = {

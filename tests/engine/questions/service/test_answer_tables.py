@@ -152,7 +152,9 @@ def test_what_came_with_the_conversations(tmp_path: Path) -> None:
         assert "truth.rating.Detail Level" in unknown.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2", '[{"id": "c0"}]', "name,score\nc0,1\n", "\x80"])
+@pytest.mark.parametrize(
+    "text", ["", "[1, 2", '[{"id": "c0"}]', "name,score\nc0,1\n", "\x80", "9" * 5_000]
+)
 def test_files_without_answers(project: Project, tmp_path: Path, text: str) -> None:
     """A file without ids or answers is refused, and nothing changes."""
     file = tmp_path / "x.json"

@@ -95,7 +95,7 @@ def score(
             )
             for key in keys
         ]
-        scores.add(conn, config.config_hash, run_id, entries)
+        scores.add_scores(conn, config.config_hash, run_id, entries)
         runs.finish(conn, run_id, "done", "scored")
 
     project.write(work)

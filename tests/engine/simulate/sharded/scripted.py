@@ -33,7 +33,7 @@ class PlainTask(Task):
 
     def __init__(self, *, whole: bool = False, gold: str = "8") -> None:
         super().__init__(SHELLS, {"math-full": "Q: [[QUESTION]]"}, SHELLS.text("question"))
-        self.is_copied, self.gold = not whole, gold
+        self.extracts_answer, self.gold = not whole, gold
 
     @property
     def answer_description(self) -> str:

@@ -24,7 +24,7 @@ ONE_OF_EACH = [instruction for instruction in EVERY if instruction.task_id.endsw
 
 def right_reply(instruction: Instruction) -> str:
     """A reply that solves an instruction."""
-    keys = instruction.keys
+    keys = instruction.fields
     if instruction.task == "math":
         return f"All in all: {keys['answer'].split('####')[1].strip()}"
     calls = []
@@ -129,7 +129,7 @@ def test_every_task_ends_under_every_condition(
 @pytest.mark.parametrize("instruction", ONE_OF_EACH, ids=named)
 def test_the_assistant_is_told_no_answer(instruction: Instruction, condition: Condition) -> None:
     """The assistant's prompts have neither the gold answer, nor a score."""
-    gold = instruction.keys["answer"] if instruction.task == "math" else "reference_answer"
+    gold = instruction.fields["answer"] if instruction.task == "math" else "reference_answer"
     _, models = simulated(instruction, condition, right_from=99)
     for call in models.asked:
         if call.module == "assistant":
