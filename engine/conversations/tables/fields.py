@@ -72,7 +72,7 @@ def number_condition(column: str, term: Term) -> Sql:
 
 
 def date_condition(column: str, term: Term) -> Sql:
-    """Returns the condition on a column of dates, texts that sort; a week, a month or a year stands for all of its days."""
+    """Returns the condition on a column of dates, texts that sort; a week, month or year stands for all of its days."""
     after_any_date = "~"  # sorts after everything that a date goes on with
     periods = [first_and_last(value) for value in term.values]
     if term.span:
