@@ -276,7 +276,8 @@ class _Report:
             f"{states.rate.value:.0%} of the scored conversations ended, by their score"
             f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
             f" {states.above:,} have {figure(rule.threshold)} or more;"
-            f" {states.scored:,} of {len(self._measures.ids):,} are scored.",
+            f" {states.scored:,} of {len(self._measures.ids):,} are scored."
+            " Ended is not succeeded: a conversation that failed can end too.",
             important=not is_few(states.scored),
         )
         if states.borderline:
