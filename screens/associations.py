@@ -150,7 +150,7 @@ _COLUMNS = [
     _cell(0, "what", "what", 24),
     _cell(1, "first", "A", 5, right=True),
     _cell(2, "second", "B", 5, right=True),
-    _cell(3, "odds", "odds (95%)", 20),
+    _cell(3, "odds", "odds (range)", 20),
     Column[Association](
         "near",
         "and in nearly the same conversations",

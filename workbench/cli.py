@@ -48,7 +48,7 @@ Conversation Workbench: what users wanted, whether conversations ended, and how 
 
 The same step by step:
   workbench import mine.wb logs.jsonl       read conversations into a project
-  workbench run complete mine.wb            score how complete each conversation is
+  workbench run complete mine.wb            score how likely each conversation has ended
   workbench run cluster mine.wb             group conversations by what users wanted
   workbench mine.wb                         look at the project in the terminal
 
@@ -98,6 +98,12 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             if action.dest == "project" and not action.help:
                 action.help = "the project file"
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Returns the value of an option; argparse makes an empty list of `--limit=--` and of a filter `--`."""
+        if action.option_strings and arg_strings == ["--"]:
+            self.error(f"argument {'/'.join(action.option_strings)}: it must not be `--`")
+        return super()._get_values(action, arg_strings)
 
     def with_commands(self) -> Iterator[Parser]:
         """Yields this parser and the parsers of all commands below it, with their options declared."""

@@ -244,9 +244,9 @@ _FIELDS = (
     ),
     Field("source", "text", "file it came from (part of the name)"),
     Field("name", "text", "id in its file (part of it)"),
-    Field("date", "date", "when it took place, 2026-03 or 2026-03-14"),
-    Field("since", "date", "from this day, month or year on"),
-    Field("until", "date", "up to the end of this day, month or year"),
+    Field("date", "date", "when it took place: 2026-03, 2026-03-14, or a week, 2026-W11"),
+    Field("since", "date", "from this day, week, month or year on"),
+    Field("until", "date", "up to the end of this day, week, month or year"),
     Field(
         "tag",
         "text",

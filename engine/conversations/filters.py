@@ -16,6 +16,7 @@ docs/filters.md explains it to users.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
 _DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
 """Fields that stand for a comparison of `date`, with its sign."""
 
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
-"""Matches a year, a month or a day."""
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-W\d{2})?$", re.ASCII)
+"""Matches a year, a month, a day or a week."""
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
 """Matches a finite number."""
@@ -393,6 +394,19 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
+def first_and_last(date: str) -> tuple[str, str]:
+    """Returns Monday and Sunday of a week of ISO 8601 such as `2026-W42`; any other date twice, as it is.
+
+    Raises:
+        ValueError: The year has no such week.
+    """
+    year, week, number = date.partition("-W")
+    if not week:
+        return date, date
+    monday = datetime.date.fromisocalendar(int(year), int(number), 1)
+    return f"{monday}", f"{monday + datetime.timedelta(days=6)}"
+
+
 def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
     """Returns the alternatives between commas that are not quoted."""
     alternatives, value_start = [], 0
@@ -424,8 +438,12 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
                 raise wrong
         except ValueError:
             raise wrong from None
-    if field.kind == "date" and not _DATE.match(value):
-        raise wrong
+    if field.kind == "date":
+        try:
+            if not _DATE.match(value) or not first_and_last(value):
+                raise wrong
+        except ValueError:
+            raise wrong from None
     if field.name == "like" and value in (ANY_VALUE, NO_VALUE):
         raise wrong  # every conversation is more or less like any words
     return value
@@ -437,7 +455,8 @@ def usage_hint(field: Field) -> str:
         return f"Like {field.example}."
     example = {
         "number": f"Like {field.name}>5, {field.name}:3..7",
-        "date": f"Like {field.name}:2026-03, {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
+        "date": f"Like {field.name}:2026-03, {field.name}:2026-W11 (a week),"
+        f" {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
         "text": f"Like {field.name}:web, or quoted when it has spaces",
         "choice": f"One of {', '.join(map(field.written, field.choices))}",
     }

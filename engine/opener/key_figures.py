@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.results.comparison.differences import Difference
 
 MIN_IN_MONTH = 20
-"""Fewest conversations of a month that is compared with another month."""
+"""Fewest conversations of a month or a week that is compared with another one."""
 MAX_GOALS = 8
 """Most goals that are named."""
 MAX_LABEL_CHARACTERS = 40
@@ -39,10 +39,10 @@ MOST_CONSIDERED = 100
 
 
 class MonthChange(NamedTuple):
-    """The last month of a project compared with the month before.
+    """The last month of a project compared with the month before, or the last two weeks.
 
     Attributes:
-        first, last: The two months, such as `2026-03`.
+        first, last: The two months, such as `2026-03`, or weeks, such as `2026-W11`.
         differences: The significant differences.
         signs: The signs of trouble that significantly more or fewer conversations show, in words.
     """
@@ -65,7 +65,7 @@ class KeyFigures:
         failures: Number of failed conversations by imported outcomes, and of those with an outcome; None where too few
             have one.
         succeeded: Share of conversations whose user got what they wanted, by verdicts; None where it is unknown.
-        change: The change in the last month; None where fewer than two months have enough conversations.
+        change: The change in the last month, or week; None where fewer than two of them have enough conversations.
         doubt: Why the scores mean little; empty where nothing is doubtful.
     """
 
@@ -125,9 +125,10 @@ class KeyFigures:
         return clauses
 
     def change_clauses(self) -> list[str]:
-        """Returns clauses on the last month: what differs significantly from the month before, or that nothing does."""
+        """Returns clauses on the last month or week: what differs significantly from the one before, or that nothing
+        does."""
         if self.change is None:
-            return [f"no two months with {MIN_IN_MONTH} conversations each"]
+            return [f"no two months or weeks with {MIN_IN_MONTH} conversations each"]
         first, last, differences, signs = self.change
         clauses = [*map(_change_text, differences), *signs]
         if not clauses:
@@ -169,20 +170,21 @@ def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] |
 
 
 def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
-    """Returns how the last month of a filter differs from the month before; reads all scores.
+    """Returns how the last month of a filter differs from the month before, or the last week where there are not two
+    months; reads all scores.
 
-    Returns None where fewer than two months have enough conversations.
+    Returns None where fewer than two months and two weeks have enough conversations.
     """
-    months = [
-        month
-        for month, count in project.conversations.values("date", filter)
-        if (count or 0) >= MIN_IN_MONTH
-    ]
-    if len(months) < 2:
+    for field in ("month", "week"):
+        sizes = project.comparison.sizes(field, filter)
+        periods = sorted(name for name, size in sizes.items() if size >= MIN_IN_MONTH)
+        if len(periods) > 1:
+            break
+    else:
         return None
-    first, last = sorted(months)[-2:]
+    first, last = periods[-2:]
     first_side, last_side = (
-        Filter((*filter.terms, Term("date", ":", (month,)))) for month in (first, last)
+        Filter((*filter.terms, Term("date", ":", (period,)))) for period in (first, last)
     )
     from engine.results.comparison.formatting import sign_clauses
 

@@ -536,7 +536,7 @@ class _Report:
                     "words",
                     "in a message of",
                     "messages before the end",
-                    "log-odds",
+                    "weight",
                     "conversations",
                 ),
                 tuple(

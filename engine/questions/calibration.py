@@ -124,7 +124,7 @@ def calibrate(
     weights, _, covered = _stratify(p, everything, None)
     best = None if why else find_best_threshold(p, truth, weights)
     if not why and best is None:
-        why = "no threshold tells complete from incomplete better than chance"
+        why = "no threshold tells yes from no better than chance"
     threshold = best if threshold_in_force is None else threshold_in_force
     measurable = min(n_complete, n_incomplete) >= MIN_OF_EACH and covered >= MIN_COVERED_SHARE
     if threshold is None or not measurable:

@@ -176,7 +176,7 @@ class TruncationTest:
     seed: int = declare_option(0, Option("seed of the cuts", convert=int, must="a whole number"))
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
     paper: bool = switch(
-        "decide as Soroka et al. do: complete where the end tag is what the model writes next"
+        "decide as Soroka et al. do: ended where the end tag is what the model writes next"
     )
 
     def __post_init__(self) -> None:

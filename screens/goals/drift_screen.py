@@ -161,7 +161,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         else:
             span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
             count = number_format.counted(len(names), "month")
-            summary = f"{count}, {span} · surest change first, p by Holm's method"
+            summary = f"{count}, {span} · surest change first, p corrected for all goals"
             self.query_one("#summary", Static).update(summary)
         self.table.show_items(drifts)
 

@@ -394,7 +394,7 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     if not given:
         return Content.assemble(
             ("No verdicts yet.", "bold"),
-            (f"{split}only verdicts say (3, triage)", "$tone-muted"),
+            (f"{split}Only verdicts say (3, triage).", "$tone-muted"),
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

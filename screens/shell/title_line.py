@@ -104,8 +104,8 @@ class TitleLine(Widget):
             for title, tab in zip(self._titles, MODES, strict=True)
         )
         room = width - tabs.cell_length
-        # Without room for the middle, the name goes before it is cut further.
-        if room - needed_by_middle < min_right:
+        # Without room for the middle, the name goes before it is cut further; a short one is not cut.
+        if room - needed_by_middle < min(right.cell_length, min_right + MIN_NAME_WIDTH):
             right = badges
         right = right.truncate(max(0, room - needed_by_middle), ellipsis=True)
         room -= right.cell_length

@@ -200,7 +200,7 @@ def status_line(
 
     Args:
         narrowed_to: Which conversations are judged, in words; empty for all.
-        with_tally: Whether it begins with the number of conversations with each answer.
+        with_tally: Whether it begins with the number of conversations with each answer, and says less, to be short.
     """
     name, reason = ORDERS[order]
     parts: list[Piece] = []
@@ -216,14 +216,13 @@ def status_line(
     elif not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
     if status.agreement_with_model.n:
-        parts += [
-            (" · the score of ended agrees ", ""),
-            agreement_piece(status.agreement_with_model),
-        ]
-    if status.agreement_with_self.n:
+        score = "score" if with_tally else "the score of ended"
+        parts += [(f" · {score} agrees ", ""), agreement_piece(status.agreement_with_model)]
+    if status.agreement_with_self.n and not with_tally:
         parts += [(" · you with yourself ", ""), agreement_piece(status.agreement_with_self)]
-    if status.probe is not None and status.probe.test is not None and status.probe.test.enough:
-        area = number_format.figure(status.probe.test.auroc.value)
+    test = None if with_tally or status.probe is None else status.probe.test
+    if status.probe is not None and test is not None and test.enough:
+        area = number_format.figure(test.auroc.value)
         chance = "" if status.probe.tells else ", at chance"
         subject = "success" if question.name == SUCCEEDED else "examples"
         parts.append((f" · AUROC of {subject} {area}{chance}", ""))

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from engine.base import number_format
 from engine.completeness.records import CurvePoint, DecisionRule
-from screens.widgets.formatting import STATE_LOOKS, TONES
+from screens.widgets.formatting import STATE_LOOKS, TONES, fitting
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
 """Component classes of the curve: of the states, of the marked point, of the threshold."""
@@ -167,9 +167,13 @@ class Curve(Widget):
             *self._row(columns, marked, 0, 1),
             Segment(f"  turn {point.turn} ", base),
             Segment(score, base + self.get_component_rich_style(tone, partial=True)),
-            Segment(f" ┄ {number_format.probability(rule.threshold)}", muted),
-            Segment(f"  {self._data.words}", base),
+            Segment(f" ┄ {number_format.probability(rule.threshold)}  ", muted),
         ]
+        room = width - Strip(parts).cell_length
+        words = self._data.words
+        if len(words) > room > 0:
+            words = fitting(words.split(", "), room)
+        parts.append(Segment(words, base))
         return Strip(parts).crop_extend(0, width, base)
 
     def _mark_line(self, columns: list[range], marked: int, width: int) -> Strip:

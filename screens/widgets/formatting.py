@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
@@ -92,9 +92,9 @@ def rate_piece(
 
 
 def agreement_piece(agreement: Agreement) -> tuple[str, str]:
-    """Returns `Agreement.text` and its tone, which is faint where few answers are compared."""
+    """Returns `Agreement.text` without kappa and its tone, which is faint where few answers are compared."""
     is_faint = agreement.n > 0 and number_format.is_few(agreement.n)
-    return agreement.text, "$tone-muted" if is_faint else ""
+    return replace(agreement, kappa=None).text, "$tone-muted" if is_faint else ""
 
 
 def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:

@@ -98,7 +98,7 @@ def sum_content(reasons: ScoreReasons) -> Content:
     return Content.assemble(
         (f"{probability(reasons.p)} after message {reasons.message + 1}", "bold"),
         (
-            f"  log-odds before calibration {signed(reasons.log_odds)}: {', '.join(others)}",
+            f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}",
             "$tone-muted",
         ),
     )

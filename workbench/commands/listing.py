@@ -163,7 +163,7 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
     argument(
         "--by",
         metavar="FIELD",
-        help="count by the values of a field instead: goal, model, tool, month, meta.channel, ...",
+        help="count by the values of a field instead: goal, model, tool, month, week, meta.channel, ...",
     ),
 )
 def list_conversations(arguments: argparse.Namespace) -> int:
@@ -197,7 +197,7 @@ def _print_counts(
         WorkbenchError: No conversation has this field of metadata or truth.
     """
     title = field
-    if field == "month":  # its name in `compare --by`
+    if field in ("month", "week"):  # names in `compare --by`
         field = "date"
     if is_question(field):
         field = f"{QUESTION_FIELD}.{field}"
@@ -210,6 +210,8 @@ def _print_counts(
         # raises where no conversation has this field
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
+    if title == "week":
+        values = sorted(workspace.comparison.sizes(title, filter).items(), reverse=True)[:limit]
     if json:
         for value, count in values:
             print(as_json({title: value, "conversations": count}))

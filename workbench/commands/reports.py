@@ -93,7 +93,7 @@ def why(arguments: argparse.Namespace) -> CommandResult:
     argument(
         "--by",
         metavar="FIELD",
-        help="the values of a field: year, month, day, source, model, tool, tag, turns, meta.KEY or truth.KEY",
+        help="the values of a field: year, month, week, day, source, model, tool, tag, turns, meta.KEY or truth.KEY",
     ),
     argument("--a", metavar="FILTER", help="the conversations of the first side"),
     argument("--b", metavar="FILTER", help="those of the second side; without it, all the others"),

@@ -24,7 +24,7 @@ from engine.conversations.filter_fields import (
     FieldQuery,
     MatchTerm,
 )
-from engine.conversations.filters import Op, Term, is_number
+from engine.conversations.filters import Op, Term, first_and_last, is_number
 from engine.conversations.tables import facets
 from engine.conversations.tables.watched import WATCHED
 from engine.project.sql import IdSet, placeholders, read_ids
@@ -72,19 +72,21 @@ def number_condition(column: str, term: Term) -> Sql:
 
 
 def date_condition(column: str, term: Term) -> Sql:
-    """Returns the condition on a column of dates, texts that sort; a month or a year stands for all of its days."""
+    """Returns the condition on a column of dates, texts that sort; a week, month or year stands for all of its days."""
     after_any_date = "~"  # sorts after everything that a date goes on with
+    periods = [first_and_last(value) for value in term.values]
     if term.span:
-        low, high = sorted(term.values)
+        low, high = min(first for first, _ in periods), max(last for _, last in periods)
         return Sql(f"{column} BETWEEN ? AND ?", (low, high + after_any_date))
     if term.op == ":":
         any_of = " OR ".join(f"{column} BETWEEN ? AND ?" for _ in term.values)
         return Sql(
             f"({any_of})",
-            tuple(end for value in term.values for end in (value, value + after_any_date)),
+            tuple(end for first, last in periods for end in (first, last + after_any_date)),
         )
     ops_with_whole_period: tuple[Op, Op] = (">", "<=")
-    end = term.values[0] + (after_any_date if term.op in ops_with_whole_period else "")
+    first, last = periods[0]
+    end = last + after_any_date if term.op in ops_with_whole_period else first
     return Sql(f"{column} {term.op} ?", (end,))
 
 

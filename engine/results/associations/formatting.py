@@ -169,8 +169,8 @@ def notes(result: Associations) -> list[str]:
         lines.append("Not compared within goals, so that a difference may be one of goals.")
     if result.rows:
         lines += [
-            "odds: of being on this side with the feature, divided by those without it; 95% interval.",
-            f"At most {FALSE_DISCOVERY_RATE:.0%} of what is listed is expected to be chance (Benjamini and Hochberg)."
+            "odds: of being on this side with the feature, divided by those without it; in brackets their 95% range.",
+            f"At most {FALSE_DISCOVERY_RATE:.0%} of what is listed is expected to be chance."
             " Conversations count as independent. What goes with a side need not cause it.",
         ]
     return lines
@@ -188,7 +188,7 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
             yield text_table(
                 f"Goes with {letter}"
                 + (f", the clearest {most} of {len(rows)}" if len(rows) > most else ""),
-                ("what", "A", "B", "odds (95%)", "and in nearly the same conversations"),
+                ("what", "A", "B", "odds (range)", "and in nearly the same conversations"),
                 [(*association_cells(row), near_equal_text(row)) for row in rows[:most]],
                 (1, 2),
             )

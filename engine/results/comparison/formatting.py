@@ -219,8 +219,8 @@ def _comparison_notes(
     if comparison.untested:
         yield f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
     yield (
-        "Intervals 95%. p of what ended is that of its test alone, the others by Holm's method; * below .05."
-        " Conversations count as independent."
+        "Intervals 95%. p of what ended is that of its test alone, the others are corrected for the many tests;"
+        " * below .05. Conversations count as independent."
     )
     if clauses := sign_clauses(comparison.sign_changes):
         yield f"B against A: {'; '.join(clauses)}."
@@ -311,8 +311,8 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
     if against:
         against_name = next(iter(against)) if len(against) == 1 else "the one before"
         yield (
-            f"Change: against {against_name}. Intervals 95%; p by Holm's method over the rows; * below .05."
+            f"Change: against {against_name}. Intervals 95%; p corrected for the many rows; * below .05."
         )
     if any(part.sign_changes for part in breakdown.parts):
-        yield "With signs: the share with a sign of trouble. Signs are named whose share differs, by Holm's method."
+        yield "With signs: the share with a sign of trouble. Signs named differ in share, corrected for the many tests."
     yield ENDED

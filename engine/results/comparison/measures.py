@@ -40,8 +40,19 @@ MAX_SUGGESTIONS = 3
 MAX_LISTED_KEYS = 8
 """Most fields of metadata and truth (`meta.KEY`, `truth.KEY`) that a hint lists besides the other fields."""
 
-TIME_FIELDS = {"year": 4, "month": 7, "day": 10}
-"""Fields of time, each with the number of first characters of a date that are its value."""
+_THURSDAY = "date(substr(created_at, 1, 10), '-3 days', 'weekday 4')"
+"""SQL of the Thursday of the same week, whose year and number the week has (ISO 8601)."""
+
+_WEEK = f"strftime('%Y', {_THURSDAY}) || printf('-W%02d', (strftime('%j', {_THURSDAY}) + 6) / 7)"
+"""SQL of a week, such as `2026-W11`."""
+
+TIME_FIELDS = {
+    "year": ("substr(created_at, 1, 4)", 4),
+    "month": ("substr(created_at, 1, 7)", 7),
+    "week": (_WEEK, 10),
+    "day": ("substr(created_at, 1, 10)", 10),
+}
+"""Fields of time, each with its SQL and the fewest characters of a date that has it."""
 
 _DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
 """GLOB pattern of SQLite for texts that begin with a year and a month."""
@@ -53,9 +64,9 @@ _SELECT_VALUES = {
     "source": SOURCES,
     "tag": f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})",
     **{
-        name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
-        f" FROM conversation WHERE length(created_at) >= {length}"
-        for name, length in TIME_FIELDS.items()
+        name: f"SELECT id AS conversation_id, {sql} AS value FROM conversation"
+        f" WHERE length(created_at) >= {length} AND value IS NOT NULL"
+        for name, (sql, length) in TIME_FIELDS.items()
     },
     "turns": "SELECT id AS conversation_id, CAST(turns AS TEXT) AS value FROM conversation",
 }

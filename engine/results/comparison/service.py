@@ -117,7 +117,7 @@ class ComparisonService:
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
         """Returns the completion rates by the values of a field, over the conversations of a filter.
 
-        A value of `year`, `month` or `day` is compared with the one before, any other value with all other
+        A value of a field of time (`TIME_FIELDS`) is compared with the one before, any other value with all other
         conversations that have a value.
 
         Raises:
@@ -180,6 +180,17 @@ class ComparisonService:
                 sum(len(members[value]) for value in unlisted_values),
             ),
         )
+
+    def sizes(self, field: str, filter: Filter = NO_FILTER) -> dict[str, int]:
+        """Returns the number of conversations of a filter by their value of a field; empty where none has any."""
+        with self._project.reading() as conn, snapshot(conn):
+            ids = _ids(conn, filter)
+            try:
+                by_value = conversations_by_value(conn, field)
+            except NotFound:
+                return {}
+        sizes = {value: len(_intersect(ids, keys)) for value, keys in by_value.items()}
+        return {value: size for value, size in sizes.items() if size}
 
     def read_measures(self, filter: Filter = NO_FILTER) -> Measures:
         """Returns the measures of the conversations of a filter.

@@ -117,6 +117,7 @@ class TestRefusing:
             ("state:complete,", 6, "needs a value"),
             ('a "b', 2, "not closed"),
             ("date>tomorrow", 5, "no value"),
+            ("date:2026-W54", 5, "no value"),
             ("turns>-1", 6, "no value"),
             ("p:nan", 2, "no value"),
             ("-draw:.1", 6, "never just that"),

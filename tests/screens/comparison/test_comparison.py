@@ -19,12 +19,12 @@ async def test_two_filters() -> None:
         assert "A  draw<.5:" in seen
         assert "B  the others:" in seen
         assert " ended " in seen
-        assert "by Holm" in seen
+        assert "corrected for the many" in seen
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ConversationsBehindScreen)
         assert "draw<.5" in text(pilot)
         await press(pilot, "escape")
-        assert "by Holm" in text(pilot)
+        assert "corrected for the many" in text(pilot)
 
 
 async def test_a_field() -> None:

@@ -40,7 +40,7 @@ class TestPanel:
         async with opened(open_copy(scored), size=size) as pilot:
             await press(pilot, "2", "enter", "end", "w")
             assert "for an end" in text(pilot)
-            assert "log-odds" in text(pilot)
+            assert "all parts add up to " in text(pilot)
             transcript = pilot.app.screen.query_one(Transcript)
             marks = transcript.marks
             assert marks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -251,6 +252,21 @@ class TestFields:
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
         assert [row.name for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
+
+    def test_weeks(self, tmp_path: Path) -> None:
+        """Weeks are those of ISO 8601, also where a year begins, and a filter selects the conversations of one."""
+        days = [date(2020, 12, 20) + timedelta(n) for n in range(30)]
+        with Project.open(tmp_path / "weeks.wb", create=True) as project:
+            fill(project, [talk(f"{day}", f"{day}", created_at=f"{day}T23:59:59Z") for day in days])
+            rows = ConversationService(project)
+            parts = service_of(project).by("week").parts
+            assert [part.value for part in parts[1:4]] == ["2020-W52", "2020-W53", "2021-W01"]
+            for part in parts:
+                ids = rows.ids(ListQuery(parse_filter(part.filter)))
+                names = {row.external_id for row in rows.rows(ids)}
+                assert names == {f"{day}" for day in days if f"{day:%G-W%V}" == part.value}
+            found = [parse_filter(text) for text in ("date>2020-W53", "until:2020-W53")]
+            assert [len(rows.ids(ListQuery(one))) for one in found] == [15, 15]
 
     def test_one_difference_has_one_p(self, better: Project) -> None:
         """Of two values that exclude each other, both rows have the p of a comparison of their filters."""
