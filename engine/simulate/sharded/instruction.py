@@ -277,7 +277,7 @@ class MathTask(Task):
             raise BadInstruction(
                 f"{instruction.task_id}: `answer` must end with {_MARK} and the number."
             )
-        self._gold = _plain(gold.strip().lower())  # as the published evaluation does
+        self._gold = _plain(gold.strip().lower())
 
     def evaluate(self, answer: str) -> Evaluation:
         """Scores 1 if the last number of the answer is the known one."""
