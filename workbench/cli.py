@@ -99,6 +99,12 @@ class Parser(argparse.ArgumentParser):
             if action.dest == "project" and not action.help:
                 action.help = "the project file"
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Returns the value of an option; argparse makes an empty list of `--limit=--` and of a filter `--`."""
+        if action.option_strings and arg_strings == ["--"]:
+            self.error(f"argument {'/'.join(action.option_strings)}: it must not be `--`")
+        return super()._get_values(action, arg_strings)
+
     def with_commands(self) -> Iterator[Parser]:
         """Yields this parser and the parsers of all commands below it, with their options declared."""
         self.declare()

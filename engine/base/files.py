@@ -33,18 +33,18 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
     The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was; after a
     loss of power it is as it was, or whole.
 
-    A device or a pipe, which nothing can take the place of, is yielded itself. A symbolic link stays, and what it names
-    is replaced. A file that is open as a descriptor of this process (`/dev/stdout`, `/dev/fd/3`) is not replaced, for
-    whoever opened it has other content in it: what was written is added where the descriptor stands.
+    A device or a pipe is yielded itself; to a file that is open as a descriptor of this process (`/dev/stdout`,
+    `/dev/fd/3`), what was written is added where the descriptor stands. A symbolic link stays, and what it names is
+    replaced.
 
     Raises:
         OSError: The file cannot be written.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        yield path
+        yield path  # a device or a pipe, which nothing can take the place of
         return
     descriptor = _find_named_descriptor(path)
-    if descriptor is not None:
+    if descriptor is not None:  # whoever opened it has other content in it
         with temporary_private_folder(Path(tempfile.gettempdir())) as folder:
             part = folder / "part"
             yield part

@@ -79,6 +79,8 @@ class TestWords:
             (("run", "complete"), 2),
             (("opne", "none.wb"), 2),
             (("none.wb",), 2),
+            (("list", "none.wb", "--filter", "--"), 2),
+            (("list", "none.wb", "--limit=--"), 2),
         ],
     )
     def test_errors_are_json_with_json(

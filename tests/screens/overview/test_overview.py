@@ -339,8 +339,8 @@ class TestSets:
         """Before a run the form begins with the mode in force, and says that another one stores beside it."""
         async with opened(project(), size=(80, 24), mode="1") as pilot:
             await press(pilot, "r")
+            await until(pilot, lambda: "in force: base · SmolLM2-135M-Instruct" in text(pilot))
             shown = text(pilot)
-            assert "in force: base · SmolLM2-135M-Instruct" in shown
             assert "stored beside them" in shown
             assert "often near chance" in shown
 
