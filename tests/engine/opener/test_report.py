@@ -103,7 +103,7 @@ def test_what_it_says(services: OpenProject, tmp_path: Path) -> None:
     html = path.read_text("utf-8")
     text = plain_text(html)
     assert "34 conversations with" in text
-    assert "28 of 34 are scored" in text
+    assert "28 of 34 are scored. Ended is not succeeded" in text
     assert re.search(r"^2026-01 \| 11 \| ", text, re.MULTILINE)
     assert text.count("| for example\n") == 1
     answers = re.findall(r'<p class="important">(\w[^:]*): ', html.partition("<nav")[0])
