@@ -49,6 +49,9 @@ MIN_FRAGMENT_MIXING = 0.25
 """Least share, in (0, 1], by which two clusters mix that are fragments of one goal. Where a goal is in many clusters
 the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
+MIN_FRAGMENT_LIFT = 2.5
+"""Least ratio of that share to the other cluster's share of all rows outside: few and large clusters mix by chance."""
+
 MIN_LOOSE_SHARE = 0.5
 """Share of a cluster's members whose nearest rows outside are in clusters without a common request, from which it is
 one of them."""
@@ -226,38 +229,48 @@ def measure_mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     return shares
 
 
-def find_fragments(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
-    """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs that
-    mix (`MIN_FRAGMENT_MIXING`), each set in ascending order.
+def find_fragments(
+    shares: Vectors, sizes: Numbers, numbers: Sequence[int]
+) -> list[list[int]]:
+    """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs of
+    which one mixes with the other (`MIN_FRAGMENT_MIXING`), and more than by chance (`MIN_FRAGMENT_LIFT`), each set in
+    ascending order.
 
     Args:
         shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
+        sizes: Number of rows of each cluster, shape (k,).
         numbers: The clusters that may be joined, ascending.
     """
     if len(numbers) < 2:
         return []
     from scipy.sparse.csgraph import connected_components
 
+    by_chance = sizes[numbers] / np.maximum(1, sizes.sum() - sizes[numbers])[:, None]
     among = shares[np.ix_(numbers, numbers)]
-    count, sets = connected_components(np.maximum(among, among.T) >= MIN_FRAGMENT_MIXING, False)
+    mixes = (among >= MIN_FRAGMENT_MIXING) & (among >= MIN_FRAGMENT_LIFT * by_chance)
+    count, sets = connected_components(mixes, directed=False)
     members = [np.flatnonzero(sets == number).tolist() for number in range(count)]
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
 
 
-def find_loose_groups(shares: Vectors, numbers: Sequence[int]) -> list[list[int]]:
+def find_loose_groups(
+    shares: Vectors, sizes: Numbers, numbers: Sequence[int]
+) -> list[list[int]]:
     """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
-    is in another of them for most of their members (`MIN_LOOSE_SHARE`).
+    is in another of them for most of their members (`MIN_LOOSE_SHARE`), and more than by chance (`MIN_FRAGMENT_LIFT`).
 
     Args:
         shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
+        sizes: Number of rows of each cluster, shape (k,).
         numbers: The clusters that may be joined, ascending.
     """
     if len(numbers) < 2:
         return []
     inside = shares[np.ix_(numbers, numbers)].sum(axis=1)
-    loose = [
-        number for number, share in zip(numbers, inside, strict=True) if share >= MIN_LOOSE_SHARE
-    ]
+    own = sizes[numbers]
+    by_chance = (own.sum() - own) / np.maximum(1, sizes.sum() - own)
+    is_loose = (inside >= MIN_LOOSE_SHARE) & (inside >= MIN_FRAGMENT_LIFT * by_chance)
+    loose = [number for number, among in zip(numbers, is_loose, strict=True) if among]
     return [loose] if len(loose) > 1 else []
 
 

@@ -50,7 +50,7 @@ LEAST_SUPPORT = 0.4
 MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
 """Least share of the members that begin with a question where a name says that they ask about something; and where the
 last request of a list says so."""
-MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.25
+MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.15
 """Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
@@ -316,12 +316,18 @@ class Cluster:
         kinds: Counter[str] = Counter()
         for verb, count in verbs:
             kinds[kind_of(verb[0])] += count
-        for kind, count in kinds.most_common(1):
-            # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
-            is_everywhere = self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
-            least = MIN_VERB_REQUESTS if is_everywhere else LEAST_SUPPORT
-            if count >= max(least * len(self.texts), MIN_VERB_AGREEMENT * kinds.total()):
-                return next((verb for verb, _ in verbs if kind_of(verb[0]) == kind), ())
+        # Where nearly all use the word, many say it without a thing: "can I return it?", "a return label".
+        everywhere = [
+            kind
+            for kind, count in kinds.most_common()
+            if kind != "get"
+            and count >= MIN_VERB_REQUESTS * len(self.texts)
+            and self.share(frozenset({kind})) >= MIN_VERB_EVERYWHERE
+        ]
+        least = max(LEAST_SUPPORT * len(self.texts), MIN_VERB_AGREEMENT * kinds.total())
+        agreed = [kind for kind, count in kinds.most_common(1) if count >= least]
+        for kind in (*everywhere, *agreed):
+            return next((verb for verb, _ in verbs if kind_of(verb[0]) == kind), ())
         return ()
 
 

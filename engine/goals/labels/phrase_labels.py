@@ -93,6 +93,8 @@ MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_OPENING_SHARE, MIN_TELLING_CONTRAST = 
 begin with it, and its least contrast to the other clusters of that name."""
 _PHRASE_DRAW = 0x7068
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
+SUBJECTS = "requests about"
+"""Begins the name of a cluster whose members name the same things, and ask for nothing in common."""
 OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
 """Labels of a cluster whose members have nothing in common."""
 
@@ -103,6 +105,8 @@ def phrase_labels(
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
     kind: GoalText = "first-user",
+    *,
+    with_subjects: bool = True,
 ) -> dict[int, Named]:
     """Returns a label for each cluster with its support, and the sentence of a central member that says what is wanted.
 
@@ -112,6 +116,7 @@ def phrase_labels(
         distances: Of each text to the center of its cluster; None takes the texts in their order.
         seed: Seed of the sample of texts.
         kind: What the texts are: of reasons a topic is a name by itself, of goals it is what members get help with.
+        with_subjects: Whether a cluster without a common request is named by the things that its members name.
 
     Returns:
         Names by cluster, all labels different; a description is empty where no member wrote a sentence.
@@ -147,6 +152,9 @@ def phrase_labels(
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
     asks = not subject_of_reasons(kind)
     names = {number: _name(number, chosen[number], clusters, usage, asks) for number in numbers}
+    for number in numbers:
+        if asks and with_subjects and names[number].label == OTHER_REQUESTS:
+            names[number] = _named_by_subjects(number, clusters, usage) or names[number]
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -306,6 +314,32 @@ def _topics(
     if not has_support or not (has_common or is_list):
         return []
     return [told[topic] for (topic,) in topics]
+
+
+def _named_by_subjects(
+    number: int, clusters: Mapping[int, Cluster], usage: Usage
+) -> Named | None:
+    """Returns a name of the things, at most `MAX_REQUESTS`, that half of the members name at their beginning and few
+    others do; None where there are none."""
+    cluster = clusters[number]
+    worth = {
+        content: contrast
+        for noun in cluster.words()
+        if usage.is_noun(form := cluster.form(noun))
+        and usage.is_thing(form)
+        and usage.topic(form) != noun  # a thing has an article or a plural
+        and not usage.is_value(form)
+        and cluster.share(content := frozenset({noun})) >= MIN_LISTED_SHARE
+        and (contrast := contrast_of(number, content, clusters)) >= MIN_ADDED_CONTRAST
+    }
+    texts = {content: cluster.texts_opening_with(content) for content in worth}
+    subjects = _cover(cluster, worth, texts)
+    naming = [texts[content] for content in subjects]
+    if not cluster.has(MIN_LIST_SUPPORT, *naming):
+        return None
+    things = [usage.topic(cluster.form(noun)) for (noun,) in subjects]
+    label = f"{SUBJECTS} {_joined(things)}"
+    return Named(_spelled(label, usage), support=cluster.support(*naming))
 
 
 def _spelled(label: str, usage: Usage) -> str:

@@ -442,15 +442,21 @@ class _Members:
             unsupported = {number for number, name in names.items() if name.support is None}
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
-            sets = find_sets(shares, sorted(unsupported.intersection(joinable)))
+            is_in_group = sampled_numbers >= 0
+            sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
+            sets = find_sets(shares, sizes, sorted(unsupported.intersection(joinable)))
             for first, *others in sets:
                 self.numbers[np.isin(self.numbers, others)] = first
             if sets:
                 joined_sets += sets
                 names = self._names(texts, names)
+        if any(name.support is None for name in names.values()):
+            names = self._names(texts, names, with_subjects=True)
         return joined_sets, names
 
-    def _names(self, texts: LazyTexts, before: Mapping[int, Named]) -> dict[int, Named]:
+    def _names(
+        self, texts: LazyTexts, before: Mapping[int, Named], *, with_subjects: bool = False
+    ) -> dict[int, Named]:
         """Returns the names of all groups by their indices; a group that had a supported name before others were joined
         keeps it, unless another group has it now."""
         distances = np.zeros(len(self.ids), dtype=np.float32)
@@ -459,7 +465,9 @@ class _Members:
             rows = self._rows[is_member]
             distances[is_member] = 1 - rows @ rows.mean(axis=0)
         seed, text = self._stored.seed, self._stored.text
-        names = phrase_labels(texts, self.numbers, distances, seed, text)
+        names = phrase_labels(
+            texts, self.numbers, distances, seed, text, with_subjects=with_subjects
+        )
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
