@@ -49,7 +49,7 @@ MIN_FRAGMENT_MIXING = 0.25
 """Least share, in (0, 1], by which two clusters mix that are fragments of one goal. Where a goal is in many clusters
 the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
-MIN_FRAGMENT_LIFT = 2.5
+MIN_FRAGMENT_LIFT = 2.0
 """Least ratio of that share to the other cluster's share of all rows outside: few and large clusters mix by chance."""
 
 MIN_LOOSE_SHARE = 0.5

@@ -127,12 +127,17 @@ def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) 
 
 def test_fragments_and_loose_groups() -> None:
     """Clusters that mix are fragments of one goal, over several steps; a cluster whose nearest others are not among
-    those that may be joined stays alone."""
+    those that may be joined stays alone, and so do few and large ones, which mix by chance."""
     shares = np.zeros((5, 5), dtype=np.float32)
     shares[0, 1], shares[1, 2], shares[2, 4] = 0.9, 0.3, 0.7
     shares[3, 4], shares[4, 3] = 0.8, 0.8
-    assert find_fragments(shares, [0, 1, 2, 3]) == [[0, 1, 2]]
-    assert find_fragments(shares, [3, 4]) == [[3, 4]]
-    assert find_fragments(shares, [0, 3]) == find_fragments(shares, []) == []
-    assert find_loose_groups(shares, [2, 3, 4]) == [[2, 3, 4]]
-    assert find_loose_groups(shares, [0, 1, 3]) == find_loose_groups(shares, []) == []
+    small, large = np.array([5, 5, 5, 5, 5, 80]), np.array([5, 60, 60, 5, 5])
+    assert find_fragments(shares, small, [0, 1, 2, 3]) == [[0, 1, 2]]
+    assert find_fragments(shares, large, [0, 1, 2, 3]) == []
+    assert find_fragments(shares, small, [3, 4]) == [[3, 4]]
+    assert find_fragments(shares, small, [0, 3]) == find_fragments(shares, small, []) == []
+    assert find_loose_groups(shares, small, [2, 3, 4]) == [[2, 3, 4]]
+    assert find_loose_groups(shares, large, [3, 4]) == [[3, 4]]
+    assert find_loose_groups(shares, large, [2, 3, 4]) == []
+    assert find_loose_groups(shares, small, [0, 1, 3]) == []
+    assert find_loose_groups(shares, small, []) == []
