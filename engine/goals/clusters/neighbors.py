@@ -229,9 +229,7 @@ def measure_mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     return shares
 
 
-def find_fragments(
-    shares: Vectors, sizes: Numbers, numbers: Sequence[int]
-) -> list[list[int]]:
+def find_fragments(shares: Vectors, sizes: Numbers, numbers: Sequence[int]) -> list[list[int]]:
     """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs of
     which one mixes with the other (`MIN_FRAGMENT_MIXING`), and more than by chance (`MIN_FRAGMENT_LIFT`), each set in
     ascending order.
@@ -253,9 +251,7 @@ def find_fragments(
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
 
 
-def find_loose_groups(
-    shares: Vectors, sizes: Numbers, numbers: Sequence[int]
-) -> list[list[int]]:
+def find_loose_groups(shares: Vectors, sizes: Numbers, numbers: Sequence[int]) -> list[list[int]]:
     """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
     is in another of them for most of their members (`MIN_LOOSE_SHARE`), and more than by chance (`MIN_FRAGMENT_LIFT`).
 

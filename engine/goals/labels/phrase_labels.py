@@ -316,9 +316,7 @@ def _topics(
     return [told[topic] for (topic,) in topics]
 
 
-def _named_by_subjects(
-    number: int, clusters: Mapping[int, Cluster], usage: Usage
-) -> Named | None:
+def _named_by_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Named | None:
     """Returns a name of the things, at most `MAX_REQUESTS`, that half of the members name at their beginning and few
     others do; None where there are none."""
     cluster = clusters[number]
