@@ -443,7 +443,8 @@ class _Members:
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
-            sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
+            counts = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
+            sizes = counts.astype(np.int32)
             sets = find_sets(shares, sizes, sorted(unsupported.intersection(joinable)))
             for first, *others in sets:
                 self.numbers[np.isin(self.numbers, others)] = first
