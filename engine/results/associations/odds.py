@@ -160,41 +160,32 @@ def _odds_figures(first_with: Ints, with_feature: Ints, first_size: Ints, size: 
 def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, size: Ints) -> Floats:
     """Returns the signed root of the deviance of even odds, shape (features,); arguments as in `_odds_figures`.
 
-    Under even odds the number in each cell is a sum of hypergeometric numbers. The deviance is that of the binomial
-    distribution with the same mean and variance, for the cell with the least mean, with half a conversation as
-    correction for continuity. Unlike `log_ratio` divided by its error it is right where a cell is nearly empty.
+    The deviance is that of the four cells over all strata from what they are under even odds (Dunning 1993), after half
+    a conversation as correction for continuity. It is scaled so that near even odds it is the squared distance of a cell
+    from its mean, divided by the variance of a sum of hypergeometric numbers: within strata counts vary less than in one
+    table. Unlike `log_ratio` divided by its error it is right where a cell is empty. Sides that are swapped give the
+    same number with the other sign.
     """
     means = with_feature @ (first_size / size)
     spread = first_size * (size - first_size) / (size**2 * (size - 1))
     variance = (with_feature * (size - with_feature)) @ spread
     observed, totals = first_with.sum(axis=1), with_feature.sum(axis=1)
     firsts, seconds = first_size.sum(), (size - first_size).sum()
+    varies = variance > 0
 
-    def cells_of_first(first: Floats | Ints) -> Floats:
+    def cells_of_first(first: Floats) -> Floats:
         """Returns the four cells of each table, shape (4, features), from the first one."""
         second = totals - first
         return np.stack([first, second, firsts - first, seconds - second]).astype(float)
 
-    expected = cells_of_first(means)
-    least = expected.argmin(axis=0), np.arange(len(with_feature))
-    mean, count = expected[least], cells_of_first(observed)[least]
-    varies = variance > 0
-    # arbitrary numbers prevent divisions by 0 in tables without a variance, whose statistic is 0
-    mean, variance = np.where(varies, mean, 1.0), np.where(varies, variance, 0.5)
-    # a binomial distribution of n trials has the variance mean * (1 - mean / n), so n follows from mean and variance
-    trials = mean / (1 - variance / mean)
     # the count moves half a conversation toward its mean, but not past it
-    nearer = mean + np.sign(count - mean) * np.maximum(0, np.abs(count - mean) - _CONTINUITY)
-    nearer = nearer.clip(0, trials)
-    deviance = _times_log(nearer, nearer / mean) + _times_log(
-        trials - nearer, (trials - nearer) / (trials - mean)
-    )
-    return np.where(varies, np.sign(observed - means) * np.sqrt(2 * deviance.clip(min=0)), 0.0)
-
-
-def _times_log(x: Floats, ratio: Floats) -> Floats:
-    """Returns x ln(ratio), 0 where x is 0."""
-    return x * np.log(np.where(x > 0, ratio, 1.0))
+    away = observed - means
+    nearer = means + np.sign(away) * np.maximum(0, np.abs(away) - _CONTINUITY)
+    # ones prevent divisions by 0 in tables without a variance, whose statistic is 0
+    counts, expected = np.where(varies, [cells_of_first(nearer), cells_of_first(means)], 1.0)
+    deviance = 2 * (counts * np.log(np.where(counts > 0, counts / expected, 1.0))).sum(axis=0)
+    scale = np.where(varies, variance, 1.0) * (1 / expected).sum(axis=0)
+    return np.where(varies, np.sign(away) * np.sqrt(deviance.clip(min=0) / scale), 0.0)
 
 
 def adjust_p_values(p: Floats) -> Floats:

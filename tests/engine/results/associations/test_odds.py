@@ -56,6 +56,19 @@ class TestOddsRatios:
         assert apart.log_ratio[0] / apart.error[0] > 5
         assert abs(within.log_ratio[0]) < 0.1
 
+    def test_sides_that_are_swapped_show_the_same(self) -> None:
+        """What all of one side and none of the other has is as clear as the reverse, and clearer than all else."""
+        is_first = np.arange(24) < 12
+        has = np.stack([is_first, ~is_first, is_first & (np.arange(24) > 0)])
+        one, other = (
+            odds_ratios(incidence_of(has), 3, side, np.zeros(24, int))
+            for side in (is_first, ~is_first)
+        )
+        assert one.z == pytest.approx(-other.z)
+        assert one.z[0] == pytest.approx(-one.z[1])
+        assert one.z[0] > one.z[2]
+        assert one.p[0] == pytest.approx(2 / math.comb(24, 12), rel=0.5)
+
     @pytest.mark.parametrize("share", [0.5, 0.1])
     def test_random_sides_show_nothing(self, share: float) -> None:
         """About a twentieth of random splits, at most 9 of 100, shows any of 800 features that depend on each other."""
