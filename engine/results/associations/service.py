@@ -92,6 +92,7 @@ _SAME_MATTER = (
     {"turns", "messages", "length"},
     {"date", "since", "until"},
     {"sign", "trouble"},
+    {"trouble", "succeeded", "disagreement"},  # people judge first what shows most trouble
     {"trouble", "turns", "messages", "length"},  # a long conversation is a sign of trouble
 )
 """Groups of fields that say the same of a conversation, so that one of a group explains no split by another."""

@@ -127,6 +127,7 @@ class Comparison:
         untested: Number of goals with too few conversations for a test.
         answer_changes: How often machines gave each answer on both sides.
         sign_changes: How many show any sign of trouble, then each sign; empty where no conversation shows one.
+        doubt: Why the scores in force mean little; empty where their test does not say so.
     """
 
     sides: tuple[Side, Side]
@@ -135,6 +136,7 @@ class Comparison:
     untested: int
     answer_changes: tuple[AnswerChange, ...] = ()
     sign_changes: tuple[SignChange, ...] = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +168,14 @@ class Breakdown:
         parts: The parts, for a field of time in the order of time, otherwise the most frequent value first.
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.
+        doubt: Why the scores in force mean little; empty where their test does not say so.
     """
 
     field: str
     parts: tuple[Part, ...]
     without: int
     left_out: tuple[int, int] = (0, 0)
+    doubt: str = ""
 
 
 # Two independent samples: interval and test

@@ -212,6 +212,7 @@ def _comparison_notes(
         significant: Number of the significant ones.
         others: Number of the others that are listed.
     """
+    yield from _doubts(comparison)
     if goals:
         sentence = f"{counted(significant, 'difference')} of goals found among {goals:,} tested"
         hidden = goals - significant - others
@@ -230,6 +231,12 @@ def _comparison_notes(
             " (`workbench ask PROJECT NAME --check`)."
         )
     yield ENDED
+
+
+def _doubts(result: Comparison | Breakdown) -> Iterator[str]:
+    """Yields the doubt of the scores as a sentence; nothing where there is none."""
+    if result.doubt:
+        yield f"What ended: {result.doubt}."
 
 
 def side_sentences(comparison: Comparison) -> list[str]:
@@ -301,6 +308,7 @@ def sign_sentences(breakdown: Breakdown) -> list[str]:
 
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
     """Yields notes on what is not listed, and on how to read the table."""
+    yield from _doubts(breakdown)
     yield from sign_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
