@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
+from engine.base.statistics.intervals import Interval
+from engine.completeness.records import EndingTest
+from engine.completeness.tables import score_sets
+from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -84,6 +88,17 @@ class TestFilters:
         row = comparison_table(both).rows[0]
         assert row.cells[4] == "<.001*"
         assert row.details["filter"] == "date:2026-01"
+
+    def test_scores_that_mean_little(self, better: Project) -> None:
+        """Where the test of the scores says that they mean little, every comparison says so."""
+        test = EndingTest(36, Interval(0.5, 0.4, 0.6), 0.9, 0.84, 0.6, None, 0)
+        config = ScoreConfig("tested", "probe", "tiny.gguf", test=test)
+        better.write(lambda conn: score_sets.register(conn, config))
+        give_scores(better, {n: 0.9 if n % 2 else 0.1 for n in range(1, 201)}, "tested")
+        service = service_of(better)
+        sides = service.compare(parse_filter("date:2026-01"), parse_filter(""))
+        for notes in (comparison_table(sides).notes, breakdown_table(service.by("month")).notes):
+            assert notes[0].startswith("What ended: these scores mean little: whole and cut")
 
     def test_the_others(self, better: Project) -> None:
         """Without a second filter the side holds all others, and the filter that selects them is told."""
