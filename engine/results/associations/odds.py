@@ -161,10 +161,10 @@ def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, siz
     """Returns the signed root of the deviance of even odds, shape (features,); arguments as in `_odds_figures`.
 
     The deviance is that of the four cells over all strata from what they are under even odds (Dunning 1993), after half
-    a conversation as correction for continuity. It is scaled so that near even odds it is the squared distance of a cell
-    from its mean, divided by the variance of a sum of hypergeometric numbers: within strata counts vary less than in one
-    table. Unlike `log_ratio` divided by its error it is right where a cell is empty. Sides that are swapped give the
-    same number with the other sign.
+    a conversation as correction for continuity. It is scaled so that near even odds it is the squared distance of a
+    cell from its mean, divided by the variance of a sum of hypergeometric numbers: within strata counts vary less than
+    in one table. Unlike `log_ratio` divided by its error it is right where a cell is empty. Sides that are swapped give
+    the same number with the other sign.
     """
     means = with_feature @ (first_size / size)
     spread = first_size * (size - first_size) / (size**2 * (size - 1))
