@@ -196,6 +196,14 @@ class TerminalDriver(LinuxDriver):
         super().__init__(*args, **options)
         self._file = cast(Any, _MayBeGone(cast(IO[str], self._file)))
 
+    def _sigcont_application(self, *_: Any) -> None:
+        """Takes the terminal back where it was given back to stop, else only draws: Textual would begin to read keys a
+        second time, which nothing ends where a closing shell continues an app that is ending."""
+        if self._must_signal_resume:
+            super()._sigcont_application()
+        else:
+            self._app.call_later(self._app.refresh, layout=True)
+
     def run_input_thread(self) -> None:
         """Reads keys until the app ends; ends the app where the terminal is gone."""
         threading.Thread(target=self._wait_for_hang_up, name="hang-up", daemon=True).start()

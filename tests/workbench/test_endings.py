@@ -6,8 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -138,20 +139,25 @@ def test_an_ignored_signal_stays_ignored(project: Path) -> None:
     assert ignored & 1 << (signal.SIGHUP - 1)
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "terminal", "terminal, SIGHUP ignored"])
+@pytest.mark.parametrize("how", ["SIGTERM", "terminal", "terminal, SIGHUP ignored", "shell"])
 def test_screens_write_what_was_given(project: Path, how: str) -> None:
     """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130; so
-    do those that were started to ignore SIGHUP."""
+    do those that were started to ignore SIGHUP, and those that their shell continues when it ends itself."""
     before = signal.getsignal(signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_IGN if "ignored" in how else signal.SIG_DFL)
     with Session(str(project)) as session:
         signal.signal(signal.SIGHUP, before)
         session.wait("2 conversations")
         session.press("3", "c")
-        if how.startswith("terminal"):
+        if how != "SIGTERM":
             session.terminal.hang_up()
-        else:
-            os.kill(session.terminal.pid, signal.Signals[how])
+        if how == "shell":
+            with suppress(ProcessLookupError):
+                for _ in range(200):
+                    os.kill(session.terminal.pid, signal.SIGCONT)
+                    time.sleep(0.005)
+        elif how == "SIGTERM":
+            os.kill(session.terminal.pid, signal.SIGTERM)
         assert session.terminal.wait(SECONDS) == 130
 
     assert others(project) == []
