@@ -197,12 +197,14 @@ class TerminalDriver(LinuxDriver):
         self._file = cast(Any, _MayBeGone(cast(IO[str], self._file)))
 
     def _sigcont_application(self, *_: Any) -> None:
-        """Takes the terminal back where it was given back to stop, else only draws: Textual would begin to read keys a
-        second time, which nothing ends where a closing shell continues an app that is ending."""
-        if self._must_signal_resume:
-            super()._sigcont_application()
-        else:
+        """Takes the terminal back, after it is given back where the app was stopped without that: Textual would begin
+        to read keys a second time. Nothing is taken where a shell that closes continues its app, which is ending."""
+        if self._has_hung_up(0) or (self.exit_event.is_set() and not self._must_signal_resume):
+            return
+        if not self._must_signal_resume:
+            self.suspend_application_mode()
             self._app.call_later(self._app.refresh, layout=True)
+        super()._sigcont_application()
 
     def run_input_thread(self) -> None:
         """Reads keys until the app ends; ends the app where the terminal is gone."""
@@ -215,12 +217,16 @@ class TerminalDriver(LinuxDriver):
     def _wait_for_hang_up(self) -> None:
         """Ends the app when the terminal hangs up: where SIGHUP is ignored nothing else says so, and Textual would read
         nothing again and again."""
-        poll = select.poll()
-        poll.register(self.fileno, 0)
         while not self.exit_event.is_set():
-            if any(event & select.POLLHUP for _, event in poll.poll(HANG_UP_MILLISECONDS)):
+            if self._has_hung_up(HANG_UP_MILLISECONDS):
                 self._end_without_terminal("it hung up")
                 return
+
+    def _has_hung_up(self, milliseconds: int) -> bool:
+        """Returns whether the terminal hangs up within this time."""
+        poll = select.poll()
+        poll.register(self.fileno, 0)
+        return any(event & select.POLLHUP for _, event in poll.poll(milliseconds))
 
     def _end_without_terminal(self, reason: object) -> None:
         """Ends the app at once."""
