@@ -143,7 +143,7 @@ ONLY_ON = {
     "conversations": "5 of 5",
     "triage": "n No",
     "trees": "or more",
-    "goals": "goal of 5 conversations",
+    "goals": "goals of 5 conversations",
     "desk": "N Never",
     "training": "0 runs",
     "models": "0 adapters",
