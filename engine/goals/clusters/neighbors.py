@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from engine.base.arrays import Ints
 from engine.model.embedders.vectors import (
     Floats,
     Indices,
@@ -229,7 +230,7 @@ def measure_mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     return shares
 
 
-def find_fragments(shares: Vectors, sizes: Numbers, numbers: Sequence[int]) -> list[list[int]]:
+def find_fragments(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> list[list[int]]:
     """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs of
     which one mixes with the other (`MIN_FRAGMENT_MIXING`), and more than by chance (`MIN_FRAGMENT_LIFT`), each set in
     ascending order.
@@ -251,7 +252,7 @@ def find_fragments(shares: Vectors, sizes: Numbers, numbers: Sequence[int]) -> l
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
 
 
-def find_loose_groups(shares: Vectors, sizes: Numbers, numbers: Sequence[int]) -> list[list[int]]:
+def find_loose_groups(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> list[list[int]]:
     """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
     is in another of them for most of their members (`MIN_LOOSE_SHARE`), and more than by chance (`MIN_FRAGMENT_LIFT`).
 

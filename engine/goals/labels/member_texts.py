@@ -326,9 +326,8 @@ class Cluster:
         ]
         least = max(LEAST_SUPPORT * len(self.texts), MIN_VERB_AGREEMENT * kinds.total())
         agreed = [kind for kind, count in kinds.most_common(1) if count >= least]
-        for kind in (*everywhere, *agreed):
-            return next((verb for verb, _ in verbs if kind_of(verb[0]) == kind), ())
-        return ()
+        chosen = [*everywhere, *agreed][:1]
+        return next((verb for verb, _ in verbs if kind_of(verb[0]) in chosen), ())
 
 
 def _is_bare(phrase: Phrase) -> bool:

@@ -105,8 +105,6 @@ def phrase_labels(
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
     kind: GoalText = "first-user",
-    *,
-    with_subjects: bool = True,
 ) -> dict[int, Named]:
     """Returns a label for each cluster with its support, and the sentence of a central member that says what is wanted.
 
@@ -116,7 +114,6 @@ def phrase_labels(
         distances: Of each text to the center of its cluster; None takes the texts in their order.
         seed: Seed of the sample of texts.
         kind: What the texts are: of reasons a topic is a name by itself, of goals it is what members get help with.
-        with_subjects: Whether a cluster without a common request is named by the things that its members name.
 
     Returns:
         Names by cluster, all labels different; a description is empty where no member wrote a sentence.
@@ -152,9 +149,6 @@ def phrase_labels(
     chosen = {number: _best_request(number, clusters, usage) for number in numbers}
     asks = not subject_of_reasons(kind)
     names = {number: _name(number, chosen[number], clusters, usage, asks) for number in numbers}
-    for number in numbers:
-        if asks and with_subjects and names[number].label == OTHER_REQUESTS:
-            names[number] = _named_by_subjects(number, clusters, usage) or names[number]
     full_labels = _told_apart(names, clusters, usage)
     return {
         number: replace(
@@ -235,8 +229,11 @@ def _name(
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
         label = f"{activity} {_joined(nouns)}".strip()
         return Named(_spelled(label, usage), support=cluster.support(*texts))
-    other = OTHER_REQUESTS if asks else OTHER_REASONS
-    return Named(_spelled(f"{activity} other things", usage) if is_search else other)
+    if is_search:
+        return Named(_spelled(f"{activity} other things", usage))
+    if not asks:
+        return Named(OTHER_REASONS)
+    return _name_by_subjects(number, clusters, usage) or Named(OTHER_REQUESTS)
 
 
 def _listed_requests(
@@ -316,7 +313,7 @@ def _topics(
     return [told[topic] for (topic,) in topics]
 
 
-def _named_by_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Named | None:
+def _name_by_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Named | None:
     """Returns a name of the things, at most `MAX_REQUESTS`, that half of the members name at their beginning and few
     others do; None where there are none."""
     cluster = clusters[number]
@@ -337,7 +334,7 @@ def _named_by_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usag
         return None
     things = [usage.topic(cluster.form(noun)) for (noun,) in subjects]
     label = f"{SUBJECTS} {_joined(things)}"
-    return Named(_spelled(label, usage), support=cluster.support(*naming))
+    return Named(_spelled(label, usage), support=cluster.support(*naming), is_request=False)
 
 
 def _spelled(label: str, usage: Usage) -> str:

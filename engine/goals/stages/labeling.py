@@ -426,7 +426,7 @@ class _Members:
     def join_unsupported(
         self, texts: LazyTexts, joinable: Collection[int]
     ) -> tuple[list[list[int]], dict[int, Named]]:
-        """Joins groups without a supported name: twice the fragments of goals, and then the rest.
+        """Joins groups without a common request: twice the fragments of goals, and then the rest.
 
         Args:
             texts: Texts of the conversations, in the order of `ids`.
@@ -439,40 +439,35 @@ class _Members:
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
         for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {number for number, name in names.items() if name.support is None}
+            unsupported = {number for number, name in names.items() if not name.has_common_request}
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
-            counts = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
-            sizes = counts.astype(np.int32)
+            sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
             sets = find_sets(shares, sizes, sorted(unsupported.intersection(joinable)))
             for first, *others in sets:
                 self.numbers[np.isin(self.numbers, others)] = first
             if sets:
                 joined_sets += sets
                 names = self._names(texts, names)
-        if any(name.support is None for name in names.values()):
-            names = self._names(texts, names, with_subjects=True)
         return joined_sets, names
 
-    def _names(
-        self, texts: LazyTexts, before: Mapping[int, Named], *, with_subjects: bool = False
-    ) -> dict[int, Named]:
-        """Returns the names of all groups by their indices; a group that had a supported name before others were joined
-        keeps it, unless another group has it now."""
+    def _names(self, texts: LazyTexts, before: Mapping[int, Named]) -> dict[int, Named]:
+        """Returns the names of all groups by their indices; a group that had a common request before others were joined
+        keeps the name, unless another group has it now."""
         distances = np.zeros(len(self.ids), dtype=np.float32)
         for number in np.unique(self.numbers):
             is_member = self.numbers == number
             rows = self._rows[is_member]
             distances[is_member] = 1 - rows @ rows.mean(axis=0)
         seed, text = self._stored.seed, self._stored.text
-        names = phrase_labels(
-            texts, self.numbers, distances, seed, text, with_subjects=with_subjects
-        )
+        names = phrase_labels(texts, self.numbers, distances, seed, text)
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
-            if name.support is None and old and old.support and old.label not in labels:
+            if name.has_common_request or old is None or not old.has_common_request:
+                continue
+            if old.label not in labels:
                 names[number] = old
         return names
 
