@@ -62,8 +62,7 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
 
 
 def _find_named_descriptor(path: Path) -> int | None:
-    """Returns the descriptor of this process that a path names, itself or through links; None if it names
-    none."""
+    """Returns the descriptor of this process that a path names, itself or through links; None if it names none."""
     of_this_process = {"/dev/fd", os.path.realpath("/proc/self/fd")}
     for _ in range(_MAX_LINKS):
         folder = os.path.realpath(path.parent)

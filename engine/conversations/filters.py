@@ -394,7 +394,7 @@ def is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def first_and_last(date: str) -> tuple[str, str]:
+def first_and_last_day(date: str) -> tuple[str, str]:
     """Returns Monday and Sunday of a week of ISO 8601 such as `2026-W42`; any other date twice, as it is.
 
     Raises:
@@ -439,9 +439,10 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         except ValueError:
             raise wrong from None
     if field.kind == "date":
+        if not _DATE.match(value):
+            raise wrong
         try:
-            if not _DATE.match(value) or not first_and_last(value):
-                raise wrong
+            first_and_last_day(value)
         except ValueError:
             raise wrong from None
     if field.name == "like" and value in (ANY_VALUE, NO_VALUE):

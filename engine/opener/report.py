@@ -16,7 +16,7 @@ from engine.base.number_format import counted, figure, is_few, share_range, sign
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
-from engine.completeness.service.sets import in_force, name_of, reliability
+from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
@@ -182,7 +182,6 @@ class _Report:
         """Returns the key figures of the conversations."""
         store = self._services.conversations
         by_score = self._services.comparison.goes_by_score(self._filter)
-        set_in_force = in_force(self._sets)
         no, yes = (
             store.counts(
                 ListQuery(Filter((*self._filter.terms, Term(SUCCEEDED, ":", (verdict,)))))
@@ -197,7 +196,7 @@ class _Report:
             failures=imported_failures(self._services, self._filter),
             succeeded=self._measures.rate(by_score=by_score).corrected,
             change=month_change(self._services, self._filter),
-            doubt=reliability(set_in_force, self._sets).doubt if set_in_force else "",
+            doubt=doubt_in_force(self._sets),
         )
 
     def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:

@@ -149,11 +149,11 @@ def export_trees(
 def rows(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
     """Returns the rows of all trees under a configuration, by default the one that is shown, by conversation and
     step."""
-    found = conn.execute(
+    cursor = conn.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
         (config_hash or chosen(conn),),
     )
-    return [TreeRow(*row) for row in found]
+    return [TreeRow(*row) for row in cursor]
 
 
 def seconds(conn: sqlite3.Connection, config_hash: str) -> float | None:

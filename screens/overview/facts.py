@@ -17,7 +17,7 @@ from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
 from engine.base.text import display_safe, middle_cut, one_line
 from engine.completeness.records import DecisionRule, ScoreSet
-from engine.completeness.service.sets import in_force, name_of, reliability
+from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, parse_filter
 from engine.conversations.service import badly_read
@@ -218,7 +218,7 @@ def answer_lines(
         groups: The goals; None before they are read.
         report: What the verdicts say of the scores; None without verdicts, or before it is read.
     """
-    now, doubt = _scores_and_doubt(overview)
+    now, doubt = in_force(overview.sets), doubt_in_force(overview.sets)
     no = overview.tally.get(Verdict.NO, 0)
     figures = KeyFigures(
         overview.counts,
@@ -286,19 +286,13 @@ def _contents(overview: Overview) -> list[str]:
     return clauses
 
 
-def _scores_and_doubt(overview: Overview) -> tuple[ScoreSet | None, str]:
-    """Returns the scores in force, and why they mean little; None without scores, and empty where they mean much."""
-    now = in_force(overview.sets)
-    return now, reliability(now, overview.sets).doubt if now else ""
-
-
 def rate_content(overview: Overview) -> Content:
     """Returns the rate of ended conversations with interval, threshold and coverage, and the states; two lines.
 
     The rate is faint where the scores mean little or few are scored.
     """
     counts = overview.counts
-    _, doubt = _scores_and_doubt(overview)
+    doubt = doubt_in_force(overview.sets)
     if not counts.scored:
         title, reason = "No scores yet.", "scoring says which conversations ended"
         if doubt:

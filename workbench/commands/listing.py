@@ -209,9 +209,11 @@ def _print_counts(
             )
         # raises where no conversation has this field
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
-    values = workspace.conversations.values(field, filter)[:limit]
+    values: Sequence[tuple[str, int | None]]
     if title == "week":
         values = sorted(workspace.comparison.sizes(title, filter).items(), reverse=True)[:limit]
+    else:
+        values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
             print(as_json({title: value, "conversations": count}))

@@ -137,6 +137,12 @@ def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     return Reliability(words, doubt, remedy, best, kinds)
 
 
+def doubt_in_force(sets: Sequence[ScoreSet]) -> str:
+    """Returns why the scores in force mean little; empty where their test does not say so, or there are none."""
+    now = in_force(sets)
+    return reliability(now, sets).doubt if now else ""
+
+
 def _test_in_words(test: EndingTest) -> str:
     """Returns the AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at
     random cuts, then at the same step, where there are pairs for that."""

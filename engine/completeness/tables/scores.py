@@ -181,9 +181,8 @@ def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Sc
                     adapter=adapter,
                     noise=noise,
                     features=features,
-                    generated=None
-                    if ends is None
-                    else bool(ends[max(ends)]),  # at the last message
+                    # at the last message
+                    generated=None if ends is None else bool(ends[max(ends)]),
                 )
     return score_by_id
 

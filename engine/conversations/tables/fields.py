@@ -24,7 +24,7 @@ from engine.conversations.filter_fields import (
     FieldQuery,
     MatchTerm,
 )
-from engine.conversations.filters import Op, Term, first_and_last, is_number
+from engine.conversations.filters import Op, Term, first_and_last_day, is_number
 from engine.conversations.tables import facets
 from engine.conversations.tables.watched import WATCHED
 from engine.project.sql import IdSet, placeholders, read_ids
@@ -74,7 +74,7 @@ def number_condition(column: str, term: Term) -> Sql:
 def date_condition(column: str, term: Term) -> Sql:
     """Returns the condition on a column of dates, texts that sort; a week, month or year stands for all of its days."""
     after_any_date = "~"  # sorts after everything that a date goes on with
-    periods = [first_and_last(value) for value in term.values]
+    periods = [first_and_last_day(value) for value in term.values]
     if term.span:
         low, high = min(first for first, _ in periods), max(last for _, last in periods)
         return Sql(f"{column} BETWEEN ? AND ?", (low, high + after_any_date))

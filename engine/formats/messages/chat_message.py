@@ -195,10 +195,8 @@ def _langchain_body(value: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
         return body.get("type", name.partition("Message")[0].lower()), body
     if isinstance(data, dict) and "content" in data:  # messages_to_dict
         return kind, data
-    if "role" in value and value["role"] not in (
-        "human",
-        "ai",
-    ):  # `role` beside `type`: another API
+    # a `role` beside `type` is of another API
+    if "role" in value and value["role"] not in ("human", "ai"):
         return None, {}
     return kind, value  # model_dump
 

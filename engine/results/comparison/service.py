@@ -24,7 +24,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.base.statistics.ranking import holm
-from engine.completeness.service.sets import in_force, reliability
+from engine.completeness.service.sets import doubt_in_force
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery, is_number
 from engine.conversations.tables import selecting
@@ -118,7 +118,7 @@ class ComparisonService:
                 comparison,
                 answer_changes=tuple(changes),
                 sign_changes=sign_changes,
-                doubt=_doubt_of_scores(conn),
+                doubt=doubt_in_force(score_sets.sets(conn)),
             )
 
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
@@ -174,7 +174,7 @@ class ComparisonService:
         is_mirrored = not in_time and len(members) == 2
         with self._project.reading() as conn, snapshot(conn):
             sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
-            doubt = _doubt_of_scores(conn)
+            doubt = doubt_in_force(score_sets.sets(conn))
         parts = [
             replace(part, sign_changes=changes)
             for part, changes in zip(parts, sign_changes, strict=True)
@@ -284,13 +284,6 @@ def _answer_changes(
             if before.corrected is not None and after.corrected is not None:
                 change = interval_difference(before.corrected, after.corrected)
             yield AnswerChange(name, by, before.value, (before, after), change)
-
-
-def _doubt_of_scores(conn: sqlite3.Connection) -> str:
-    """Returns why the scores in force mean little; empty where their test does not say so, or there are none."""
-    sets = score_sets.sets(conn)
-    now = in_force(sets)
-    return reliability(now, sets).doubt if now else ""
 
 
 def _sign_changes(
