@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Before NumPy is loaded, here and in processes that tests start: on cores that others use too, a thread that waits for
+# its half of a small matrix computes as long as all of the test. OpenMP waits as in the model process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
 from engine.opener.open_project import hand_in_field_queries
-
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # as in the model process, and before llama.cpp is loaded
 
 hand_in_field_queries()
 
