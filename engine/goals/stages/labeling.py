@@ -9,6 +9,7 @@ fragments of one goal, and the remaining ones become one group, the *rest*.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -20,7 +21,7 @@ from engine.base.number_format import counted
 from engine.goals.clusters.neighbors import find_fragments, find_loose_groups, measure_mixing
 from engine.goals.labels.member_texts import LEAST_SUPPORT
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
-from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_EXAMPLES,
@@ -36,6 +37,7 @@ from engine.goals.questions import (
 from engine.goals.records import GoalDecision, Ids
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering, OneActStage
 from engine.goals.tables import clusterings
+from engine.goals.tables import groups as goal_groups
 from engine.goals.tables.clusterings import Cluster, LabelEntry, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
@@ -180,7 +182,11 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return entry.number
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
-        """Stores the labels of a block."""
+        """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
+        if not self._is_paper:
+            taken = Counter(goal_groups.labels(conn, self._stored.id).values())
+            free = free_labels([entry.label for entry in entries], taken)
+            entries = [replace(e, label=label) for e, label in zip(entries, free, strict=True)]
         clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
 
     def _tally(self, entries: Sequence[LabelEntry]) -> None:

@@ -182,6 +182,7 @@ class DecisionLog:
                 state.apply(decision)
             decisions.append(decision)
             next_id += 1
+        state.end_act()
         goal_decisions.append(conn, clustering_id, decisions)
         if any(decision.reviewed is not None for decision in decisions):
             # A review changes decisions before it, so all are replayed.
