@@ -104,21 +104,18 @@ _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 """Finds two colons close together, without which a text has no IPv6 address."""
 
-_IBAN_LENGTHS = {
-    **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
-    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18), **dict.fromkeys(("MK", "SI"), 19),
-    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK", "MN"), 20),
-    **dict.fromkeys(("CH", "CR", "HR", "LI", "LV"), 21),
-    **dict.fromkeys(("BG", "BH", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
-    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
-    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
-    **dict.fromkeys(("LY", "PT", "ST"), 25), **dict.fromkeys(("IS", "TR"), 26),
-    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
-    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HU", "LB", "NI", "PL", "SV"), 28),
-    **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
-    **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
+_IBAN_COUNTRIES = {
+    15: "NO", 16: "BE", 18: "DK FI FK FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK", 21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL", 24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST", 26: "IS TR", 27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
+    29: "BR EG PS QA UA", 30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
 }  # fmt: skip
-"""Number of characters of an IBAN by the code of its country (SWIFT, IBAN registry)."""
+"""Number of characters of an IBAN -> the codes of the countries whose IBANs have that many (SWIFT, IBAN registry)."""
+
+_IBAN_LENGTHS = {
+    code: length for length, codes in _IBAN_COUNTRIES.items() for code in codes.split()
+}
+"""Number of characters of an IBAN by the code of its country."""
 
 PSEUDONYM_DIGITS = 6
 """Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
