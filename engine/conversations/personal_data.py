@@ -1,4 +1,4 @@
-"""Recognizes the language of a text, and finds the personal data in it.
+"""Finds personal data in texts, and replaces it.
 
 Personal data are e-mail addresses, phone numbers, payment cards, bank accounts and IP addresses. Each is found by a
 pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no pattern that could
@@ -12,19 +12,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, get_args
-
-MIN_LANGUAGE_PROBABILITY = 0.5
-"""Least probability of a language; below it the language of a text is unknown."""
-
-LANGUAGE_SAMPLE_CHARACTERS = 1_000
-"""Number of characters at the beginning of a text by which its language is recognized."""
-
-_CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-"""Matches a code block of Markdown, also one that does not end."""
-_SAME_LANGUAGE = {"yue": "zh"}
-"""Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
 Kind = Literal["email", "phone", "card", "iban", "ip"]
 """A kind of personal data."""
@@ -55,8 +43,8 @@ _IBAN = re.compile(
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
-"""Matches what looks like the number of a payment card: groups of four, or of four, six and five digits
-(American Express)."""
+"""Matches what looks like the number of a payment card, 13 to 19 digits: groups of four of which the last may be longer
+or shorter, or groups of four, six and five (American Express)."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 """Matches four numbers with dots."""
@@ -119,34 +107,6 @@ _IBAN_LENGTHS = {
 
 PSEUDONYM_DIGITS = 6
 """Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
-
-
-def detect_language(text: str) -> str | None:
-    """Returns the code of the language of a text (ISO 639), such as `en`; None where it is not clear.
-
-    The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages apart by runs of bytes.
-    Code blocks of Markdown are left out.
-    """
-    text = _CODE_BLOCK.sub(" ", text)[:LANGUAGE_SAMPLE_CHARACTERS].strip()
-    if not text:
-        return None
-    code, probability = _model().classify(text)
-    return (
-        _SAME_LANGUAGE.get(code, code)
-        if probability >= MIN_LANGUAGE_PROBABILITY and code != "zxx"
-        else None
-    )
-
-
-@cache
-def _model() -> Any:
-    """Returns the model that comes with the library; loading it takes half a second, once."""
-    from pathlib import Path
-
-    from py3langid import langid
-
-    path = Path(langid.__file__).parent / langid.MODEL_FILE
-    return langid.LanguageIdentifier.from_modelpath(path, norm_probs=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,16 +234,11 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
-        iban = re.sub(r"[ -]", "", match[0])
-        country = iban[:2]
-        length = _IBAN_LENGTHS.get(country, 0)
+        length = _IBAN_LENGTHS.get(match[0][:2], 0)
         # words of capitals can follow it, which the pattern takes too
-        end = match.end()
-        while len(iban) > length > 0 and text[match.start() : end].strip():
-            end -= 1
-            iban = re.sub(r"[ -]", "", text[match.start() : end])
-        if len(iban) == length and passes_mod97(iban):
-            yield match.start(), end
+        iban = re.match(rf"(?:[ -]?\w){{{length}}}", match[0])
+        if length and iban and passes_mod97(re.sub(r"[ -]", "", iban[0])):
+            yield match.start(), match.start() + iban.end()
 
 
 def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
