@@ -33,7 +33,7 @@ def detect_language(text: str) -> str | None:
         probability < MIN_LANGUAGE_PROBABILITY or code == "zxx"
     ):  # which stands for no language at all
         return None
-    return _SAME_LANGUAGE.get(code, code)
+    return _SAME_LANGUAGE.get(code) or str(code)
 
 
 @cache
