@@ -119,7 +119,7 @@ _LAYOUTS = tuple(
         ("an export of ChatGPT, Claude or the like", r"()conversations(?:-\d+)?\.json", "file", ""),
     )
 )  # fmt: skip
-"""The layouts that are known; the first that a file has is taken."""
+"""How known programs name their files; the first layout that matches a file is taken."""
 
 
 def folder_in_words(path: str) -> str:

@@ -306,13 +306,13 @@ _STATE_MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
     " | kwargs.messages | state.messages | output.messages"
 )
-"""Where a state or a checkpoint has its messages."""
+"""Where a state or a checkpoint of LangGraph has its messages."""
 _STATE_THREAD = read_path(
     "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
 )
-"""Where a state names its thread."""
+"""Where a state of LangGraph names its thread."""
 _STATE_STEP = read_path("metadata.step")
-"""Where a state has its number within the thread."""
+"""Where a state of LangGraph has its number within the thread."""
 _OTHER_STATES = "other states"
 """Key under which the longest state of a thread has the others."""
 _MAX_QUOTED_CHARACTERS = 60
