@@ -327,7 +327,11 @@ class MessageTexts:
         self._passed_over = left_out.union(_LABEL_KEYS)
 
     def without(self, value: Any) -> Any:
-        """Returns the value without what the messages have, and without what is then empty; None if nothing is left."""
+        """Returns the value without what the messages have, and without what is then empty; None if nothing is left.
+
+        A text that is JSON is taken as its value. A short text (`_MIN_PIECE`) must be a whole text of the messages, a
+        longer one a piece of them. Of an object `_LABEL_KEYS` stay as long as anything else does.
+        """
         if isinstance(value, str):
             if not value or value in self._exact:
                 return None

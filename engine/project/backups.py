@@ -166,7 +166,11 @@ def _set_aside(real: str, lock: WriteLock) -> str:
 
 
 def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
-    """Opens a file for reading, after a check that its log belongs to it; `name` is the path as the person gave it."""
+    """Opens a file for reading, after a check that its log belongs to it; `name` is the path as the person gave it.
+
+    Raises:
+        ProjectError: There is no such file, or its log belongs to another one.
+    """
     if not os.path.isfile(real):
         raise ProjectError(f"There is no file {name}.", "Check the path.")
     check_log(real)

@@ -108,7 +108,11 @@ class TreeService:
         return self._restore(row)
 
     def _restore(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """Returns a tree and the tokens of its recorded answer."""
+        """Returns a tree and the tokens of its recorded answer.
+
+        Raises:
+            NotFound: No tree was grown there.
+        """
         with self._project.reading() as conn:
             frame = tree_tables.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:

@@ -265,7 +265,11 @@ def move(arguments: argparse.Namespace) -> CommandResult:
     ),
 )
 def undo(arguments: argparse.Namespace) -> CommandResult:
-    """Takes your newest decision on groups back, or another act."""
+    """Takes your newest decision on groups back, or another act.
+
+    Raises:
+        NotYet: There is nothing to take back.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
         goals = review.goals

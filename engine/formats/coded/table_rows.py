@@ -378,7 +378,11 @@ class _ConversationPlace(NamedTuple):
 
 
 def _find_conversation(record: Any) -> _ConversationPlace | None:
-    """Returns where a record has its conversation; None if it has none."""
+    """Returns where a record has its conversation; None if it has none.
+
+    The first that fits: the column with the longest list of messages or turns, columns with a question and an answer, a
+    column with exchanges, a column with a whole conversation as text.
+    """
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     if isinstance(record.get("shards"), list):

@@ -142,7 +142,11 @@ def _is_trace(record: dict[str, Any]) -> bool:
 
 
 def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the observations of a trace, or of the traces of a session, and the traces without them."""
+    """Returns the observations of a trace, or of the traces of a session, and the traces without them.
+
+    A record without observations is one itself. A trace with a time of its own is the outermost observation; then only
+    what people said of it is returned beside the observations.
+    """
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("traces"), list):

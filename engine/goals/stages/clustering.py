@@ -152,7 +152,11 @@ class ClusterStage(CpuStage):
         return self._summary
 
     def _cluster_vectors(self, report: OnProgress) -> _NewClustering:
-        """Returns the clusters with words and labels; runs on a thread of its own."""
+        """Returns the clusters with words and labels; runs on a thread of its own.
+
+        Raises:
+            UsageError: There are too few conversations for so many clusters.
+        """
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")

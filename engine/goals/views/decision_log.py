@@ -293,7 +293,11 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
 
 
 def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """Returns the clusters of a clustering as groups without labels and decisions."""
+    """Returns the clusters of a clustering as groups without labels and decisions.
+
+    Raises:
+        NotFound: There is no such clustering.
+    """
     if clusterings.clustering(conn, clustering_id) is None:
         raise NotFound(
             f"There is no clustering {clustering_id}.",

@@ -514,7 +514,11 @@ class LlamaModel:
         self.clear()
 
     def _apply(self, name: str | None) -> None:
-        """Lets the context use a loaded adapter, or none."""
+        """Lets the context use a loaded adapter, or none.
+
+        Raises:
+            ModelError: llama.cpp cannot apply the adapter.
+        """
         adapters, scales, count = None, None, 0
         if name is not None:
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])
