@@ -168,7 +168,9 @@ class PromptTrial:
         label_counts = Counter(model.label for model in resolved)
         for model in resolved:
             # files of one name may lie in several folders
-            label = model.label if label_counts[model.label] == 1 else f"{model.label}, {model.path}"
+            label = (
+                model.label if label_counts[model.label] == 1 else f"{model.label}, {model.path}"
+            )
             for version, source in self._versions.items():
                 column = f"{version} · {label}" if len(self._versions) > 1 else label
                 prompt = parse_prompt(self.name, source)
@@ -221,7 +223,9 @@ def _distinct_names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, s
     """Returns the ids in their sources of conversations, by id; with the key of the text where several share one."""
     names, keys = conversations.names(conn, ids), conversations.text_keys(conn, ids)
     counts = Counter(names.values())
-    return {key: name if counts[name] == 1 else f"{name} ({keys[key]})" for key, name in names.items()}
+    return {
+        key: name if counts[name] == 1 else f"{name} ({keys[key]})" for key, name in names.items()
+    }
 
 
 class _TrialWork(ModelWork):
