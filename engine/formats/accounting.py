@@ -50,10 +50,10 @@ _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
 _LABEL_KEYS = ("role", "type", "object", "speaker")
-"""Keys whose short texts say what a value is; they are kept beside what remains of it."""
+"""Keys whose short texts say what a value is. They are kept beside what remains of the value."""
 
 _MIN_PIECE = 20
-"""Characters from which a text that is within a message is taken for a copy of a piece of it."""
+"""Number of characters from which a text that stands within a message counts as a copy of a piece of it."""
 
 
 def account_for(

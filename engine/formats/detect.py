@@ -31,16 +31,18 @@ from engine.formats.registry import all_readers, is_whole_record, parse_record, 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
 _CLEARLY_MORE = 3
-"""How many times as much text another reader must read to be taken in place of the preferred one."""
+"""How many times the share of the preferred reader another reader must take for what was said, to be taken in its
+place."""
 
 _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
 
 _ENTRIES_LOOKED_AT = 3
-"""Number of entries of a list by which it is told whether they are wrapped records; the first may be another thing."""
+"""Number of entries of a list by which it is told whether they are records within a record; the first may be something
+else."""
 
 _LEAST_WRAPPED = 0.5
-"""Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
+"""Share of the JSON of an object that must be records within it; with less the object is something else."""
 
 _READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
 """Names of readers for which the entries of a list within a record look like records."""
@@ -52,10 +54,10 @@ BYTES_LOOKED_AT = 1 << 20
 """Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
-"""Number of records that a mapping is tried on."""
+"""Number of records on which a mapping is tried."""
 
 BYTES_TRIED = 8 << 20
-"""How much of a file a mapping is tried on."""
+"""Number of bytes of a file on which a mapping is tried."""
 
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""

@@ -45,7 +45,7 @@ _TOKEN = re.compile(
 """Matches one piece of a path."""
 
 _EMPTIED = object()
-"""Stands for an entry of which nothing remains."""
+"""Stands for an entry of a list or an object of which nothing remains."""
 
 
 class Target(NamedTuple):

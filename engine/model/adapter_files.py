@@ -26,7 +26,7 @@ from engine.base.errors import AdapterError, ModelFileError
 from engine.model.gguf_file import EMBEDDING_TENSOR, GgufFile, read_gguf
 
 _VERSION = "n1"
-"""Version of the fingerprint; another way to compute it gets another one."""
+"""Version of the fingerprint of an adapter; another way to compute the fingerprint gets another version."""
 
 KEY_PREFIX = "workbench."
 """Beginning of the key of each field of `AdapterOrigin` in the metadata of an adapter."""

@@ -56,7 +56,7 @@ _STRING, _ARRAY = 8, 9
 """Type numbers of a text and of an array."""
 
 _ALIGNMENT = 32
-"""Alignment of tensors in bytes if the header names none."""
+"""Alignment of tensors in bytes if the header of the file names none."""
 
 _MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
 """Bytes that a value and a tensor take in the header, at the least: length of the key, type and one byte; length of the
@@ -66,7 +66,7 @@ _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
 """The limits of llama.cpp: bytes of a key and of the name of a tensor, and dimensions of a tensor."""
 
 _MAX_STRINGS = 1 << 24
-"""Most elements of one array of texts; the largest vocabularies have a sixteenth of it."""
+"""Most elements of one array of texts; the largest vocabularies have a sixteenth of that."""
 
 _LENGTH_BYTES = 8
 """Bytes of the length in front of a text."""

@@ -29,7 +29,7 @@ MAX_DEFAULT_CONTEXT = 8192
 """Default length of the longest sequence, in tokens."""
 
 ALL_F32 = 0
-"""`general.file_type` of F32 weights; their cache is F32 too."""
+"""Value of `general.file_type` of a file whose weights are F32; the cache of its model is F32 too."""
 
 MAX_SEQUENCES = 64
 """Sequence ids of one context, which share its cells; also how many sequences one token may belong to."""
@@ -38,8 +38,9 @@ MAX_ROWS = 256
 """Most rows of logits of one decode."""
 
 SEPARATE_BYTES = 512 << 20
-"""Cache that sequences with cells of their own may take where one that all share is smaller. Measured with the default
-model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no more."""
+"""Most bytes of a cache in which each sequence has cells of its own, where one that all sequences share would be
+smaller. Measured with the default model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no
+more."""
 
 GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
@@ -57,7 +58,8 @@ GPU_QUERY_SECONDS = 10
 """Time limit of a query of the GPU driver."""
 
 BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
+"""Load of the last minute, as a share of the cores, from which a measured speed is not compared with speeds of another
+time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,13 +40,14 @@ Item = TypeVar("Item")
 """What a model is asked about."""
 
 FORM_TOKENS = 1_500
-"""Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+"""Tokens that a prompt leaves free for the words that ask for fields, and for what a model thinks."""
 
 FITTED_CHARS_PER_TOKEN = 3
-"""Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
+"""Number of characters that a token is taken to have where a text is fitted by characters: fewer than in most
+languages, so that the text fits in tokens."""
 
 MIN_ROOM = 1_000
-"""Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""
+"""Fewest characters of what is put inside a prompt; a context that is too small even for that many is refused."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""

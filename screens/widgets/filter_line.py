@@ -33,7 +33,7 @@ TYPING_REST_SECONDS = 0.2
 PROMPT = "▽ "
 """Stands before the filter."""
 TEXT_WIDTH = 18
-"""Least cells of a completion, before what it is."""
+"""Least cells of a completion; what the completion is follows after them."""
 LINE_PADDING = 1
 """Cells before the prompt, as the style of the line says."""
 

@@ -58,7 +58,7 @@ _OUTPUT_ATTRIBUTES = (
     *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
     *("output.value", "output"),
 )
-"""Attributes with its output, the surest first."""
+"""Attributes with the output of a span, as the conventions name them, the surest first."""
 
 
 def _nest_attributes(value: Any) -> Any:

@@ -37,7 +37,7 @@ SPANS_KEY, STATEMENTS_KEY = "spans", "about"
 """Keys of the record of a session: its spans, and the statements on their traces."""
 
 _TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
-"""Keys of what people or other models said of a trace."""
+"""Keys under which a trace has what people or other models said of it."""
 
 _INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
@@ -82,10 +82,10 @@ class Span:
 
 
 SpanReader = Callable[[Any], Span | None]
-"""Reads a record as a span; None if it is none."""
+"""Reads a record as a span; None if the record is no span."""
 
 SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
-"""Returns the spans within a record, and its statements: objects with what it says of their traces."""
+"""Returns the spans within a record, and its statements: objects in which the record says something of their traces."""
 
 
 _MessageKey = tuple[str, str]

@@ -81,10 +81,11 @@ _JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
 """Matches the text of a JSON object by its braces."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
+"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
+fact of the message."""
 
 UNREAD = "rows not read"
-"""Name under which the metadata of a conversation has those of its rows that are no messages."""
+"""Key under which the metadata of a conversation has the rows of it that are no messages."""
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
 """Names of columns with the system prompt."""

@@ -35,9 +35,11 @@ _OBSERVATION_TYPES = frozenset(
 """Types of observations of Langfuse."""
 
 _LANGSMITH_KINDS: dict[str, SpanKind] = {"llm": "model", "chat_model": "model", "tool": "tool"}
+"""Type of a run of LangSmith -> what the span does; any other type is `other`."""
 _LANGFUSE_KINDS: dict[str, SpanKind] = {"GENERATION": "model", "TOOL": "tool"}
+"""Type of an observation of Langfuse -> what the span does; any other type is `other`."""
 _MLFLOW_KINDS: dict[str, SpanKind] = {"CHAT_MODEL": "model", "LLM": "model", "TOOL": "tool"}
-"""What a span does, by its type on the platform; any other type is `other`."""
+"""Type of a span of MLflow -> what the span does; any other type is `other`."""
 
 _MODEL_CALLS = (
     *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),

@@ -52,7 +52,7 @@ _WORDS_FOR_MSGSPEC = {
     "`float`": "a number",
     "`bool`": "true or false",
 }
-"""What msgspec says, and how a person says it."""
+"""What msgspec says of an error in a mapping file -> how a person says it."""
 
 
 class Paths(tuple[Path, ...]):

@@ -48,7 +48,7 @@ _SHARED_FIELD = "shared"
 """Field for the rest of the object from which records were split, if it is small."""
 
 _MAX_SHARED_CHARACTERS = 2_000
-"""Characters of JSON up to which that rest is kept with every conversation."""
+"""Most characters of JSON of the rest of an object that is kept with every record that was split from it."""
 
 
 def reader_of(mapping: Mapping) -> Reader:

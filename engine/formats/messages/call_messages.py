@@ -34,17 +34,17 @@ _READ_ITEM_KEYS = frozenset((
     "type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary", "encrypted_content",
     "action", "queries", "code", "outputs", "results", "result",
 ))  # fmt: skip
-"""Keys of an item that are read; the others are facts."""
+"""Keys of an item of the Responses API that are read; the others are facts of the message."""
 
 _OTHER_ITEM_TYPES = frozenset(
     ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
 )
-"""Items that are neither messages nor calls."""
+"""Types of items of the Responses API that are neither messages nor calls."""
 
 _SPEAKER_AT_LINE_START = re.compile(
     r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
 )
-"""Beginnings of the messages in a text that LangChain or AutoGen made of them."""
+"""Matches the beginning of a message in a text that LangChain or AutoGen made of several messages."""
 
 _ANSWER_PART_KINDS = ("text", "call", "reasoning")
 """Kinds of parts of an answer."""

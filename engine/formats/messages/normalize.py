@@ -31,9 +31,9 @@ _PARENT_KEYS = (
 )  # fmt: skip
 """Keys under which an item names the one before it."""
 _CHILD_KEYS = ("children", "childrenIds")
-"""Keys under which an item names those that follow it."""
+"""Keys under which an item names the items that follow it."""
 _LINK_KEYS = frozenset((*_PARENT_KEYS, *_CHILD_KEYS))
-"""Keys under which an item names others."""
+"""Keys under which an item names the items before and after it."""
 _CURRENT_LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
@@ -124,7 +124,7 @@ RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
 
 UNREAD = "not read"
-"""Name under which the metadata of a conversation has those of its items that are no messages."""
+"""Key under which the metadata of a conversation has the items of it that are no messages."""
 
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "contentParts", "toolInvocations")

@@ -23,15 +23,15 @@ FREELY_UNPACKED = 256 << 20
 """Number of bytes to which any file may unpack."""
 
 MOST_TIMES = 1_000
-"""How many times its size a file may unpack to beyond that; a history that each record repeats compresses some hundred
-times."""
+"""How many times its own size a file may unpack to, where that is more than `FREELY_UNPACKED`; a history that each
+record repeats compresses some hundred times."""
 
 LEAST_OF_RECORD = 1 << 10
 """Number of bytes that a record counts for at least, so that there is a limit on their number too: about one for each
 byte of the file, and a quarter of a million of a small one."""
 
 RAISED = "(`import --most-unpacked` raises the limit)"
-"""What each reason of a limit that can be raised ends with."""
+"""Ending of the reason of each limit that a person can raise."""
 
 
 def _never() -> bool:
@@ -233,7 +233,8 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
-"""Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
+"""First bytes of compressed data -> the name of the compression, and what decompresses one stream of it; gzip is read
+apart."""
 
 
 class Source:

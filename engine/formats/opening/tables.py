@@ -44,7 +44,7 @@ _DETECTION_ROWS = 6
 _DETECTION_BYTES = 1 << 20
 """Number of bytes by which the delimiter is detected."""
 _DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
-"""Matches a first line that names the delimiter, as Excel writes it."""
+"""Matches a first line that names the delimiter, such as `sep=;`, as Excel writes it."""
 _MESSAGE_COLUMNS = frozenset(
     ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
 )

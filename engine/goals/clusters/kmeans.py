@@ -54,7 +54,8 @@ MIN_RELATIVE_DECREASE = 1e-4
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK, _MIN_BLOCK_ROWS = 16_000_000, 256
-"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of one, which comes first."""
+"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of a block, even if they have more
+cosines."""
 
 Note = Callable[[int, int], None]
 """Called with (steps done, steps in all); may raise to stop the work."""
@@ -79,7 +80,8 @@ OVERESTIMATE = 1.5
 goals has to be noticed and split."""
 
 MANY_DIMENSIONS = 256
-"""Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
+"""Number of dimensions from which vectors are taken for those of an embedding model; the vectors of TF-IDF have
+fewer."""
 
 _TRIAL_ROWS_PER_CLUSTER = 4
 """Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""

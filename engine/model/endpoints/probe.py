@@ -42,7 +42,7 @@ MIN_REPLY_CHARACTERS = 8
 """Length of the shortest reply whose first half says whether the endpoint continues it."""
 
 NEXT_CHARACTERS = 6
-"""Number of characters of a continued reply that have to be those of the whole one."""
+"""Number of characters, those after the first half of a whole reply, that a continued reply has to begin with."""
 
 MAX_SERVER_CHARACTERS = 60
 """Longest name of a server that is shown."""

@@ -27,13 +27,14 @@ T = TypeVar("T")
 """Result of work that asks an endpoint."""
 
 TOKENS_PRICED = 1_000_000
-"""Number of tokens that a price is given for."""
+"""Number of tokens for which a price is given."""
 
 LEAST_CHARS_PER_TOKEN = 2.0
-"""Fewest characters of a token that are assumed, so that a cost is not guessed too low; nearly all texts have more."""
+"""Fewest characters that a token is assumed to have, so that a cost is not guessed too low; nearly all texts have
+more."""
 
 MIN_SHOWN_DIFFERENCE = 0.00005
-"""Least cost of earlier stages that is told: with four digits, less is `.0000`."""
+"""Least cost of earlier stages that is told; less would be `.0000` with four digits."""
 
 
 @dataclass(slots=True)

@@ -39,10 +39,10 @@ from engine.model.hub.access import BUSY_STATUSES, Hub, hub_library, port_of
 from engine.model.records import HubRepository
 
 PLAN_SUFFIX = ".pull.json"
-"""Ending of a stored plan in place of that of the file."""
+"""Ending of the name of a stored plan of a pull, in place of the ending of the file that is pulled."""
 
 PART_SUFFIX = ".part"
-"""Ending that is added to a file while it is incomplete."""
+"""Ending that is added to the name of a file while it is incomplete."""
 
 SPARE_BYTES = 500_000_000
 """Bytes that a pull leaves free on the disk."""
@@ -54,10 +54,10 @@ MAX_NAME_CHARACTERS = 200
 """Longest name of a model."""
 
 RATE_SECONDS = 5.0
-"""Length of the time window of a rate."""
+"""Length of the time window over which the rate of a download is measured."""
 
 MAX_ATTEMPTS = 8
-"""Most connections in a row that bring no data."""
+"""Most connections in a row that may bring no data before a download fails."""
 
 WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
 """Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal

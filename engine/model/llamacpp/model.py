@@ -40,16 +40,16 @@ HIDDEN_STATE_TENSOR = b"result_norm"
 """Name in llama.cpp's graph of the tensor with the last hidden states."""
 
 ABORTED = 2
-"""Status of a decode that the abort callback ended."""
+"""Status that llama.cpp gives of a decode that the abort callback ended."""
 
 MAX_TOKEN_BYTES = 256
-"""Most bytes that one token may stand for."""
+"""Most bytes for which one token may stand."""
 
 SPARE_TOKENS = 8
 """Tokens more than bytes that a text is first given room for: start tokens, and a space that some vocabularies add."""
 
 MIN_LENGTH = 1e-12
-"""Length of an embedding below which it is not scaled to 1 any more, so that zeros stay zeros."""
+"""Length of a vector below which it is not scaled to length 1, so that zeros stay zeros."""
 
 
 class BatchBuffers:

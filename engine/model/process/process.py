@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 """Log of this module."""
 
 SERVER_MODULE = "engine.opener.model_process"
-"""The module that runs in the process. It stands above all subjects, since it puts their handlers together."""
+"""The module that runs in the model process. It stands above all subjects, since it puts their handlers together."""
 
 UTIME_INDEX = 10
 """Index of `utime` among the fields of proc_pid_stat(5) after the state; `stime` follows."""
@@ -58,10 +58,10 @@ PROC_FOLDER = Path("/proc")
 """The folder in which Linux shows the state of processes."""
 
 START_SECONDS = 60.0
-"""Longest wait for the process to be ready."""
+"""Longest wait for the model process to be ready."""
 
 CANCEL_GRACE_SECONDS = 5.0
-"""Longest wait for the process to end a cancelled request, or to end itself."""
+"""Longest wait for the model process to end a cancelled request, or to end itself."""
 
 POLL_SECONDS = 0.2
 """Time between two looks at whether the request was cancelled or the process hangs."""

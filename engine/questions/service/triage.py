@@ -25,7 +25,7 @@ from engine.signs import tables as sign_tables
 T = TypeVar("T")
 
 PLACE = "triage.place"
-"""Setting: where triage goes on: order, filter, what was skipped."""
+"""Name of the setting that says where triage goes on: its order, its filter, and what was skipped."""
 RECENT_ANSWERS = 10
 """Number of newest answers that are not asked again, because a person may still remember them."""
 
