@@ -213,8 +213,7 @@ class SavedViews:
 
     def _read(self, key: str) -> Any:
         """Returns the value of a setting of the project."""
-        with self._project.reading() as conn:
-            return settings.get(conn, key)
+        return self._project.read(settings.get, key)
 
     def _put(self, key: str, value: Any) -> None:
         """Stores the value of a setting of the project."""

@@ -274,8 +274,7 @@ class ModelStage(Stage):
             items: Number of items.
             certain: Share of the items that is asked about in any case.
         """
-        with self._project.reading() as conn:
-            tokens_per_reply = runs.tokens_per_reply(conn, self.name, self.fingerprints)
+        tokens_per_reply = self._project.read(runs.tokens_per_reply, self.name, self.fingerprints)
         # Evenly spread: of clusters the first ones are the largest.
         sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
         items_per_sampled = items / max(1, len(sample))

@@ -106,6 +106,7 @@ class TrainingRuns:
             config = TrainConfig.load(history.run.config)
             changed = with_settings(config, settings)
             self.trainers.check_libraries(changed)
+            self.check_idle()
             changed.save(history.run.config)
         self.start(history.run)
         return history.run

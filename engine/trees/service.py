@@ -74,8 +74,7 @@ class TreeService:
 
     def steps(self, conversation_id: int) -> list[int]:
         """Returns the steps of a conversation at which there is a tree, in order; reads no nodes of trees."""
-        with self._project.reading() as conn:
-            rows = tree_tables.trees(conn, conversation_id)
+        rows = self._project.read(tree_tables.trees, conversation_id)
         return [row.step for row in rows if row.reason is None]
 
     def open(self, conversation_id: int, step: int) -> OpenTree:
@@ -113,8 +112,9 @@ class TreeService:
         Raises:
             NotFound: No tree was grown there.
         """
-        with self._project.reading() as conn:
-            frame = tree_tables.frame(conn, row.conversation_id, row.step, row.config_hash)
+        frame = self._project.read(
+            tree_tables.frame, row.conversation_id, row.step, row.config_hash
+        )
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
         return restore(TreeRecord.from_frame(frame)), list(frame["answer"])

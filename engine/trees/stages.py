@@ -140,8 +140,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:
         """Returns the entries of a block: its trees, and the reasons of conversations that have none."""
-        with self._project.reading() as conn:
-            block_messages = conversations.conversations_for(conn, block)
+        block_messages = self._project.read(conversations.conversations_for, block)
         spots = [
             spot
             for conversation_id, messages in block_messages

@@ -379,8 +379,7 @@ class ProposeStage(OnClustering, ModelStage):
             return 1, 1
         client = self._work.process
         assert isinstance(client, EndpointModel)
-        with self._project.reading() as conn:
-            mean = decisions.requests_per_pair(conn, self._work.model.label)
+        mean = self._project.read(decisions.requests_per_pair, self._work.model.label)
         if mean is not None:
             return mean, mean
         return (1 if client.can.reads_verdicts else 2), 2

@@ -68,8 +68,7 @@ class DecisionLog:
 
     def active(self, clustering_id: int) -> list[GoalDecision]:
         """Returns the decisions on a clustering that were not undone, oldest first."""
-        with self._project.reading() as conn:
-            return _active(conn, clustering_id)
+        return self._project.read(_active, clustering_id)
 
     def decide(self, clustering_id: int, plan: Plan) -> list[GoalDecision]:
         """Appends the decisions of a plan as one act, in the transaction that reads the state they are applied to. A

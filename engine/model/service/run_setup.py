@@ -132,8 +132,7 @@ class ModelsInUse:
 
     def chosen(self) -> dict[Work, str]:
         """Returns kind of work -> model chosen by the project; without a choice the built-in model is used."""
-        with self._project.reading() as conn:
-            stored = settings.get(conn, MODELS_KEY, {})
+        stored = self._project.read(settings.get, MODELS_KEY, {})
         return {work: str(stored[work]) for work in WORKS if work in stored}
 
     def use(self, name: str, works: Sequence[Work]) -> None:

@@ -169,8 +169,7 @@ class AssociationService:
         for split in (*_splits_by_failure(), _split_by_state()):
             if split.first.of(question):
                 return split
-        with self._project.reading() as conn:
-            known = questions.names(conn)
+        known = self._project.read(questions.names)
         if question not in known and question not in FIELDS:
             raise UsageError(
                 f"There is no question “{question}”.",
