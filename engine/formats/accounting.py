@@ -274,7 +274,7 @@ def _is_short(text: str) -> bool:
 
 
 def _is_whole_value(words: str, text: str) -> bool:
-    """Returns whether words are a line of a text, or a value of JSON in it."""
+    """Returns whether words are a whole line of a text, or a whole value of JSON in the text."""
     edges = r'(?:^|"|\\n)[ \t]*', r'[ \t]*(?:$|\\?"|\\n)'
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 

@@ -160,7 +160,7 @@ def numbered_lists(room: int, **lists: Sequence[str]) -> str:
 
 
 def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
-    """Returns the texts of one list that fit, each on a line of at most so many characters."""
+    """Returns the texts of one list that fit into `room` characters, each on a line and cut to `chars`."""
     lines: list[str] = []
     left = room
     for number, text in enumerate(texts, 1):

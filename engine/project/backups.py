@@ -181,7 +181,7 @@ def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
     """Checks that a backup is a project and not damaged.
 
     Raises:
-        ProjectError: It is not.
+        ProjectError: It is no project, or it is damaged.
     """
     (application,) = conn.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:

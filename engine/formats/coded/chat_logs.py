@@ -74,7 +74,7 @@ def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record of the uniform format, which exports of this program have too.
 
     Raises:
-        BadRecord: The record is no object, its truth is none, or it has no messages.
+        BadRecord: The record or its truth is no object, or it has no messages.
     """
     record = as_object(record)
     truth = record.get("truth")

@@ -432,7 +432,7 @@ def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, An
 
 
 def _event_name(log: dict[str, Any]) -> str:
-    """Returns the name of the event that a log record is; "" if it is none."""
+    """Returns the name of the event that a log record is; "" if the record is no event."""
     attributes = _object_of_pairs(log.get("attributes"))
     name = first_filled(log, "event.name", "eventName", "event_name")
     return as_text(name or attributes.get("event.name") or log.get("name"))

@@ -207,7 +207,7 @@ def _role_and_name(
         speakers: The role of each speaker so far; a new speaker is added.
 
     Raises:
-        BadRecord: There is no word, or the column is one of roles and the word is none.
+        BadRecord: There is no word, or the column is one of roles and the word is no role.
     """
     if not word:
         raise BadRecord(f"message {number} has no role")

@@ -209,7 +209,8 @@ def is_ambiguous(text: str) -> bool:
 
 
 def day_comes_first(text: str) -> bool | None:
-    """Returns whether the day comes before the month in a date of numbers; None if either may, or it is none."""
+    """Returns whether the day comes before the month in a date of numbers; None if either may, or if the text is no
+    such date."""
     match = _NUMERIC_DATE.match(text)
     if match is None or int(match[3]) > 12:
         return None if match is None else False

@@ -138,7 +138,7 @@ class _File:
     held: Any = None
 
     def share(self, packed: int) -> int:
-        """Returns how many bytes of the person's file so many bytes of this one stand for."""
+        """Returns for how many bytes of the person's file `packed` bytes of this one stand."""
         return packed * self.size // max(1, os.path.getsize(self.path))
 
 

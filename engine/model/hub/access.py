@@ -400,7 +400,7 @@ def hub_library() -> Any:
 
 
 def port_of(url: str) -> int:
-    """Returns the port of a URL; raises ValueError for one that is none."""
+    """Returns the port of a URL; raises ValueError where it has no valid one."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

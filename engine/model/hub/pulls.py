@@ -142,7 +142,7 @@ class _Reporter:
         self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(self, done: int, *, checking: bool = False, redirect: str = "") -> None:
-        """Reports that so many bytes have arrived, or were checked."""
+        """Reports the number of bytes that have arrived, or were checked, so far."""
         # A server that cannot resume sends a file from its beginning.
         if checking != self._last.checking or done < self._last.done:
             self._meter = RateMeter(time.monotonic, RATE_SECONDS)

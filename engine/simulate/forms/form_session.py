@@ -270,7 +270,7 @@ class FormSession:
             """Returns the last object of a reply.
 
             Raises:
-                UnreadableReply: There is none, or it does not have the shape that was asked for.
+                UnreadableReply: There is no object, or the last one does not have the shape that was asked for.
             """
             self.calls += 1
             objects = [value for _, value in json_objects(reply)]
