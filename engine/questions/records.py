@@ -32,10 +32,10 @@ CHANCE = 0.5
 """AUROC of scores that know nothing."""
 
 MIN_VERDICTS = 40
-"""Smallest number of verdicts `yes` or `no` on scored conversations that suggest a threshold."""
+"""Smallest number of verdicts, `yes` and `no` together, on scored conversations that suggest a threshold."""
 
 MIN_OF_EACH = 5
-"""Smallest number of verdicts of each of the two kinds among them."""
+"""Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
 
 MIN_EXAMPLES_OF_EACH = 3
 """Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an

@@ -320,7 +320,11 @@ class MergeState:
         return self.group(side)
 
     def _merge(self, decision: GoalDecision) -> None:
-        """Replaces two groups by one with all their members."""
+        """Replaces two groups by one with all their members.
+
+        Raises:
+            UsageError: A person pinned one of the groups or keeps them apart, and the decision is not of a person.
+        """
         a, b = self._pair(decision)
         if decision.author != "human" and (a.pinned or b.pinned or self.is_kept_apart(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
@@ -342,7 +346,11 @@ class MergeState:
         self._replace((a.id, b.id), (made,))
 
     def _refuse(self, decision: GoalDecision) -> None:
-        """Notes an *apart* or a *never* on a pair of groups."""
+        """Notes an *apart* or a *never* on a pair of groups.
+
+        Raises:
+            UsageError: The pair is refused or forbidden already.
+        """
         a, b = self._pair(decision)
         pair = pair_of(a.id, b.id)
         if pair in self.forbidden:
@@ -408,7 +416,12 @@ class MergeState:
         return named_parts, parts
 
     def _move(self, decision: GoalDecision) -> None:
-        """Moves conversations to a group or, without one, to the outliers; latecomers are only noted."""
+        """Moves conversations to a group or, without one, to the outliers; latecomers are only noted.
+
+        Raises:
+            NotYet: No conversation is named.
+            UsageError: A group would be left without members, or all are there already.
+        """
         target = self._single(decision) if decision.sides else None
         if len(decision.parts) != 1 or not all(map(len, decision.parts)):
             raise NotYet("There is no conversation to move.")
@@ -443,7 +456,11 @@ class MergeState:
             self.latecomers[latecomer] = None if target is None else target.id
 
     def _rename(self, decision: GoalDecision) -> None:
-        """Gives a group the label and the description of the decision."""
+        """Gives a group the label and the description of the decision.
+
+        Raises:
+            UsageError: The label is empty.
+        """
         group = self._single(decision)
         label, description = decision.names[0] if decision.names else ("", "")
         if not label.strip():
@@ -459,7 +476,11 @@ class MergeState:
         )
 
     def _pin(self, decision: GoalDecision) -> None:
-        """Pins or unpins a group."""
+        """Pins or unpins a group.
+
+        Raises:
+            UsageError: The group is pinned, or not pinned, already.
+        """
         group = self._single(decision)
         pins = decision.kind == "pin"
         if group.pinned == pins:
@@ -469,7 +490,11 @@ class MergeState:
         self._rewrite(replace(group, label=label, pinned_by=decision if pins else None))
 
     def _theme(self, decision: GoalDecision) -> None:
-        """Puts a group under the theme of the decision, or under none."""
+        """Puts a group under the theme of the decision, or under none.
+
+        Raises:
+            UsageError: The theme has no name.
+        """
         group = self._single(decision)
         if not decision.names:
             raise UsageError("A theme needs a name.", "Write a few words.")

@@ -167,8 +167,7 @@ class MergeReviewService:
         active = self._log.active(stored.id)
         decided = Counter((decision.kind, decision.decided_by) for decision in active)
         to_review = len(self.to_review())
-        with self._project.reading() as conn:
-            cost = decisions.answer_cost(conn, stored.pair_config)
+        cost = self._project.read(decisions.answer_cost, stored.pair_config)
         return ReviewProgress(
             merged=decided["merge", "human"],
             refused=decided["apart", "human"] + decided["never", "human"],

@@ -165,16 +165,14 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     @cached_property
     def _members(self) -> tuple[Ids, Ids]:
         """Conversation ids, ascending, and the cluster of each, both of shape (conversations,)."""
-        with self._project.reading() as conn:
-            ids, numbers = clusterings.membership(conn, self._stored.id)
+        ids, numbers = self._project.read(clusterings.membership, self._stored.id)
         return np.asarray(ids), np.asarray(numbers)
 
     @cached_property
     def _vectors(self) -> Vectors:
         """Vectors in the order of `_members`, shape (conversations, d)."""
         ids, _ = self._members
-        with self._project.reading() as conn:
-            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        _, rows = self._project.read(read_vectors, self._stored.vector_config, ids)
         return rows
 
     def _key_of(self, entry: LabelEntry) -> int:
@@ -213,8 +211,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     @cached_property
     def _phrases(self) -> dict[int, LabelEntry]:
         """The label of each cluster by phrases of its members, by number."""
-        with self._project.reading() as conn:
-            return clusterings.phrase_labels(conn, self._stored.id)
+        return self._project.read(clusterings.phrase_labels, self._stored.id)
 
     def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
@@ -244,8 +241,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns a name with its support; with a reason against it where too few members say what it says."""
         ids, numbers = self._members
         members = self._draw(ids[numbers == number], MAX_TEXTS_PER_CLUSTER)
-        with self._project.reading() as conn:
-            entries = source_of(self._stored).shown.read(conn, members)
+        entries = self._project.read(source_of(self._stored).shown.read, members)
         support = support_of(name.label, [entry.text for entry in entries])
         few = f"its words are in {support.members:,} of {support.read:,} members"
         return replace(name, reason=few if support.share < LEAST_SUPPORT else "", support=support)

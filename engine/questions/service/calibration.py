@@ -33,10 +33,11 @@ MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
-"""Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
+"""Fields that select conversations by score or verdict; the error rates of the sample do not apply to what such a
+filter selects."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
-"""Reason why the rate of such a filter is not corrected."""
+"""Reason why the rate of a filter by one of `FIELDS_BY_SCORE` is not corrected."""
 
 MIN_CONVERSATIONS_FOR_KAPPA = 10
 """Fewest conversations in common for which sentences state kappa; JSON always has it."""

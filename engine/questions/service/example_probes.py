@@ -109,8 +109,7 @@ class ExampleProbeService:
 
     def in_force(self, subject: str = SUCCEEDED) -> ExampleProbe | None:
         """Returns the newest probe of a subject, quickly; None where there is none."""
-        with self._project.reading() as conn:
-            return store.get(conn, subject)
+        return self._project.read(store.get, subject)
 
     # Fitting
 
