@@ -20,7 +20,7 @@ CONVERSATIONS_PER_BATCH = 500
 
 
 class SignStage(CpuStage):
-    """Reads the signs of every conversation that was not read in its present text, then compares all.
+    """Reads the signs of every conversation that was not read in its present text and way, then compares all.
 
     Attributes:
         read: Number of the conversations read.
@@ -48,6 +48,10 @@ class SignStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
+        with self._project.reading() as conn:
+            is_outdated = tables.is_outdated(conn)
+        if is_outdated:
+            self._project.write(tables.forget_outdated)
         with self._project.reading() as conn:
             ids = tables.unread_ids(conn)
         for progress in self._run_batches(
