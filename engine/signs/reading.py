@@ -153,7 +153,7 @@ def _closes(text: str) -> bool:
 
 def _mentions_error(text: str) -> bool:
     """Returns whether a text in lower case has a word of errors, a status or the name of an exception."""
-    return any(pattern.search(text) for pattern in (*_patterns("error"), _ERROR_STATUS, _EXCEPTION))
+    return bool(_find("error", text) or _ERROR_STATUS.search(text) or _EXCEPTION.search(text))
 
 
 def _is_error(entry: _Entry) -> bool:
