@@ -21,11 +21,13 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
+    UNLIKELY,
     FirstReading,
     KeyFigures,
     conversations_to_read,
     imported_failures,
     month_change,
+    success_probe,
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
@@ -455,10 +457,13 @@ class _Report:
             yield Paragraph(f"{more}{none}")
 
     def _reading_blocks(self) -> Iterator[Block]:
-        """Yields the conversations with the most signs of trouble."""
+        """Yields the conversations to read first."""
         if self._readings:
+            probe = success_probe(self._services)
             yield text_table(
-                "The conversations with the most signs of trouble",
+                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                if probe
+                else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),
                 tuple(
                     (

@@ -306,7 +306,7 @@ class TestOrderAndFilter:
         support = project()
         support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
         async with opened(support, mode="3") as pilot:
-            await press(pilot, "O", "up", "up", "enter")
+            await choose_order(pilot, "list")
 
             assert "the list's order" in lines(pilot)[3]
             assert "1 of 15" in lines(pilot)[0]
