@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 READING = 2
 """Number of the way in which signs are read, to be raised whenever the same text may give other signs."""
 
-_READING_KEY = "signs.reading"
-"""Setting: the `READING` of the stored signs; 1 where there is none."""
+READING_SETTING = "signs.reading"
+"""Setting: by which `READING` the stored signs were read; 1 where there is none."""
 
 _SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
 """Beginning of a query of the ids of the conversations that have a sign."""
@@ -43,14 +43,14 @@ _SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
 
 def is_outdated(conn: sqlite3.Connection) -> bool:
     """Returns whether the stored signs were read in another way than `READING`, or none are stored yet."""
-    return bool(settings.get(conn, _READING_KEY, 1) != READING)
+    return bool(settings.get(conn, READING_SETTING, 1) != READING)
 
 
 def forget_outdated(conn: sqlite3.Connection) -> None:
     """Deletes all signs, so that they are read anew."""
     conn.execute("DELETE FROM sign")
     conn.execute("DELETE FROM trouble")
-    settings.put(conn, _READING_KEY, READING)
+    settings.put(conn, READING_SETTING, READING)
 
 
 def unread_ids(conn: sqlite3.Connection) -> array[int]:
