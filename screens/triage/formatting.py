@@ -23,7 +23,7 @@ from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "trouble": ("most trouble first", "signs in the text that something went wrong"),
-    "failures": ("least likely to have succeeded first", "by your answers, once they tell it"),
+    "failures": ("least likely to have succeeded first", "by the probe of your answers"),
     "threshold": ("near the threshold first", "where the score is least certain"),
     "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
     "informative": ("most informative first", "few answers that tell most about all others"),

@@ -294,7 +294,7 @@ class TestOrderAndFilter:
         async with opened(project(), mode="3") as pilot:
             assert "near the threshold first" in lines(pilot)[3]
             await press(pilot, "O")
-            assert "spread over all scores" in text(pilot)
+            assert "drawn at random" in text(pilot)
             await press(pilot, "down", "enter")
 
             assert "lowest score first" in lines(pilot)[3]
