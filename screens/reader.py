@@ -297,7 +297,7 @@ def summary_content(facts: Facts, width: int) -> Content:
 
 
 def _first_line(facts: Facts, cells: int) -> Content:
-    """Returns the state, score, reason and name of a conversation, and what of turns and source fits into so many
+    """Returns the state, score, reason and name of a conversation, and what of turns and source fits into `cells`
     cells."""
     row = facts.row
     look = STATE_LOOKS[row.state]

@@ -20,7 +20,7 @@ from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED, Conversation, Sta
 from engine.base.line_files import new_file, write_file
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
-from engine.conversations.text_checks import Redactor
+from engine.conversations.personal_data import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import (
     Companion,

@@ -204,7 +204,7 @@ class OpenProject:
     @cached_once
     def egress(self) -> Egress:
         """Guards which data of the project leave this machine."""
-        from engine.conversations.text_checks import Redactor
+        from engine.conversations.personal_data import Redactor
         from engine.model.service.endpoints import Egress
 
         return Egress(self.project, lambda secret: Redactor(secret).text)

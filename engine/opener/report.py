@@ -18,7 +18,7 @@ from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
 from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.text_checks import KIND_NAMES, KINDS
+from engine.conversations.personal_data import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
     FirstReading,

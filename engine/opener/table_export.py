@@ -206,7 +206,8 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
     """Returns the type of a column of the table.
 
     Args:
-        values: Types of the values, for a field of the metadata or the truth.
+        name: Name of the column.
+        values: Types of the values, for a column that is a field of the metadata or of the truth.
     """
     if name in _NUMBER_COLUMNS:
         return "number"

@@ -1,8 +1,8 @@
 """Reads the signs of trouble in a conversation, and adds them up over the conversations of a project.
 
-Words of refusals, complaints, endings and errors are in `words/`, a file for each language; a conversation is searched
-for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says how the
-signs were chosen, and what each tells on sets with truth.
+Words of refusals, sympathy, complaints, endings and errors are in `words/`, a file for each language; a conversation is
+searched for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says
+how the signs were chosen, and what each tells on sets with truth.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MIN_SAME_WORDS = 0.6
 """Least share of the shorter of two messages' words that the other has too, if a user says nearly the same again."""
 
 MIN_WORDS = 3
-"""Fewest different words of a message that is compared so."""
+"""Fewest different words of a user's message that is compared with earlier ones."""
 
 COMPARED_MESSAGES = 20
 """Number of messages of the user before one that it is compared with."""

@@ -48,20 +48,17 @@ class SignStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        with self._project.reading() as conn:
-            ids = tables.unread_ids(conn)
+        ids = self._project.read(tables.unread_ids)
         for progress in self._run_batches(
             run_id, ids, CONVERSATIONS_PER_BATCH, self._read_signs, tables.put
         ):
             self.read = progress.done
             yield progress
-        with self._project.reading() as conn:
-            is_compared = tables.is_compared(conn)
+        is_compared = self._project.read(tables.is_compared)
         if not is_compared:
             yield Progress(len(ids), len(ids), "comparing")
             self._project.write(tables.compare)
-        with self._project.reading() as conn:
-            self.total, self.with_signs, self.counts = tables.counts(conn)
+        self.total, self.with_signs, self.counts = self._project.read(tables.counts)
 
     def summary(self) -> str:
         """Returns how many conversations of the project have which signs, in one sentence."""

@@ -241,8 +241,7 @@ class SimulationService:
 
     def plays(self, config_hash: str) -> dict[str, StoredPlay]:
         """Returns the plays of a setting by their keys."""
-        with self._project.reading() as conn:
-            return tables.plays(conn, config_hash)
+        return self._project.read(tables.plays, config_hash)
 
     def results(self, config_hash: str | None = None) -> tuple[list[ScoredPlay], list[FilledForm]]:
         """Returns every score and every filled form, played or imported; or those of the plays of one setting."""

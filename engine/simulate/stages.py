@@ -98,8 +98,7 @@ class RoleModels:
         work = self._shared_work[calls[0].role]
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
-        with self._project.reading() as conn:
-            stored = reply_tables.replies(conn, list(dict.fromkeys(keys)))
+        stored = self._project.read(reply_tables.replies, list(dict.fromkeys(keys)))
         known: dict[str, Completion | FailedCall] = {
             key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
             for key, (text, stopped, note) in stored.items()
@@ -260,8 +259,7 @@ class PlayStage(Stage):
             UsageError: An endpoint does not support the kind of replies asked for.
             Cancelled: `interrupt` was called.
         """
-        with self._project.reading() as conn:
-            stored = play_tables.plays(conn, self.config_hash)
+        stored = self._project.read(play_tables.plays, self.config_hash)
         ended = {key for key, play in stored.items() if play.reason is None}
         missing = {scenario.key for scenario in self.scenarios} - ended
         if not missing:

@@ -25,7 +25,7 @@ from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
-from engine.conversations.text_checks import replaced_text
+from engine.conversations.personal_data import replaced_text
 from engine.goals.records import GoalGroup, ReviewProgress
 from engine.opener.key_figures import FirstReading, conversations_to_read
 from engine.opener.open_project import OpenProject

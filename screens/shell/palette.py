@@ -237,7 +237,7 @@ class HelpScreen(Dialog[None]):
             shown.update(self._section(title, lines, shown.size.width))
 
     def _section(self, title: str, lines: list[tuple[list[str], str]], cells: int) -> Content:
-        """Returns a title and below it the keys with their meanings, in so many cells."""
+        """Returns a title and below it the keys with their meanings, `cells` wide."""
         parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
         margin = KEYS_WIDTH + len("   ")
         for keys, meaning in lines:

@@ -385,7 +385,7 @@ def _grown(row: TreeRow, value: float) -> float | None:
 
 
 def _summary(items: Sequence[TreeItem], cells: int) -> Content:
-    """Returns the number of trees and of their leaves, and how they grew, as far as that fits into so many cells."""
+    """Returns the number of trees and of their leaves, and how they grew, as far as that fits into `cells` cells."""
     leaves = sorted(item.row.leaves for item in items if item.row.reason is None)
     count = len(leaves)
     parts = [number_format.counted(count, "tree")]

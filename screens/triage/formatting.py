@@ -28,7 +28,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "informative": ("most informative first", "few answers that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "answered ones, to decide which answer holds"),
-    "sample": ("calibration sample", "spread over all scores, for figures of all"),
+    "sample": ("calibration sample", "drawn at random, for figures of all"),
     "check": ("check of the machine", "20 drawn that tell most about its errors; it stays hidden"),
     "answerers": ("answers differ", "two patterns, models, files or probes say different things"),
     "doubtful": ("least sure first", "where a machine's answer is least probable"),
@@ -36,7 +36,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 }
 """Name of each order and what it is good for."""
 
-SCORE_ORDERS = frozenset(("threshold", "lowest", "disagreement", "sample"))
+SCORE_ORDERS = frozenset(("threshold", "lowest", "disagreement"))
 """Orders by the completeness score, which are offered for the question of verdicts only."""
 
 Piece = tuple[str, str]

@@ -567,7 +567,8 @@ class TriageScreen(WorkbenchScreen[None]):
     # Blind repeats and second answers
 
     def action_blind(self) -> None:
-        """Asks some conversations again, blind: one's own, or those that others judged; in such a round ends it."""
+        """Asks some conversations again, blind: one's own, or those that others judged; in a blind round, ends the
+        round."""
         if self.blind is not None:
             self._end_blind()
             return

@@ -450,7 +450,11 @@ def _give(
 
 
 def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
-    """Takes the newest act of people back, or redoes the one that was taken back last."""
+    """Takes the newest act of people back, or redoes the one that was taken back last.
+
+    Raises:
+        NotYet: There is no such act.
+    """
     row = workspace.triage.redo() if redo else workspace.triage.undo()
     word = "given again" if redo else "taken back"
     if row is None:

@@ -144,7 +144,7 @@ def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
     """Returns the set with this number, else the one whose configuration hash begins like this.
 
     Raises:
-        NotFound: There is none, or several hashes begin like this.
+        NotFound: No hash begins so, or several do.
     """
     numbers = [str(score_set.number) for score_set in sets]
     if which in numbers:

@@ -46,7 +46,8 @@ from engine.goals.clusters.kmeans import (
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261
-"""Number of the stream of random numbers here (ASCII "gra"), so that no other use of the seed draws the same ones."""
+"""Number of the stream of random numbers that this module draws (ASCII "gra"), so that no other use of the seed draws
+the same ones."""
 
 MAX_ROWS = 3_000
 """Most rows that are used; of more, a random sample."""

@@ -143,8 +143,7 @@ class ClusterStage(CpuStage):
 
     def is_stored(self) -> bool:
         """Returns whether there is a clustering with the same parameters; `clustering_id` is then that one."""
-        with self._project.reading() as conn:
-            self.clustering_id = clusterings.newest_id(conn, self.config_hash)
+        self.clustering_id = self._project.read(clusterings.newest_id, self.config_hash)
         return self.clustering_id is not None
 
     def summary(self) -> str:
@@ -152,7 +151,11 @@ class ClusterStage(CpuStage):
         return self._summary
 
     def _cluster_vectors(self, report: OnProgress) -> _NewClustering:
-        """Returns the clusters with words and labels; runs on a thread of its own."""
+        """Returns the clusters with words and labels; runs on a thread of its own.
+
+        Raises:
+            UsageError: There are too few conversations for so many clusters.
+        """
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
@@ -359,8 +362,7 @@ class AssignStage(CpuStage):
     @cached_property
     def params(self) -> Mapping[str, Any]:
         """The clustering and the newest decision on it, which determine the groups."""
-        with self._project.reading() as conn:
-            newest = goal_decisions.newest_row(conn, self._stored.id)
+        newest = self._project.read(goal_decisions.newest_row, self._stored.id)
         return {"clustering": self._stored.config_hash, "after": newest}
 
     @cached_property
@@ -430,8 +432,7 @@ class AssignStage(CpuStage):
         _report: OnProgress,
     ) -> list[Assignment]:
         """Returns the assignment of each conversation of a batch."""
-        with self._project.reading() as conn:
-            ids, rows = read_vectors(conn, self._stored.vector_config, batch)
+        ids, rows = self._project.read(read_vectors, self._stored.vector_config, batch)
         labels, distances = assign(rows, membership)
         return [
             Assignment(
@@ -451,6 +452,5 @@ class AssignStage(CpuStage):
         state = self._decision_log.state(self._stored.id)
         groups = list(state.current)
         ids, labels = state.group_indices(groups)
-        with self._project.reading() as conn:
-            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        _, rows = self._project.read(read_vectors, self._stored.vector_config, ids)
         return groups, learn_membership(rows, labels, len(groups))

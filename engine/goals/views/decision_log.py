@@ -68,8 +68,7 @@ class DecisionLog:
 
     def active(self, clustering_id: int) -> list[GoalDecision]:
         """Returns the decisions on a clustering that were not undone, oldest first."""
-        with self._project.reading() as conn:
-            return _active(conn, clustering_id)
+        return self._project.read(_active, clustering_id)
 
     def decide(self, clustering_id: int, plan: Plan) -> list[GoalDecision]:
         """Appends the decisions of a plan as one act, in the transaction that reads the state they are applied to. A
@@ -182,6 +181,7 @@ class DecisionLog:
                 state.apply(decision)
             decisions.append(decision)
             next_id += 1
+        state.end_act()
         goal_decisions.append(conn, clustering_id, decisions)
         if any(decision.reviewed is not None for decision in decisions):
             # A review changes decisions before it, so all are replayed.
@@ -293,7 +293,11 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
 
 
 def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """Returns the clusters of a clustering as groups without labels and decisions."""
+    """Returns the clusters of a clustering as groups without labels and decisions.
+
+    Raises:
+        NotFound: There is no such clustering.
+    """
     if clusterings.clustering(conn, clustering_id) is None:
         raise NotFound(
             f"There is no clustering {clustering_id}.",

@@ -32,7 +32,8 @@ from engine.project import settings
 from engine.project.project import Project
 
 PROMPT_KEY = "prompt."
-"""Setting: the prompt of this project in place of the shipped one of that name (`prompts --set`)."""
+"""Beginning of the names of settings with a prompt of this project, which takes the place of the shipped one of the
+same name (`prompts --set`)."""
 
 MODELS_KEY = "models"
 """Setting: the model of each kind of work, by name (`models use`); without one the built-in model."""
@@ -42,7 +43,7 @@ ADAPTER_KEY = "adapter"
 
 FindAdapter = Callable[[str], AdapterEntry]
 """Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
-UsageError if there is none."""
+UsageError if there is no such adapter."""
 
 
 def adapter_in_use(project: Project) -> str | None:
@@ -131,8 +132,7 @@ class ModelsInUse:
 
     def chosen(self) -> dict[Work, str]:
         """Returns kind of work -> model chosen by the project; without a choice the built-in model is used."""
-        with self._project.reading() as conn:
-            stored = settings.get(conn, MODELS_KEY, {})
+        stored = self._project.read(settings.get, MODELS_KEY, {})
         return {work: str(stored[work]) for work in WORKS if work in stored}
 
     def use(self, name: str, works: Sequence[Work]) -> None:

@@ -25,7 +25,7 @@ from engine.signs import tables as sign_tables
 T = TypeVar("T")
 
 PLACE = "triage.place"
-"""Setting: where triage goes on: order, filter, what was skipped."""
+"""Name of the setting that says where triage goes on: its order, its filter, and what was skipped."""
 RECENT_ANSWERS = 10
 """Number of newest answers that are not asked again, because a person may still remember them."""
 
@@ -59,8 +59,7 @@ class TriageService:
     ) -> TriagePage:
         """Returns the conversations that wait for an answer, the most valuable first, of `only` where that is given;
         `engine.questions.tables.triage_queue` explains the orders."""
-        with self._project.reading() as conn:
-            return triage_queue.queue(conn, order, query, only=only, question=question)
+        return self._project.read(triage_queue.queue, order, query, only=only, question=question)
 
     def give(
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
@@ -95,8 +94,7 @@ class TriageService:
 
     def current(self, conversation_id: int) -> AnswerRow | None:
         """Returns the current verdict, note and tags of a conversation; None when it has none of them."""
-        with self._project.reading() as conn:
-            return answers.current(conn, conversation_id)
+        return self._project.read(answers.current, conversation_id)
 
     def tally(self, question: str = SUCCEEDED) -> dict[str, int]:
         """Returns the number of conversations by the answer in force of people; every answer that the question can have
@@ -115,16 +113,14 @@ class TriageService:
 
     def to_judge_second(self, count: int, question: str = SUCCEEDED) -> list[int]:
         """Returns the ids of at most `count` conversations at random that others answered and this person did not."""
-        with self._project.reading() as conn:
-            return second_answers.to_judge_second(
-                conn, count, random.Random(count), self.annotator, question
-            )
+        return self._project.read(
+            second_answers.to_judge_second, count, random.Random(count), self.annotator, question
+        )
 
     def place(self) -> TriagePlace:
         """Returns the stored place of the person in the queue; where there is none, the beginning of that of
         `SUCCEEDED`."""
-        with self._project.reading() as conn:
-            stored = settings.get(conn, PLACE)
+        stored = self._project.read(settings.get, PLACE)
         if stored is None:
             return self.start(SUCCEEDED)
         return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})

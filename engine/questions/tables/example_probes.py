@@ -36,7 +36,8 @@ PREDICTIONS = (
     " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
     " WHERE t.subject = ? AND v.p IS NOT NULL AND v.place IS NOT NULL"
 )
-"""(conversation_id, value) that a probe predicts of those that were no examples, as a query to select from."""
+"""Query to select from: (conversation_id, value) of what a probe predicts for conversations that were not among its
+examples."""
 
 
 def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:

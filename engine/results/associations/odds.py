@@ -17,7 +17,7 @@ from engine.base.arrays import Bools, Floats, Ints
 from engine.base.statistics.ranking import p_two_sided
 
 _MAX_CELLS = 1 << 20
-"""Most cells of a table of features by strata that are computed at once; it bounds the memory."""
+"""Most cells of a table of features by strata that are computed at once, which bounds the memory."""
 
 _ADDED = 0.5
 """Number of conversations in each cell of the additional stratum."""

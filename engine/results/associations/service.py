@@ -56,19 +56,21 @@ from engine.results.comparison.measures import goal_numbers
 from engine.signs import tables as signs
 
 MIN_SIDE = 10
-"""Fewest conversations of a side."""
+"""Fewest conversations of a side of a split."""
 
 TROUBLED_SHARE = 0.1
 """Share of the conversations, those with the most trouble, that stand for failures where no outcome is known."""
 
 MIN_GOAL = 10
-"""Fewest conversations of a goal that is a stratum; those of smaller goals are compared with those in no goal."""
+"""Fewest conversations of a goal within which the sides are compared; the conversations of smaller goals are compared
+together with those in no goal."""
 
 MIN_COUNT = 5
-"""Fewest conversations that must have a feature, and that must not."""
+"""Fewest conversations that must have a feature, and fewest that must not have it."""
 
 MIN_SHARE = 0.05
-"""The same as a share of the smaller side; the larger of both numbers counts."""
+"""Share of the smaller side that must have a feature, and that must not have it; where this is more than `MIN_COUNT`,
+it counts."""
 
 NEAR_EQUAL = 0.8
 """Jaccard similarity from which two features stand for nearly the same conversations."""
@@ -83,7 +85,8 @@ _FAILURE_FILTERS = (
     ("truth.success<1", "truth.success>=1"),
     ("truth.reward<1", "truth.reward>=1"),
 )
-"""Filters of conversations that failed and of those that succeeded, by kind of outcome, the best known first."""
+"""Pairs of filters, of conversations that failed and of conversations that succeeded, one for each kind of outcome, the
+best known first."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -95,7 +98,8 @@ _SAME_MATTER = (
     {"trouble", "succeeded", "disagreement"},  # people judge first what shows most trouble
     {"trouble", "turns", "messages", "length"},  # a long conversation is a sign of trouble
 )
-"""Groups of fields that say the same of a conversation, so that one of a group explains no split by another."""
+"""Groups of fields that say the same of a conversation; a split by a field of a group is not explained by another field
+of the group."""
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features besides `COUNTABLE_FIELDS`."""
@@ -165,8 +169,7 @@ class AssociationService:
         for split in (*_splits_by_failure(), _split_by_state()):
             if split.first.of(question):
                 return split
-        with self._project.reading() as conn:
-            known = questions.names(conn)
+        known = self._project.read(questions.names)
         if question not in known and question not in FIELDS:
             raise UsageError(
                 f"There is no question “{question}”.",

@@ -66,8 +66,8 @@ _BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
 """The kind of each baseline by the title of its row."""
 
 MIN_RELATIVE_COVERAGE = 0.5
-"""Least coverage of a row, relative to the scores that cover the most conversations. Scores below it get no row: the
-test uses only conversations that all rows cover, and these would be too few."""
+"""Least coverage of a score relative to the score that covers the most conversations. A score below it gets no row: the
+test uses only conversations that all rows cover, which would be too few."""
 
 _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 """Words in titles for recipes whose own name is not used."""
