@@ -10,10 +10,11 @@ alarm"), the commonest first; where the name has most members, a further part mu
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
-owners", "Get help with my account"). Members without any of these have no request in common, and the name says so,
-without support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name: names of places, people and products, known by their capital letters or
-their places in sentences, and words of which many stand before one noun. They follow it where two clusters would have
-the same name ("Find a restaurant · Lebanese, Swedish").
+owners", "Get help with my account"). Members without any of these have no request in common. The name says so, without
+support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
+names of places, people and products, known by their capital letters or their places in sentences, and words of which
+many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
+Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
