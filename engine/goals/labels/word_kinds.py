@@ -118,8 +118,8 @@ _VAGUE_NOUNS = word_set(
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
     "chance change changes difference differences pack pair piece bunch color colour inch people person guys sir "
-    "madam user goal goals task tasks step steps turn order size style quality ounce set package id ids advice tip tips "
-    "agent agents representative supervisor human"
+    "madam user goal goals task tasks step steps turn order size style quality ounce set package id ids advice tip "
+    "tips agent agents representative supervisor human"
 )
 """Heads of noun phrases that say little."""
 NOUNS_CLEAR_WITH_VERB = word_set("order item items orders size sizes")
