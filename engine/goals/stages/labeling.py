@@ -436,7 +436,7 @@ class _Members:
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
         for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {number for number, name in names.items() if not name.has_common_request}
+            unsupported = {number for number, name in names.items() if name.support is None}
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
@@ -462,7 +462,7 @@ class _Members:
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
-            if name.has_common_request or old is None or not old.has_common_request:
+            if name.support is not None or old is None or old.support is None:
                 continue
             if old.label not in labels:
                 names[number] = old
