@@ -195,9 +195,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
         """Returns the label of each cluster of a block, or the reason why the model gave none."""
         names = self._work.each(
-            block,
-            partial(self._ask, report=report),
-            lambda reason: Named("", reason=reason),
+            block, partial(self._ask, report=report), lambda reason: Named("", reason=reason)
         )
         return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
@@ -258,10 +256,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (
-            self._draw(ids[inside], self._most_members),
-            self._outside(number, inside),
-        )
+        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (
@@ -441,7 +436,7 @@ class _Members:
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
         for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {number for number, name in names.items() if not name.has_common_request}
+            unsupported = {number for number, name in names.items() if name.support is None}
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
@@ -467,7 +462,7 @@ class _Members:
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
-            if name.has_common_request or old is None or not old.has_common_request:
+            if name.support is not None or old is None or old.support is None:
                 continue
             if old.label not in labels:
                 names[number] = old
