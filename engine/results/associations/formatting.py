@@ -292,8 +292,8 @@ def feature_sentence(row: Association, result: Associations) -> str:
     side, other, verbs = row.side, 1 - row.side, result.split.verbs
     opening = "Within goals, in" if result.goals else "In"
     return (
-        f"{opening} {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of those that"
-        f" {verbs[other]} {holds}."
+        f"{opening} {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of"
+        f" those that {verbs[other]} {holds}."
     )
 
 

@@ -152,7 +152,7 @@ class TestAssociations:
         assert len(result.rows) <= 3
         row, word = result.rows[0], WordFeature("user", "anywhere", "hello")
         many = replace(result, rows=(*[replace(row, feature=word)] * 20, row))
-        assert next(association_tables(many)).rows[-1][0] == "tool:book_reservation"
+        assert next(association_tables(many)).rows[-1].cells[0] == "tool:book_reservation"
         assert feature_text(result.rows[0].feature) == "tool:book_reservation"
         assert result.significant > 20
 
@@ -240,10 +240,8 @@ def test_what_only_tells_goals_apart_is_no_association_within_them(tmp_path: Pat
         for row in within.rows:
             first, second = association_cells(row)[1:3][:: -1 if row.side else 1]
             sentence = feature_sentence(row, within)
-            assert (
-                sentence.startswith(f"Within goals, in {first} of")
-                and f"and {second} of" in sentence
-            )
+            assert sentence.startswith(f"Within goals, in {first} of")
+            assert f"and {second} of" in sentence
 
 
 def test_a_goal_that_only_failed_is_a_finding(tmp_path: Path) -> None:
