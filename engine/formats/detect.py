@@ -219,11 +219,7 @@ class Records:
     """
 
     def __init__(
-        self,
-        content: Content,
-        suffix: str,
-        format_name: str | None,
-        are_lines: bool = False,
+        self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
     ) -> None:
         """
         Args:

@@ -341,10 +341,7 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     right_by_run = np.add.reduceat(weight * ~label, starts, axis=1)
     right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
     figures_of_draws = np.column_stack(
-        [
-            weighted_area(wrong_by_run, right_by_run),
-            average_precision(wrong_by_run, right_by_run),
-        ]
+        [weighted_area(wrong_by_run, right_by_run), average_precision(wrong_by_run, right_by_run)]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan
     return figures_of_draws
