@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.sign import Sign
-from engine.conversations.text_checks import KINDS
+from engine.conversations.personal_data import KINDS
 from engine.project.sql import IdSet
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from engine.base.conversation import Message
 from engine.base.number_format import counted
 from engine.base.request_options import Option, declare_option, switch
-from engine.conversations.text_checks import KIND_NAMES, KINDS
+from engine.conversations.personal_data import KIND_NAMES, KINDS
 
 MAX_LANGUAGES_NAMED = 4
 """Number of languages that `CheckCounts.in_words` names; the others are counted together."""

@@ -24,17 +24,13 @@ from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
+from engine.conversations.language import LANGUAGE_SAMPLE_CHARACTERS, detect_language
+from engine.conversations.personal_data import Kind, find_kinds
 from engine.conversations.records import DEFAULT_IMPORT, CheckCounts, ImportRequest
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
 from engine.conversations.tables import facets, imports, shared_text, sources
 from engine.conversations.tables.facets import CheckResult
 from engine.conversations.tables.imports import ImportCounts, ImportRules
-from engine.conversations.text_checks import (
-    LANGUAGE_SAMPLE_CHARACTERS,
-    Kind,
-    detect_language,
-    find_kinds,
-)
 from engine.formats.file_names import folder_in_words, logs_in
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.source import Bounds

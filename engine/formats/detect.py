@@ -31,16 +31,18 @@ from engine.formats.registry import all_readers, is_whole_record, parse_record, 
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
 _CLEARLY_MORE = 3
-"""How many times as much text another reader must read to be taken in place of the preferred one."""
+"""How many times the share of the preferred reader another reader must take for what was said, to be taken in its
+place."""
 
 _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
 
 _ENTRIES_LOOKED_AT = 3
-"""Number of entries of a list by which it is told whether they are wrapped records; the first may be another thing."""
+"""Number of entries of a list by which it is told whether they are records within a record; the first may be something
+else."""
 
 _LEAST_WRAPPED = 0.5
-"""Share of the JSON of an object that its wrapped records must be; the object is something else otherwise."""
+"""Share of the JSON of an object that must be records within it; with less the object is something else."""
 
 _READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
 """Names of readers for which the entries of a list within a record look like records."""
@@ -52,10 +54,10 @@ BYTES_LOOKED_AT = 1 << 20
 """Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
-"""Number of records that a mapping is tried on."""
+"""Number of records on which a mapping is tried."""
 
 BYTES_TRIED = 8 << 20
-"""How much of a file a mapping is tried on."""
+"""Number of bytes of a file on which a mapping is tried."""
 
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
@@ -217,11 +219,7 @@ class Records:
     """
 
     def __init__(
-        self,
-        content: Content,
-        suffix: str,
-        format_name: str | None,
-        are_lines: bool = False,
+        self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
     ) -> None:
         """
         Args:
@@ -268,7 +266,13 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
-        """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
+        """Returns the reader of the format and why it was chosen; sets the framing and the first record.
+
+        Raises:
+            TooMuch: A limit is reached before the first record.
+            UnknownFormat: No reader knows the records, and a mapping could read them.
+            FormatError: There is nothing in the file that could be mapped.
+        """
         if self._source is not None and not self._are_lines:
             self._framing = _framing_of(self._source, suffix)
         sample = self._first_records()
@@ -384,7 +388,11 @@ def _read_frames(
 
 
 def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
-    """Returns the frames of a source by their framing."""
+    """Returns the frames of a source by their framing.
+
+    Args:
+        reader: The reader of the format, which tells where a record begins after a broken one; None if it is not known.
+    """
     if framing == "table":
         return tables.csv_rows(source)
     if framing == "text":
@@ -397,8 +405,10 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
-        the broken one."""
+        """Returns whether a value is a record of the format, or of any format if it is not known.
+
+        A message alone may be a part of the record that is broken.
+        """
         if reader is None:
             return is_whole_record(value)
         return reader.recognize(value) is not None
@@ -496,7 +506,12 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
 
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:
-    """Returns what a file was found to hold instead of conversations, in words."""
+    """Returns what a file was found to hold instead of conversations, in words.
+
+    Args:
+        values: The values of the records in the sample that are JSON.
+        sample: The first records of the file.
+    """
     if not sample:
         return "it has no records"
     if not values:

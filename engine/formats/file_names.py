@@ -1,5 +1,8 @@
-"""Tells by their names which files may hold logs and what a folder or an archive is that a program keeps its
-conversations in, and takes the endings off a name."""
+"""What names of files tell.
+
+Tells which files may hold logs, says in words what a folder or an archive of a known program holds, and takes the
+endings off a name.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ _KNOWN_ENDINGS = LOG_SUFFIXES.union(_TEXT_ENDINGS, _ARCHIVE_ENDINGS)
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
     """Returns the files of a folder and of the folders in it, sorted: those that may be logs, and the other ones.
 
-    A named pipe, a socket or a device is not among the logs: reading it would wait for somebody who writes.
+    A named pipe, a socket or a device is not among the logs: reading it would wait for somebody who writes. Linked
+    folders are among the other files and are not looked into; folders that are not finished are in neither list.
     """
     logs: list[str] = []
     others: list[str] = []
@@ -68,7 +72,7 @@ def suffix(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """Returns a file name without its endings."""
+    """Returns a file name without the ending of a compression and one of `_KNOWN_ENDINGS`: `a` of `a.json.gz`."""
     base = name
     for ending in _COMPRESSION_ENDINGS:
         base = base[: -len(ending)] if base.lower().endswith(ending) else base
@@ -76,6 +80,7 @@ def stem(name: str) -> str:
 
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""Pattern of a UUID in lower case."""
 
 
 class _Layout(NamedTuple):
@@ -83,9 +88,10 @@ class _Layout(NamedTuple):
 
     Attributes:
         program: Name of the program, or of its export.
-        file: Matches the path of a file; its group is what several files belong to.
-        unit: What a file is.
-        group: What the group is; empty if files belong to nothing.
+        file: Matches the path of a file. Its one group is what several files belong to; it is read of all files, so
+            that one is there also where files belong to nothing.
+        unit: What a file is, such as `session`.
+        group: What the group is, such as `project`; empty if files belong to nothing.
     """
 
     program: str
@@ -113,7 +119,7 @@ _LAYOUTS = tuple(
         ("an export of ChatGPT, Claude or the like", r"()conversations(?:-\d+)?\.json", "file", ""),
     )
 )  # fmt: skip
-"""The layouts that are known; the first that a file has is taken."""
+"""How known programs name their files; the first layout that matches a file is taken."""
 
 
 def folder_in_words(path: str) -> str:
@@ -127,18 +133,18 @@ def folder_in_words(path: str) -> str:
                 counts[layout] = count + 1, groups | {match[1]}
                 break
     return ", ".join(
-        _in_words(layout, count, len(groups)) for layout, (count, groups) in counts.items()
+        _count_in_words(layout, count, len(groups)) for layout, (count, groups) in counts.items()
     )
 
 
-def _in_words(layout: _Layout, count: int, groups: int) -> str:
+def _count_in_words(layout: _Layout, count: int, groups: int) -> str:
     """Returns a number of files of a layout in words."""
     of_groups = f" of {counted(groups, layout.group)}" if layout.group else ""
     return f"{counted(count, layout.unit)}{of_groups} of {layout.program}"
 
 
 def _names_in(path: str) -> Iterable[str]:
-    """Returns the paths of the files in a folder, with its own name, or in a zip archive."""
+    """Yields the paths of the files in a folder, with its own name, or in a zip archive; none of another file."""
     if os.path.isdir(path):
         above = os.path.dirname(os.path.abspath(path))
         for parent, _, files in os.walk(os.path.abspath(path)):

@@ -30,6 +30,9 @@ _ANSWER_KEYS = ("response", "result")
 _MAX_NAMES_SHOWN = 3
 """Number of skipped files that are named; the others are counted."""
 
+_MAX_ENDINGS_SHOWN = 5
+"""Most endings of skipped files that are named, the most frequent first."""
+
 
 class ConversationFile(Input):
     """One input with a known format. A stream can be read once, a file any number of times.
@@ -49,17 +52,21 @@ class ConversationFile(Input):
         line_offset: int = 0,
         keeps_ids: bool = False,
     ) -> None:
-        """
+        """Makes the input of a file whose format is known; reads nothing yet.
+
         Args:
+            content: The bytes of the file, with its name and size.
+            records: The records in these bytes, with the reader of the format.
             chosen: Whether the person chose the format.
             join: Adds to its records what lies in other files.
+            companion_files: Paths of all files that are read together with this one, itself perhaps among them.
             note: What is added to the reason of the detection.
             line_offset: Number of lines before the first record, as of the end of a file that grows.
             keeps_ids: Whether a record with the id of an earlier one keeps it, as it is the same conversation.
         """
         detection = replace(records.detection, why=records.detection.why + note)
-        others = tuple(path for path in companion_files if path != content.label)
-        super().__init__(content.label, content.size, detection, others)
+        other_files = tuple(path for path in companion_files if path != content.label)
+        super().__init__(content.label, content.size, detection, other_files)
         self._content = content
         self._line_offset, self._keeps_ids = line_offset, keeps_ids
         self._join = join
@@ -75,7 +82,8 @@ class ConversationFile(Input):
         return min(content.size, position * content.size // max(1, content.length))
 
     def records(self) -> Iterator[Parsed | Rejected]:
-        """Yields the records with ids that are free; a failure of the disk as a `Rejected`."""
+        """Yields the records, each with an id that none before has, unless ids are kept (`keeps_ids`); a failure of the
+        disk as a `Rejected`."""
         ids = _UniqueIds()
         try:
             for frame in self._records.frames(self._join):
@@ -87,7 +95,7 @@ class ConversationFile(Input):
                 self._records.close()
 
     def _record(self, frame: Frame, ids: _UniqueIds) -> Parsed | Rejected:
-        """Returns what a frame is read as, with a free id."""
+        """Returns what a frame is read as; with an id that none before has, unless ids are kept."""
         if self._line_offset and frame.number is not None:
             frame = frame._replace(number=frame.number + self._line_offset)
         fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
@@ -149,23 +157,26 @@ class UnreadableFile(Input):
 
 
 class SkippedFiles(Input):
-    """An input without records. It names what holds no conversations in a folder or an archive.
+    """An input without records: the files in a folder or an archive that hold no conversations.
 
     Attributes:
-        names: Paths of those files.
+        names: Paths of these files.
     """
 
     def __init__(self, label: str, names: list[str], size: int) -> None:
-        """
+        """Makes the input, with the number, some names and the endings of the files in words.
+
         Args:
-            size: Size of those files that were looked into, in bytes.
+            label: Path of the folder or archive.
+            names: Paths of the files.
+            size: Size of those of them that were looked into, in bytes.
         """
         shown_names = ", ".join(os.path.basename(name) for name in names[:_MAX_NAMES_SHOWN])
         files = "1 file holds" if len(names) == 1 else f"{len(names):,} files hold"
         why = f"{files} no conversations: {shown_names}"
         if len(names) > _MAX_NAMES_SHOWN:
             counts = Counter(suffix(name) or "no ending" for name in names)
-            endings = ", ".join(ending for ending, _ in counts.most_common(5))
+            endings = ", ".join(ending for ending, _ in counts.most_common(_MAX_ENDINGS_SHOWN))
             why += f" and {len(names) - _MAX_NAMES_SHOWN:,} more ({endings})"
         super().__init__(label, size, Detection(SKIPPED, why))
         self.names = names
@@ -185,15 +196,15 @@ class JoinCandidate(NamedTuple):
 
 def is_request(record: Any) -> bool:
     """Returns whether a record is a request of a batch without its answer."""
-    return _is_part(record, _REQUEST_KEYS) and not _is_part(record, _ANSWER_KEYS)
+    return _is_of_batch_with(record, _REQUEST_KEYS) and not _is_of_batch_with(record, _ANSWER_KEYS)
 
 
 def is_answer(record: Any) -> bool:
     """Returns whether a record is an answer of a batch without its request."""
-    return _is_part(record, _ANSWER_KEYS) and not _is_part(record, _REQUEST_KEYS)
+    return _is_of_batch_with(record, _ANSWER_KEYS) and not _is_of_batch_with(record, _REQUEST_KEYS)
 
 
-def _is_part(record: Any, names: tuple[str, ...]) -> bool:
+def _is_of_batch_with(record: Any, names: tuple[str, ...]) -> bool:
     """Returns whether a record belongs to a batch, and has an object under one of these keys."""
     if not isinstance(record, dict) or not isinstance(record.get("custom_id"), str):
         return False
@@ -207,7 +218,12 @@ def _is_error(answer: dict[str, Any]) -> bool:
 
 
 class _StoredRequest(NamedTuple):
-    """A request of a batch: the label of its file, and its bytes."""
+    """A request of a batch.
+
+    Attributes:
+        label: Path of the file that it is in, and the name within an archive.
+        raw: Its bytes.
+    """
 
     label: str
     raw: bytes
@@ -261,19 +277,19 @@ class Batches:
         in it are not noted, and their requests are read without answers.
         """
         answered_ids: set[str] = set()
-        has_text = False
+        has_real_answer = False
         for number, frame in enumerate(_readable_records(file)):
             record = frame.value
             if is_request(record):
                 requests.setdefault(record["custom_id"], _StoredRequest(file.label, frame.raw))
             elif is_answer(record):
                 answered_ids.add(record["custom_id"])
-                has_text = has_text or not _is_error(record)
+                has_real_answer = has_real_answer or not _is_error(record)
             elif number == 0:
                 return
             if number == 0:
                 self._batch_files.append(file.label)
-        if has_text:
+        if has_real_answer:
             self._answered_ids |= answered_ids
 
     def join(self, frames: Iterator[Frame]) -> Iterator[Frame]:

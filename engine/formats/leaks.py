@@ -64,7 +64,7 @@ _SUBMISSION = re.compile(
 _SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
 """Matches the command with which mini-SWE-agent submits."""
 _SUBMIT_CALL = re.compile(_SUBMIT_WORD)
-"""Finds that command in the arguments of a call."""
+"""Finds `_SUBMIT_WORD`, the command with which mini-SWE-agent submits, in the arguments of a call."""
 _STATEMENT = re.compile(
     r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
     r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
@@ -72,13 +72,14 @@ _STATEMENT = re.compile(
 )
 """Matches a line that gives an outcome a value, as `Reward: 1`."""
 _MAX_WORD = 40
-"""Most characters of a value that is looked for in messages."""
+"""Most characters of a value of an outcome that is looked for in messages."""
 
 _OUTCOME_WORD = re.compile(
     r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
     r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
 )
-"""Finds what makes the word of a status an outcome; a message is `sent`, `delivered` or `read`."""
+"""Finds a word that makes a status an outcome, such as `solved`; that a message is `sent`, `delivered` or `read` is
+none."""
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
@@ -98,16 +99,16 @@ _END_MARK = re.compile(
 )
 """Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
 _LAST_MARK_CHARACTERS = frozenset(">]E.!")
-"""Characters that such marks end in."""
+"""Characters in which the marks that `_END_MARK` matches end."""
 _END_MARK_CHARACTERS = 200
-"""Most characters of a text in which such marks are looked for."""
+"""Number of characters at the end of a text in which `_END_MARK` is looked for."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 """Matches the last page of WebShop, which shows the score."""
 _OUTCOME_WORDS = (
     "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
 )  # fmt: skip
-"""Words without which a message states no score; they spare the slow expressions."""
+"""Finds words without which a message states no score. It is quick, and spares the slow patterns."""
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
 """Matches words that say that an episode has ended."""
 _SCORE_LINE = re.compile(
@@ -129,7 +130,7 @@ _FINISH_WORD = re.compile(
     r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
     re.IGNORECASE,
 )
-"""Finds words without which a text has no finish marker; it spares the slow expressions."""
+"""Finds words without which a text has no action that finishes. It is quick, and spares the slow patterns."""
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
 """Matches the beginning of an action in the text of an agent."""
 _FINISH_WITH_ARGUMENT = re.compile(
@@ -151,7 +152,7 @@ _FINISH_ALONE = re.compile(
 _ANSWER_ACTION = re.compile(
     rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
 )
-"""Matches the words before a final answer, which stays."""
+"""Matches the words before a final answer; the answer itself stays."""
 
 
 def guard(

@@ -33,15 +33,15 @@ from engine.formats.records import MOST_LOST, Account, Parsed, Rejected
 from engine.formats.registry import built_in_readers, mapping_folder, parse_record
 
 MOST_GUESSES = 12
-"""Most guesses that are offered."""
+"""Most guesses at a mapping that are offered."""
 _MAX_FIELDS_LISTED = 16
 """Most fields that a guess lists in its comments."""
 _MAX_EXAMPLE = 60
-"""Most characters of an example."""
+"""Most characters of an example of a field."""
 _MAX_CONVERSATIONS_SHOWN = 2
-"""Number of conversations that a trial shows."""
+"""Number of conversations that are shown of the trial of a mapping."""
 _MAX_MESSAGES_TRIED = 5_000
-"""Number of messages at which a trial ends."""
+"""Number of messages after which the trial of a mapping ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out
 """Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
 UNKNOWN = "unknown"
-"""Format of an input that fits none."""
+"""Name of the format of an input that fits no format."""
 SKIPPED = "skipped"
-"""Format of the files that hold no conversations."""
+"""Name of the format of the files that hold no conversations."""
 
 PLACES: tuple[Place, ...] = get_args(Place)
 """The places to which text can go, in the order in which accounts name them."""
@@ -31,11 +31,12 @@ MOST_LOST = 0.02
 """Largest share of a source's text that may go nowhere without a warning."""
 
 MOST_ASIDE = 5
-"""How many times as many characters of sentences the metadata may have as the messages without a warning. With more the
-conversation may be in the metadata; it is so in none of 299 samples."""
+"""How many times as many characters of sentences the metadata of a source may have as its messages without a warning.
+With more the conversations may be in the metadata; of 299 samples none has so many."""
 
 LEAST_ASIDE = 1_000
-"""Number of characters of sentences in the metadata from which there may be such a warning."""
+"""Number of characters of sentences in the metadata of a source below which there is no warning about them
+(`MOST_ASIDE`)."""
 
 MOST_REJECTED = 0.1
 """Largest share of a source's records that may be rejected before another mapping is offered."""

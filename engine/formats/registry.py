@@ -20,9 +20,9 @@ from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
 from engine.formats.coded.prepared_records import (
     copilot_lines,
     gemini_cli_lines,
+    lm_eval_with_likeliest,
     tau2_ticks,
-    with_likeliest,
-    with_turns,
+    vcon_with_turns,
 )
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
@@ -67,8 +67,8 @@ _CODED: tuple[Reader, ...] = (
 
 
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {
-    "vcon": with_turns,
-    "lm_eval": with_likeliest,
+    "vcon": vcon_with_turns,
+    "lm_eval": lm_eval_with_likeliest,
 }
 """Names of mapping files whose records are changed before the file reads them, and what changes them."""
 
@@ -107,7 +107,7 @@ def reader_named(name: str) -> Reader:
     """Returns the reader of a format.
 
     Raises:
-        FormatError: There is none.
+        FormatError: There is no reader of this name.
     """
     readers = all_readers()
     for reader in readers:

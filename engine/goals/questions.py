@@ -40,15 +40,15 @@ _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
     re.I,
 )
-"""What a model writes that refuses to answer."""
+"""Matches what a model writes that refuses to answer."""
 
 _OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
-"""What a model writes before a label."""
+"""Matches what a model writes before a label."""
 
 _DANGLING = frozenset(
     ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
 )
-"""Words that are removed from the end of a label, where it was cut off."""
+"""Words that are removed from the end of a label that was cut off there."""
 
 _QUESTION_WORDS = _DANGLING | frozenset(
     [
@@ -160,7 +160,7 @@ def numbered_lists(room: int, **lists: Sequence[str]) -> str:
 
 
 def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
-    """Returns the texts of one list that fit, each on a line of at most so many characters."""
+    """Returns the texts of one list that fit into `room` characters, each on a line and cut to `chars`."""
     lines: list[str] = []
     left = room
     for number, text in enumerate(texts, 1):
@@ -197,20 +197,14 @@ class Named:
         label: A few words.
         description: One sentence; empty if there is none.
         reason: Why the label is not the model's; empty where it is.
-        support: How many members have the words of the label; None where they were not counted.
-        is_request: Whether the label says what members ask for; else the things that they name.
+        support: How many members have the words of the label; None where they were not counted, and
+            where the members have no request in common.
     """
 
     label: str
     description: str = ""
     reason: str = ""
     support: Support | None = None
-    is_request: bool = True
-
-    @property
-    def has_common_request(self) -> bool:
-        """Whether enough members ask for what the label says."""
-        return self.is_request and self.support is not None
 
 
 def clean_label(text: str) -> str:
@@ -249,17 +243,17 @@ SUMMARY_PROMPT, LABEL_PROMPT, MERGE_PROMPT = "paper-summary", "paper-label", "pa
 description of a group, and for a pair of groups."""
 
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
-"""What makes the first sentence of a reply a refusal."""
+"""Finds what makes the first sentence of a reply a refusal to merge two groups."""
 _YES = re.compile(
     r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merge|merged|merging)\b", re.I
 )
-"""What makes it an agreement, if nothing refuses."""
+"""Finds what makes the first sentence of a reply an agreement to merge two groups, if nothing in it refuses."""
 _ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
-"""A reply that repeats the question decides nothing."""
+"""Finds words of the question; a reply that repeats the question decides nothing."""
 _DECISION = re.compile(r":[\"'*_\s]*merge\b[\"'*_]*(?=\s*(?:[.!\n]|$))", re.I)
 """A decision in one word: "Verdict: merge"."""
 _GROUNDS = re.compile(r"\s(?:because|since|as)\s", re.I)
-"""What begins the grounds of a verdict, whose "no" decides nothing."""
+"""Finds what begins the grounds of a verdict; a "no" in the grounds decides nothing."""
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
 """What stands before the description of the merged group: "New description of the group: "."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")

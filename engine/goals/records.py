@@ -21,7 +21,7 @@ what user and assistant wrote, or a summary that a model wrote. For reasons `exp
 was answered so), or one of `REASON_TEXTS`: its remaining tasks, or its last exchange where there is trouble."""
 
 GOAL_TEXTS = ("first-user", "all-user", "all", "summary")
-"""What can stand for a goal."""
+"""The texts that can stand for the goal of a conversation."""
 
 REASON_TEXTS = {"remaining": "remaining tasks", "last-exchange": "last exchanges"}
 """What can show why something went wrong, beside explanations, with what it is in words."""
@@ -30,7 +30,8 @@ EXPLANATION = "explanation:"
 """Beginning of the text that explains the answers to a question; the name of the question follows."""
 
 DEFAULT_TEXT: GoalText = "all"
-"""Default text. It separated goals best on public data; see docs/decisions/0016."""
+"""Default text by which conversations are clustered. It separated goals best on public data; see
+docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised

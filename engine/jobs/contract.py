@@ -230,8 +230,7 @@ class CpuStage(Stage):
         """
         for start in range(0, len(ids), size):
             self._raise_if_cancelled()
-            with self._project.reading() as conn:
-                batch = read(conn, ids[start : start + size])
+            batch = self._project.read(read, ids[start : start + size])
             done = min(start + size, len(ids))
             counter = run_id, done, len(ids)
             self._project.write(partial(runs.put_batch, put=put, batch=batch, counter=counter))

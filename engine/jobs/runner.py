@@ -256,8 +256,7 @@ class JobRunner:
 
     def interrupted(self) -> list[RunRow]:
         """Returns the runs that an earlier process left unfinished and that were not resumed since, newest first."""
-        with self._project.reading() as conn:
-            return runs.interrupted(conn)
+        return self._project.read(runs.interrupted)
 
     def stop(self) -> None:
         """Starts no more jobs, and asks those that run to end, without waiting for them.

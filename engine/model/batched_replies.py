@@ -23,7 +23,7 @@ MIN_PREFIX_TOKENS = 32
 """Shortest prefix, in tokens, that is worth a sequence of its own."""
 
 CELL_MULTIPLE = 256
-"""llama.cpp allocates the cells of a sequence in multiples of this."""
+"""Number of cells in multiples of which llama.cpp allocates the cells of a sequence."""
 
 MIN_SEQUENCE_CELLS = 1024
 """Fewest cells of a sequence. Changing the layout takes time, so only a few lengths are used."""
@@ -32,7 +32,7 @@ MIN_SEPARATE_SEQUENCES = 4
 """Fewest replies, and fewest sequences, for which separate cells are worth a change of the layout."""
 
 ENOUGH_SEQUENCES = 8
-"""Beyond this many sequences, more gain little: then shorter replies join longer ones."""
+"""Number of sequences beyond which more gain little; then shorter replies join longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +165,12 @@ def share_prefixes(
 
 
 def count_separate(cells: int, length: int) -> int:
-    """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
+    """Returns how many sequences of `length` tokens fit into a number of cells when each has its own."""
     return cells // (math.ceil(length / CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
 def divided_capacity(shared: Capacity, cells: int, sequences: int) -> Capacity:
-    """Returns the capacity when the cells are divided among so many sequences.
+    """Returns the capacity when the cells are divided among a number of sequences.
 
     Args:
         shared: The capacity when they share the cache.

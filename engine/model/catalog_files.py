@@ -24,7 +24,7 @@ from engine.base.errors import ModelFileError
 from engine.base.files import create_private_folder, write_atomically
 
 MANIFEST_SUFFIX = ".manifest.json"
-"""Ending of a manifest in place of that of the file of the model."""
+"""Ending of the name of a manifest, in place of the ending of the file of its model."""
 
 PULLED = "models"
 """Folder of pulled models in the data folder; it has a folder for each repository."""

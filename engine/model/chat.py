@@ -27,11 +27,11 @@ ATTEMPT_TEMPERATURES = (0.0, 0.5, 1.0)
 """Temperature of each attempt at a reply; a second attempt at 0 would give the same reply."""
 
 _THINKING = re.compile(r"\s*(?:<think(?:ing)?>)?((?:(?!<think)[\s\S])*?)</think(?:ing)?>[\r\n]*")
-"""What a model thinks before its answer; the chat template may have written the opening tag already. A space after it
-is the answer's, which may go on with a begun one."""
+"""Matches what a model thinks before its answer; the chat template may have written the opening tag already. A space
+after the thoughts belongs to the answer, which may go on with a begun one."""
 
 _BEGUN_THINKING = re.compile(r"\s*<think(?:ing)?>")
-"""The beginning of thoughts that did not come to an end."""
+"""Matches the beginning of thoughts that did not come to an end."""
 
 
 @dataclass(frozen=True, slots=True)

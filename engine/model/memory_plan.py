@@ -29,7 +29,7 @@ MAX_DEFAULT_CONTEXT = 8192
 """Default length of the longest sequence, in tokens."""
 
 ALL_F32 = 0
-"""`general.file_type` of F32 weights; their cache is F32 too."""
+"""Value of `general.file_type` of a file whose weights are F32; the cache of its model is F32 too."""
 
 MAX_SEQUENCES = 64
 """Sequence ids of one context, which share its cells; also how many sequences one token may belong to."""
@@ -38,8 +38,9 @@ MAX_ROWS = 256
 """Most rows of logits of one decode."""
 
 SEPARATE_BYTES = 512 << 20
-"""Cache that sequences with cells of their own may take where one that all share is smaller. Measured with the default
-model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no more."""
+"""Most bytes of a cache in which each sequence has cells of its own, where one that all sequences share would be
+smaller. Measured with the default model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no
+more."""
 
 GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""
@@ -57,7 +58,8 @@ GPU_QUERY_SECONDS = 10
 """Time limit of a query of the GPU driver."""
 
 BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
+"""Load of the last minute, as a share of the cores, from which a measured speed is not compared with speeds of another
+time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +124,14 @@ def context_tokens(options: LoadOptions, trained: int) -> int:
 
 
 def shared_cells(context: int, options: LoadOptions) -> int:
-    """Returns the cells of a cache that all sequences share: one full sequence and four batches of forks and
+    """Returns the number of cells of a cache that all sequences share: one full sequence and four batches of forks and
     neighbors."""
     return context + 4 * options.batch
 
 
 def max_cells(context: int, options: LoadOptions, cell_bytes: int) -> int:
-    """Returns the same as `shared_cells`, or the cells of sequences that share none, where these are more.
+    """Returns the most cells that a cache has: those that all sequences share, or those of sequences with cells of
+    their own where these are more. An embedding model has no sequences of that kind.
 
     Args:
         cell_bytes: Bytes of a cell.
@@ -140,7 +143,7 @@ def max_cells(context: int, options: LoadOptions, cell_bytes: int) -> int:
 
 
 def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
-    """Returns how many layers a GPU with so many free bytes holds.
+    """Returns how many layers a GPU holds in its free bytes.
 
     llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
     output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.

@@ -26,7 +26,7 @@ from engine.base.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from engine.model.interface import TextTokenizer  # which imports numpy
 
-_LOG_MARK = "\x1eLOG\x1e"
+LOG_MARK = "\x1eLOG\x1e"
 """Stands for the log while a chat template is applied."""
 
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
@@ -130,9 +130,9 @@ def tokens_around(prompt: Prompt | None, tokenizer: TextTokenizer) -> TokensArou
     if not prompt.chat:
         head = tokenizer.tokenize(prompt.before, special=True, start=True)
         return TokensAround(head, tokenizer.tokenize(prompt.question + prompt.reply))
-    content = prompt.before + _LOG_MARK + prompt.question
+    content = prompt.before + LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
-    before, after = rendered.split(_LOG_MARK, 1)
+    before, after = rendered.split(LOG_MARK, 1)
     head = started(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
     return TokensAround(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))

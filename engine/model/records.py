@@ -10,7 +10,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.model.catalog_files import HubFile
 
 RowKind = Literal["model", "endpoint", "adapter"]
-"""What a row of the list of models is."""
+"""What kind of thing a row of the list of models is."""
 
 Work = Literal["scoring", "goals", "trees", "simulation", "questions"]
 """A kind of work that a project can choose a model for."""
@@ -115,7 +115,7 @@ class HubRepository:
             words: The path or a part of it; None for the only file.
 
         Raises:
-            UsageError: None or several could be meant.
+            UsageError: No file has it, or several have.
         """
         if not self.files:
             raise UsageError(

@@ -40,13 +40,14 @@ Item = TypeVar("Item")
 """What a model is asked about."""
 
 FORM_TOKENS = 1_500
-"""Tokens that are left free for the words that ask for fields, and for what a model thinks."""
+"""Tokens that a prompt leaves free for the words that ask for fields, and for what a model thinks."""
 
 FITTED_CHARS_PER_TOKEN = 3
-"""Characters of a token, fewer than those of most languages, so that what is fitted by characters fits in tokens."""
+"""Number of characters that a token is taken to have where a text is fitted by characters: fewer than in most
+languages, so that the text fits in tokens."""
 
 MIN_ROOM = 1_000
-"""Fewest characters of what is put inside a prompt; where the context is too small even for them, it is refused."""
+"""Fewest characters of what is put inside a prompt; a context that is too small even for that many is refused."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
@@ -273,8 +274,7 @@ class ModelStage(Stage):
             items: Number of items.
             certain: Share of the items that is asked about in any case.
         """
-        with self._project.reading() as conn:
-            tokens_per_reply = runs.tokens_per_reply(conn, self.name, self.fingerprints)
+        tokens_per_reply = self._project.read(runs.tokens_per_reply, self.name, self.fingerprints)
         # Evenly spread: of clusters the first ones are the largest.
         sample = asks[:: -(-len(asks) // REHEARSED_ITEMS) or 1]
         items_per_sampled = items / max(1, len(sample))
@@ -321,7 +321,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         return [partial(self._answer, [key], _ignore_report) for key in keys]
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress of the run when a block reports so many items.
+        """Returns the progress of the run when a block reports a number of its items as done.
 
         Args:
             done, total: Items of the run that are committed, and all that were missing at its start.

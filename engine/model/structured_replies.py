@@ -37,7 +37,7 @@ T = TypeVar("T")
 """What is made of a reply."""
 
 LEFT_OUT_MARK = "\n[{} steps are left out here]\n"
-"""Stands in a log for the steps that are left out of it."""
+"""Stands in a log in place of steps that are left out; it has their number."""
 
 REPAIR = "That reply cannot be used: {error} Reply again, with the JSON object alone."
 """What a model is told after a reply that cannot be read."""

@@ -16,10 +16,10 @@ from engine.base.files import create_private_file, create_private_folder
 from engine.project.sql import chunks, placeholders
 
 MOST_BYTES = 500_000_000
-"""Size above which the least recently used replies are deleted."""
+"""Size of the cache of replies above which the least recently used ones are deleted."""
 
 KEPT_SHARE = 0.9
-"""Share of that size which is left after a deletion, so that not every further reply deletes some."""
+"""Share of `MOST_BYTES` that is left after a deletion, so that not every further reply deletes some."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS reply (

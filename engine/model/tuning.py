@@ -33,11 +33,12 @@ AS_SHIPPED = "as is"
 """Name of the format of the file as shipped, whatever it is."""
 
 MIN_AGREEMENT = 0.97
-"""Least share of places where a faithful format has the most probable token of F32."""
+"""Least share of places in a text where a format must have the most probable token of F32 to be faithful."""
 
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
-"""Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
-(`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
+"""Formats that tuning measures besides the file as shipped. F16 is the fastest faithful one on processors without BF16;
+F32 was the fastest on none (`docs/lab/experiments.md`). Formats for which llama.cpp has kernels it repacks while
+loading, such as Q4_0 on AVX2."""
 
 SPEED_TOKENS = 256
 """Tokens of the text on which the speed of a model is measured."""
@@ -58,10 +59,12 @@ THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
 
 ROUNDS = 3
-"""Rounds in which formats are measured, so that one in which another program slows a format is outvoted."""
+"""Number of rounds in which all formats are measured, so that a round in which another program slows one format is
+outvoted."""
 
 MAX_F32_SHARE = 0.4
-"""The F32 expansion may take this share of memory and of free disk; larger models keep their format."""
+"""Largest share of memory, and of free disk, that the model expanded to F32 may take; larger models keep their
+format."""
 
 
 def speed_of(
@@ -388,7 +391,7 @@ def _best_threads(
     best_speeds: dict[int, float] = {}
 
     def speed(threads: int) -> float:
-        """Measures the tokens a second with so many threads, and keeps the best of each number."""
+        """Measures the tokens a second with a number of threads, and keeps the best speed of each number."""
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)

@@ -149,23 +149,19 @@ class ConversationService:
 
     def ids(self, query: ListQuery) -> array[int]:
         """Returns the ids of the conversations that match, in order."""
-        with self._project.reading() as conn:
-            return selecting.ids(conn, query)
+        return self._project.read(selecting.ids, query)
 
     def named(self, external_id: str, source: str | None = None) -> list[int]:
         """Returns the keys of the conversations with an id in their source; of any source where no label is given."""
-        with self._project.reading() as conn:
-            return by_name(conn, external_id, source)
+        return self._project.read(by_name, external_id, source)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         """Returns the rows of conversations in the order of their ids."""
-        with self._project.reading() as conn:
-            return rows(conn, ids)
+        return self._project.read(rows, ids)
 
     def messages(self, conversation_id: int) -> list[MessageRow]:
         """Returns all messages of a conversation in order."""
-        with self._project.reading() as conn:
-            return messages(conn, conversation_id)
+        return self._project.read(messages, conversation_id)
 
     def log(self, conversation_id: int) -> list[LogPiece]:
         """Returns the log of a conversation as a model reads it."""
@@ -174,28 +170,23 @@ class ConversationService:
 
     def original(self, conversation_id: int) -> bytes:
         """Returns the record of a conversation as it was imported, byte for byte."""
-        with self._project.reading() as conn:
-            return original(conn, conversation_id)
+        return self._project.read(original, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """Returns the places that the leak guard keeps from models, because they would tell the truth."""
-        with self._project.reading() as conn:
-            return leaks(conn, conversation_id)
+        return self._project.read(leaks, conversation_id)
 
     def goal(self, conversation_id: int) -> str | None:
         """Returns the label of the goal of a conversation in the clustering that is shown; None without a goal."""
-        with self._project.reading() as conn:
-            return goal_groups.goals_of(conn, [conversation_id]).get(conversation_id)
+        return self._project.read(goal_groups.goals_of, [conversation_id]).get(conversation_id)
 
     def score(self, conversation_id: int) -> ScoreRow | None:
         """Returns the score in force of a conversation; None without a score."""
-        with self._project.reading() as conn:
-            return scores.current_score(conn, conversation_id)
+        return self._project.read(scores.current_score, conversation_id)
 
     def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """Returns the remaining tasks that belong to the score in force of a conversation; None without any."""
-        with self._project.reading() as conn:
-            return scores.current_remaining(conn, conversation_id)
+        return self._project.read(scores.current_remaining, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Returns the counts of the project, or of the conversations that a query matches.
@@ -242,18 +233,15 @@ class ConversationService:
 
     def reports(self) -> list[str]:
         """Returns the account of each source that was read completely, as JSON, in the order of the first imports."""
-        with self._project.reading() as conn:
-            return sources.reports(conn)
+        return self._project.read(sources.reports)
 
     def checks(self) -> CheckCounts | None:
         """Returns counts of languages and personal data; None before the first check."""
-        with self._project.reading() as conn:
-            return facets.check_counts(conn)
+        return self._project.read(facets.check_counts)
 
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """Returns the first records that could not be imported, in the order of import."""
-        with self._project.reading() as conn:
-            return sources.quarantine_rows(conn, limit)
+        return self._project.read(sources.quarantine_rows, limit)
 
     def values(self, field: str, filter: Filter) -> Sequence[tuple[str, int | None]]:
         """Returns values of a field with the number of conversations that also match a filter.
@@ -264,28 +252,23 @@ class ConversationService:
         Raises:
             WorkbenchError: The filter cannot be answered.
         """
-        with self._project.reading() as conn:
-            return selecting.values(conn, field, filter)
+        return self._project.read(selecting.values, field, filter)
 
     def sources(self) -> list[str]:
         """Returns the labels of the sources, in the order of import."""
-        with self._project.reading() as conn:
-            return sources.labels(conn)
+        return self._project.read(sources.labels)
 
     def shared_text(self) -> SharedText:
         """Returns the text that many conversations share, as the last import determined it."""
-        with self._project.reading() as conn:
-            return shared_text.stored(conn)
+        return self._project.read(shared_text.stored)
 
     def rule(self) -> DecisionRule:
         """Returns the decision rule in force."""
-        with self._project.reading() as conn:
-            return score_sets.rule(conn)
+        return self._project.read(score_sets.rule)
 
     def tags(self) -> list[tuple[str, int]]:
         """Returns the tags in force in alphabetical order, each with its number of conversations."""
-        with self._project.reading() as conn:
-            return tags(conn)
+        return self._project.read(tags)
 
     def histogram(self, query: ListQuery | None, bins: int) -> tuple[int, ...]:
         """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
@@ -316,8 +299,7 @@ class ConversationService:
 
     def dates(self) -> tuple[str, str] | None:
         """Returns when the first and the last conversation took place; None where no date is known."""
-        with self._project.reading() as conn:
-            return dates(conn)
+        return self._project.read(dates)
 
 
 def _count(

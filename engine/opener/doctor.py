@@ -264,7 +264,8 @@ def _check_memory() -> Check:
 
 
 def _check_models(data: Path, cache: Path) -> Iterator[Check]:
-    """Yields the checks of all models, of all adapters together, and of unfinished downloads."""
+    """Yields the checks of all models, of the tuning of the default one, of all adapters together, and of unfinished
+    downloads; if the list of models cannot be read, a check that says so."""
     try:
         catalog = Catalog(data, cache)
         entries = catalog.entries()
@@ -395,7 +396,7 @@ def check_folder(name: str, folder: Path) -> Check:
 
 
 def check_terminal() -> Check:
-    """Checks whether standard output is a terminal that the screens can draw on."""
+    """Checks whether standard output is a terminal that the screens can draw on; output to something else is fine."""
     encoding = sys.stdout.encoding.lower()
     if not sys.stdout.isatty():
         return Check("terminal", "ok", f"none here; output is {encoding}")

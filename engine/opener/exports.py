@@ -20,7 +20,7 @@ from engine.base.conversation import EXPORT_OBJECT, SUCCEEDED, Conversation, Sta
 from engine.base.line_files import new_file, write_file
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
-from engine.conversations.text_checks import Redactor
+from engine.conversations.personal_data import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import (
     Companion,
@@ -62,10 +62,7 @@ class ExportFiles:
             ProjectError: There is a file at `path` already, or it cannot be written.
         """
         target = new_file(path)
-        with (
-            self._project.reading() as conn,
-            closing(export_lines(conn, kind, ids)) as lines,
-        ):
+        with self._project.reading() as conn, closing(export_lines(conn, kind, ids)) as lines:
             return write_file(lines, target, "jsonl")
 
     def export_form(

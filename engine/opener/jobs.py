@@ -33,8 +33,7 @@ class JobService:
 
     def scoring_mode(self) -> Mode:
         """Returns the mode of the scores in force; before the first ones, the mode that suits the project best."""
-        with self._project.reading() as conn:
-            config = score_sets.config_in_force(conn)
+        config = self._project.read(score_sets.config_in_force)
         # Scores by words come first, and a model may read after them; so they do not decide the mode.
         if config is not None and config.mode != "words":
             return config.mode
@@ -44,8 +43,7 @@ class JobService:
 
     def scores_in_force(self) -> str | None:
         """Quick. Returns mode, model and adapter of the scores in force, in words; None before the first ones."""
-        with self._project.reading() as conn:
-            config = score_sets.config_in_force(conn)
+        config = self._project.read(score_sets.config_in_force)
         return None if config is None else name_of(config)
 
     def estimate_scoring(self, request: ScoringRequest) -> Estimate:
@@ -78,8 +76,7 @@ class JobService:
 
     def history(self) -> list[RunRow]:
         """Returns every run, newest first."""
-        with self._project.reading() as conn:
-            return runs.all_runs(conn)
+        return self._project.read(runs.all_runs)
 
 
 def import_stages(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -161,11 +163,16 @@ class PromptTrial:
         """
         replies: dict[str, dict[str, str]] = {}
         is_scoring = self.name in ("remaining", "remaining-json")
-        for requested in models:
-            request = ModelRequest("scoring" if is_scoring else "goals", requested)
-            model = self._workspace.models_in_use.resolve(request)
+        requests = [ModelRequest("scoring" if is_scoring else "goals", name) for name in models]
+        resolved = [self._workspace.models_in_use.resolve(request) for request in requests]
+        label_counts = Counter(model.label for model in resolved)
+        for model in resolved:
+            # files of one name may lie in several folders
+            label = (
+                model.label if label_counts[model.label] == 1 else f"{model.label}, {model.path}"
+            )
             for version, source in self._versions.items():
-                column = f"{version} · {model.label}" if len(self._versions) > 1 else model.label
+                column = f"{version} · {label}" if len(self._versions) > 1 else label
                 prompt = parse_prompt(self.name, source)
                 for subject, reply in self._ask(model, prompt, count).items():
                     replies.setdefault(subject, {})[column] = reply
@@ -192,9 +199,9 @@ class PromptTrial:
         else:
             with workspace.project.reading() as conn:
                 ids = Selection(limit=count).ids(conn)
-                names = conversations.names(conn, ids).values()
+                subjects = _distinct_names(conn, ids)
                 rows = conversations.conversations_for(conn, ids)
-            logs = dict(zip(names, (remaining_item(messages) for _, messages in rows), strict=True))
+            logs = {subjects[key]: remaining_item(messages) for key, messages in rows}
             if REPLY_FORMS[prompt.name] is None:
                 replies = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
                 texts = [(prompt.reply + reply.text).strip() for reply in replies]
@@ -210,6 +217,15 @@ class PromptTrial:
             )
             for name, reply in zip(bodies, structured_replies, strict=True)
         }
+
+
+def _distinct_names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the ids in their sources of conversations, by id; with the key of the text where several share one."""
+    names, keys = conversations.names(conn, ids), conversations.text_keys(conn, ids)
+    counts = Counter(names.values())
+    return {
+        key: name if counts[name] == 1 else f"{name} ({keys[key]})" for key, name in names.items()
+    }
 
 
 class _TrialWork(ModelWork):

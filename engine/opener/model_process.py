@@ -20,11 +20,12 @@ NICE = 5
 """Niceness of the model process: it yields to other processes, and is as fast as they are on an idle machine."""
 
 
-def take_over_output() -> BinaryIO:
-    """Makes this process a model process, and returns the stream to which its answers are written.
+def become_model_process() -> BinaryIO:
+    """Makes this process a model process: its output, environment, signals, niceness, logging and network guard.
 
-    Answers go to a duplicate of descriptor 1, and descriptor 1 then leads to standard error: whatever a library prints
-    goes to the log and never between the answers.
+    Returns:
+        The stream to which answers are written: a duplicate of descriptor 1. Descriptor 1 itself then leads to standard
+        error, so that whatever a library prints goes to the log and never between the answers.
     """
     answers: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -49,8 +50,8 @@ def take_over_output() -> BinaryIO:
 
 def main() -> None:
     """Serves requests from standard input until it closes."""
-    answers = take_over_output()
-    # Only now may anything native be loaded.
+    answers = become_model_process()
+    # llama.cpp reads the environment when it is loaded, so nothing native may be loaded before
     from engine.completeness import model_requests as completeness
     from engine.model.process import handlers as model
     from engine.model.process.session import Server

@@ -204,7 +204,7 @@ class OpenProject:
     @cached_once
     def egress(self) -> Egress:
         """Guards which data of the project leave this machine."""
-        from engine.conversations.text_checks import Redactor
+        from engine.conversations.personal_data import Redactor
         from engine.model.service.endpoints import Egress
 
         return Egress(self.project, lambda secret: Redactor(secret).text)
@@ -422,12 +422,7 @@ class OpenProject:
         """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
-        return WatchService(
-            self.project,
-            self.runner,
-            lambda: self.scoring_runs,
-            self.goal_stages,
-        )
+        return WatchService(self.project, self.runner, lambda: self.scoring_runs, self.goal_stages)
 
     # Events
 

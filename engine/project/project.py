@@ -15,7 +15,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Concatenate, ParamSpec, Self
 
 from engine.base.errors import (
     NameTaken,
@@ -46,6 +46,8 @@ from engine.project.file_lock import ProjectFile
 from engine.project.schema import NOT_OURS_HINT, SCHEMA, check_schema, migrate
 from engine.project.write_lock import WriteLock, check_readable, has_log
 from engine.project.writer import T, Writer
+
+P = ParamSpec("P")
 
 _ERRORS_OF_DAMAGED_VALUES = (AttributeError, LookupError, TypeError, ValueError)
 """Errors that code raises when it reads a value that only a damaged file has."""
@@ -236,6 +238,9 @@ class Project:
         """Opens a file that this process does not write; `reason` says why not.
 
         The second attempt tells SQLite that nobody writes the file, so that it needs no side files.
+
+        Raises:
+            ProjectTooOld: The file is of an older version, which only a writer can bring up to date.
         """
         for immutable in (False, True):
             file = ProjectFile(real, os.O_RDONLY)
@@ -376,6 +381,16 @@ class Project:
                 if (damage := find_damage(reader.conn)) is not None:
                     raise damaged(self.path, damage) from error
                 raise
+
+    def read(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Returns what a function returns that reads with a connection, its first parameter; raises as `reading`."""
+        with self.reading() as conn:
+            return function(conn, *args, **options)
 
     def _check_same_file(self) -> None:
         """Raises ProjectMoved where another file has the name of one that is only read.

@@ -33,16 +33,16 @@ MAX_DRAWN = 200
 """Largest number of conversations of a stratum that can be drawn."""
 
 MAX_STRATA = 8
-"""Largest number of strata; of more answers the rare ones are one."""
+"""Largest number of strata; of more answers all rare ones are one stratum."""
 
 MIN_SPLIT = 20
 """Smallest number of conversations with an answer that its probabilities divide into two strata."""
 
 EXPECTED_ERROR = 0.2
-"""Share of wrong answers that is expected where no probability says it."""
+"""Share of wrong answers that is expected where no probability says how many are wrong."""
 
 ERROR_RANGE = (0.05, 0.5)
-"""Bounds of the share that is expected of probabilities, which may be wrong."""
+"""Bounds of the share of wrong answers that probabilities let expect, since probabilities may be wrong."""
 
 POOLED_ANSWERS = 2.0
 """Number of answers for which the errors of all strata count in each, so that a few right answers in a stratum do not

@@ -37,19 +37,19 @@ SIGN_WEIGHT = 0.3
 """Prior variance of the weight of each sign, in log-odds for a standard deviation; and of the first guess."""
 
 STATE_WEIGHT = 0.6
-"""The same of all dimensions of a state together: the mean square of what they add to the log-odds."""
+"""Prior variance of all dimensions of a state together, in log-odds: the mean square of what they add."""
 
 WORD_WEIGHT = 2.0
-"""The same of all words together."""
+"""Prior variance of all words together, in log-odds: the mean square of what they add."""
 
 MAX_BASIS = 400
 """Largest number of examples whose likeness to others the regression is on; of more, some are drawn at random."""
 
 _NEWTON_STEPS, _SMALL_STEP = 25, 1e-6
-"""Most steps of Newton's method, and the step from which on it ends."""
+"""Most steps of Newton's method, and the size of a step below which the method ends."""
 
 _MAX_LOG_ODDS = 30.0
-"""Bound of log-odds before the exponential is taken."""
+"""Greatest absolute value of log-odds before the exponential is taken, so that it does not overflow."""
 
 _MAX_SLOPE = 50.0
 """Largest slope of the line of the calibration, on log-odds scaled to a standard deviation of 1."""
@@ -76,7 +76,7 @@ EXAMPLES_PER_FIT = 5
 """Number of new examples after which a probe is fitted anew."""
 
 _MIN_UNCERTAINTY = 1e-6
-"""Is added to each uncertainty, so that none of the weights of the clusters is 0."""
+"""Added to each uncertainty, so that none of the weights of the clusters is 0."""
 
 MAX_POOL_CONVERSATIONS = 4_000
 """Largest number of conversations that `rank_by_information` chooses from."""

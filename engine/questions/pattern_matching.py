@@ -25,7 +25,7 @@ MAX_CITES = 10
 """Most places that an answer names."""
 
 _LEFT, _RIGHT = r"(?:^|[^\pL\pN_])", r"(?:[^\pL\pN_]|$)"
-"""Edges of a word; RE2's own know ASCII only."""
+"""Edges of a word in any script; the edges that RE2 has itself know ASCII only."""
 
 _CJK = re.compile(f"[{CJK}]")
 """Matches a Chinese or Japanese character."""

@@ -24,7 +24,7 @@ NOTE = "note"
 """Name of the question whose answer is what a person remarks on a conversation."""
 
 PEOPLE = "people"
-"""Stands for all people where those who answered are listed."""
+"""Stands for all people in a list of who or what answered."""
 
 YES, NO, UNSURE = "yes", "no", "unsure"
 """Answers to yes-no questions."""

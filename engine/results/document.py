@@ -20,7 +20,7 @@ from engine.base.errors import ProjectError, UsageError
 from engine.base.line_files import write_beside
 from engine.base.report_table import ReportRow, ReportTable, format_cell
 from engine.base.text import display_safe, one_line
-from engine.conversations.text_checks import Kind, Redactor
+from engine.conversations.personal_data import Kind, Redactor
 
 _STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
 """The style sheet of every document."""

@@ -20,7 +20,7 @@ CONVERSATIONS_PER_BATCH = 500
 
 
 class SignStage(CpuStage):
-    """Reads the signs of every conversation that was not read in its present text, then compares all.
+    """Reads the signs of every conversation that was not read in its present text and way, then compares all.
 
     Attributes:
         read: Number of the conversations read.
@@ -48,20 +48,19 @@ class SignStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
-        with self._project.reading() as conn:
-            ids = tables.unread_ids(conn)
+        if self._project.read(tables.is_outdated):
+            self._project.write(tables.forget_outdated)
+        ids = self._project.read(tables.unread_ids)
         for progress in self._run_batches(
             run_id, ids, CONVERSATIONS_PER_BATCH, self._read_signs, tables.put
         ):
             self.read = progress.done
             yield progress
-        with self._project.reading() as conn:
-            is_compared = tables.is_compared(conn)
+        is_compared = self._project.read(tables.is_compared)
         if not is_compared:
             yield Progress(len(ids), len(ids), "comparing")
             self._project.write(tables.compare)
-        with self._project.reading() as conn:
-            self.total, self.with_signs, self.counts = tables.counts(conn)
+        self.total, self.with_signs, self.counts = self._project.read(tables.counts)
 
     def summary(self) -> str:
         """Returns how many conversations of the project have which signs, in one sentence."""

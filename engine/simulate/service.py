@@ -91,11 +91,7 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
         ]
 
     # User and judge reply by a schema.
-    asks: Mapping[Role, Sampling] = {
-        "assistant": Sampling(),
-        "user": BY_SCHEMA,
-        "judge": BY_SCHEMA,
-    }
+    asks: Mapping[Role, Sampling] = {"assistant": Sampling(), "user": BY_SCHEMA, "judge": BY_SCHEMA}
     return PlannedPlays(scenarios, params, asks)
 
 
@@ -163,19 +159,11 @@ def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> Planned
     if request.temperature is not None:
         setting = replace(setting, temperature=request.temperature)
     scenarios = recsim.recsim_scenarios(
-        setting,
-        request.tasks or recsim.TASKS,
-        request.runs,
-        recsim.profiles(),
-        recsim.situations(),
+        setting, request.tasks or recsim.TASKS, request.runs, recsim.profiles(), recsim.situations()
     )
     return PlannedPlays(
         lambda labels: scenarios[: request.limit],  # they do not depend on the labels of the models
-        {
-            "seed": setting.seed,
-            "temperature": setting.temperature,
-            "max_turns": setting.max_turns,
-        },
+        {"seed": setting.seed, "temperature": setting.temperature, "max_turns": setting.max_turns},
         {"assistant": Sampling(), "user": Sampling()},
     )
 
@@ -241,8 +229,7 @@ class SimulationService:
 
     def plays(self, config_hash: str) -> dict[str, StoredPlay]:
         """Returns the plays of a setting by their keys."""
-        with self._project.reading() as conn:
-            return tables.plays(conn, config_hash)
+        return self._project.read(tables.plays, config_hash)
 
     def results(self, config_hash: str | None = None) -> tuple[list[ScoredPlay], list[FilledForm]]:
         """Returns every score and every filled form, played or imported; or those of the plays of one setting."""

@@ -122,9 +122,7 @@ class SimulationRequest:
     )
     parallel: int = whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
     limit: int | None = whole_number(
-        None,
-        "play the first so many only; of sharded, so many instructions",
-        words="all",
+        None, "play the first so many only; of sharded, so many instructions", words="all"
     )
     instructions: str = declare_option(
         BUNDLED[0],

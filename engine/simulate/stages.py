@@ -44,10 +44,7 @@ class RoleModels:
     """
 
     def __init__(
-        self,
-        project: Project,
-        process: ModelProcess,
-        models: Mapping[Role, LoadableModel],
+        self, project: Project, process: ModelProcess, models: Mapping[Role, LoadableModel]
     ) -> None:
         """Loads nothing yet."""
         self._project = project
@@ -82,9 +79,7 @@ class RoleModels:
         return id(self._shared_work[role]) if role in self._shared_work else 0
 
     def answer(
-        self,
-        calls: Sequence[Call],
-        take: Callable[[Sequence[Completion | FailedCall]], None],
+        self, calls: Sequence[Call], take: Callable[[Sequence[Completion | FailedCall]], None]
     ) -> Iterator[int]:
         """Answers calls, all to one model; only calls without a stored reply are sent, and equal ones once. It is a
         generator, so that the stage can report progress; the replies come by `take`.
@@ -98,8 +93,7 @@ class RoleModels:
         work = self._shared_work[calls[0].role]
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
-        with self._project.reading() as conn:
-            stored = reply_tables.replies(conn, list(dict.fromkeys(keys)))
+        stored = self._project.read(reply_tables.replies, list(dict.fromkeys(keys)))
         known: dict[str, Completion | FailedCall] = {
             key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
             for key, (text, stopped, note) in stored.items()
@@ -260,8 +254,7 @@ class PlayStage(Stage):
             UsageError: An endpoint does not support the kind of replies asked for.
             Cancelled: `interrupt` was called.
         """
-        with self._project.reading() as conn:
-            stored = play_tables.plays(conn, self.config_hash)
+        stored = self._project.read(play_tables.plays, self.config_hash)
         ended = {key for key, play in stored.items() if play.reason is None}
         missing = {scenario.key for scenario in self.scenarios} - ended
         if not missing:

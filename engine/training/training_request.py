@@ -91,8 +91,7 @@ class TrainingRequest:
         ),
     )
     seed: int = declare_option(
-        0,
-        Option("seed of what is held out", convert=int, must="a whole number"),
+        0, Option("seed of what is held out", convert=int, must="a whole number")
     )
     settings: tuple[tuple[str, str], ...] = declare_option(
         (),

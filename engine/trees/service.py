@@ -74,8 +74,7 @@ class TreeService:
 
     def steps(self, conversation_id: int) -> list[int]:
         """Returns the steps of a conversation at which there is a tree, in order; reads no nodes of trees."""
-        with self._project.reading() as conn:
-            rows = tree_tables.trees(conn, conversation_id)
+        rows = self._project.read(tree_tables.trees, conversation_id)
         return [row.step for row in rows if row.reason is None]
 
     def open(self, conversation_id: int, step: int) -> OpenTree:
@@ -108,9 +107,14 @@ class TreeService:
         return self._restore(row)
 
     def _restore(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """Returns a tree and the tokens of its recorded answer."""
-        with self._project.reading() as conn:
-            frame = tree_tables.frame(conn, row.conversation_id, row.step, row.config_hash)
+        """Returns a tree and the tokens of its recorded answer.
+
+        Raises:
+            NotFound: No tree was grown there.
+        """
+        frame = self._project.read(
+            tree_tables.frame, row.conversation_id, row.step, row.config_hash
+        )
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
         return restore(TreeRecord.from_frame(frame)), list(frame["answer"])

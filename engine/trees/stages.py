@@ -1,4 +1,5 @@
-"""The stage that grows response trees for every conversation, at a chosen place of its log."""
+"""The stage that grows response trees for the selected conversations, each at one chosen place of its log or at every
+place where the assistant answers."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     Attributes:
         grown: Number of trees that were stored in this run.
-        without: Number of entries that were stored with a reason in place of a tree.
+        without: Number of entries that were stored with a reason in place of a tree, one for each such conversation or
+            place.
     """
 
     name = "trees"
@@ -64,7 +66,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             nodes: Most nodes of a tree, averaged over a block; None sets no limit.
         """
         super().__init__(project, process, model)
-        self._options, self._place = options, place
+        self._options, self._place_option = options, place
         self._selection, self._nodes = selection, nodes
         self._nodes_read = self.grown = self.without = 0
 
@@ -78,7 +80,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """The parameters that determine the trees, without the selection of conversations."""
         return {
             **options_frame(self._options),
-            "at": self._place,
+            "at": self._place_option,
             "nodes": self._nodes,
             "context": self._work.model.options.context,
         }
@@ -103,7 +105,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             config_hash=key,
             alpha=self._options.alpha,
             mode=self._options.mode,
-            place=self._place,
+            place=self._place_option,
             model=model.label,
             adapter=model.adapter_name,
         )
@@ -121,7 +123,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         return entry.row.conversation_id
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[TreeEntry]) -> None:
-        """Stores the entries of a block, with the run that grew them."""
+        """Stores the entries of a block, with the run that grew them and the configuration."""
         with_run = [replace(entry, row=replace(entry.row, run_id=run_id)) for entry in entries]
         trees.add(conn, self.config_hash, with_run)
 
@@ -132,13 +134,13 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self.without += sum(1 for entry in entries if entry.frame is None)
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress within a block, of which `count` nodes were read."""
+        """Returns the progress within a block; `count` is the number of nodes that were read of it, not of
+        conversations."""
         return Progress(done, total, f"{self._nodes_read + count:,} nodes read")
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:
         """Returns the entries of a block: its trees, and the reasons of conversations that have none."""
-        with self._project.reading() as conn:
-            block_messages = conversations.conversations_for(conn, block)
+        block_messages = self._project.read(conversations.conversations_for, block)
         spots = [
             spot
             for conversation_id, messages in block_messages
@@ -153,7 +155,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def _find_spots(self, conversation_id: int, messages: Sequence[Message]) -> list[_Spot]:
         """Returns a spot for each place in a log where a tree is to grow, or one that says why there is none."""
         try:
-            log_places = find_places(render_log(messages), self._place)
+            log_places = find_places(render_log(messages), self._place_option)
         except UsageError as error:
             return [_Spot(conversation_id, None, error.message)]
         return [_Spot(conversation_id, place) for place in log_places]
@@ -169,23 +171,21 @@ def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:
     """Returns the tree of a spot, or the reason why it has none, as it is stored."""
     step = spot.place.step if spot.place else 0
     if isinstance(tree_or_reason, str):
-        return TreeEntry(TreeRow(spot.conversation_id, step, "", 0, tree_or_reason), None)
+        row = TreeRow(spot.conversation_id, step, config_hash="", run_id=0, reason=tree_or_reason)
+        return TreeEntry(row, None)
     frame = {**tree_or_reason.record.as_frame(), **answer_frame(tree_or_reason)}
     return TreeEntry(tree_row(spot.conversation_id, step, tree_or_reason), frame)
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
-    """Returns the recorded answer in the JSON of a stored tree: its tokens, whose path screens show, and their natural
-    log-probabilities, which validation compares with the measures."""
+    """Returns the recorded answer in the JSON of a stored tree: its tokens that have a log-probability, whose path
+    screens show, and these natural log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
-    return {
-        "answer": list(grown.answer[: len(log_probs)]),
-        "answer_log_probs": list(log_probs),
-    }
+    return {"answer": list(grown.answer[: len(log_probs)]), "answer_log_probs": list(log_probs)}
 
 
 def tree_row(conversation_id: int, step: int, grown: GrownTree) -> TreeRow:
-    """Returns the row of measures of a grown tree, without its run and its configuration."""
+    """Returns the row of measures of a grown tree; its run and its configuration are filled in when it is stored."""
     tree = grown.tree
     return TreeRow(
         conversation_id=conversation_id,

@@ -115,7 +115,7 @@ class RoutedApp(Protocol):
 
 
 class PaletteApp(Protocol):
-    """The methods of the app that the palette calls."""
+    """What the palette knows of the app: the settings that it started with, and the methods that it calls."""
 
     shell: Shell
 

@@ -67,7 +67,7 @@ class _DaemonPool:
 
 
 _POOL = _DaemonPool(THREADS)
-"""Does what reads, several at once."""
+"""Runs the work that reads, several pieces at once."""
 
 
 async def in_thread(work: Callable[[], T]) -> T:
@@ -124,7 +124,7 @@ def unforeseen(error: Exception) -> WorkbenchError:
 
 
 _WRITER = _DaemonPool(1)
-"""Does what writes, on one thread, so that the order stays."""
+"""Runs the work that writes, on one thread, so that its order stays."""
 _unwritten: set[Future[Any]] = set()
 """The writes that wait or run."""
 

@@ -25,7 +25,7 @@ _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--brig
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 """Blocks of growing height, in eighths of a cell."""
 MAX_COLUMNS_PER_POINT = 3
-"""Columns of a point where there is room for more."""
+"""Most columns of a point of the curve, where there is room for so many."""
 BINS = 40
 """Bins of the histogram of scores."""
 

@@ -58,17 +58,17 @@ IMPORT = EmptyState(
     "import_files",
     needs_no_conversations=True,
 )
-"""Said by all screens of a project without conversations."""
+"""What all screens of a project without conversations say."""
 SCORE = EmptyState(
     "Nothing is scored yet. A score says how likely it is that a conversation has ended.",
     "scores the conversations, and says first how long it takes",
     "run_scoring",
 )
-"""Said by screens that show scores."""
+"""What screens that show scores say where there are none."""
 CLUSTER = EmptyState(
     "No goals yet: what users wanted, as groups of conversations.",
     "groups the conversations, and says first how long it takes",
     "run_clustering",
     mode="goals",
 )
-"""Said by screens that show goals."""
+"""What screens that show goals say where there are none."""

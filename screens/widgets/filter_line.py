@@ -33,7 +33,7 @@ TYPING_REST_SECONDS = 0.2
 PROMPT = "▽ "
 """Stands before the filter."""
 TEXT_WIDTH = 18
-"""Least cells of a completion, before what it is."""
+"""Least cells of a completion; what the completion is follows after them."""
 LINE_PADDING = 1
 """Cells before the prompt, as the style of the line says."""
 
@@ -342,8 +342,8 @@ class FilterLine(Keyed, Vertical):
 
 
 def _completion_content(completion: Completion, cells: int, *, with_count: bool) -> Content:
-    """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them in so many
-    cells."""
+    """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them, `cells`
+    wide."""
     count = "" if completion.count is None else f"{completion.count:,}"
     text = f"{one_line(completion.text, 40):<{TEXT_WIDTH}}"
     counts = f" {count:>9} " if with_count else ""

@@ -33,7 +33,7 @@ from screens.widgets.messages import safe_text, wrap
 Piece = str | tuple[str, str]
 """Text, or text with its style."""
 UNSTABLE = 0.6
-"""A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
+"""Mean Jaccard similarity under resampling below which a group is marked as unstable."""
 UNSTABLE_SIGN = "▲"
 """The sign of a group that is not stable under resampling."""
 MAX_MEMBER_CHARACTERS = 2_000
@@ -61,7 +61,7 @@ MAX_REASON_CHARACTERS = 2_000
 TITLE_WIDTH = 7
 """Cells of what stands before a line of evidence: `merge`, `model`, `alike`, `after`."""
 NARROW_COLUMNS = 60
-"""Below this width in cells the longer lines are broken in two."""
+"""Width in cells below which the longer lines are broken in two."""
 
 
 def label_of(group: GoalGroup, limit: int = 80) -> str:

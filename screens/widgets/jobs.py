@@ -61,15 +61,15 @@ _OUTCOMES = {
 }
 """Sign and color of how a job ended."""
 CANCEL_WIDTH = len("x cancel") + 1
-"""Width of the right end of the line, where a click cancels."""
+"""Width of the right end of the line of a job, where a click cancels the job."""
 MIN_TITLE_WIDTH = 12
 """Width of a job's title that is always shown."""
 MIN_WIDTH_WITH_BAR, MIN_WIDTH_WITH_LONG_BAR = 100, 110
 """Widths of the line from which it has a bar of progress, and a long one."""
 SHORT_BAR, LONG_BAR = 8, 24
-"""Widths of the bar."""
+"""Widths of the short and of the long bar of progress, in cells."""
 SEPARATOR = " · "
-"""Stands between two facts."""
+"""Stands between two facts in the line of a job."""
 
 
 class EngineMessage(Message, bubble=False):

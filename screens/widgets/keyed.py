@@ -20,13 +20,13 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""The places between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
+"""Finds the places between the words of a class name, where hyphens go: `Row|Table`, `HTML|Page`."""
 _WORDS = re.compile("(?<![A-Za-z])[a-z][a-z0-9]*")
-"""A word of an action's arguments or of a description; `True` and `None` are no words."""
+"""Finds a word of an action's arguments or of a description; `True` and `None` are no words."""
 _SUFFIXES = ("-screen", "-dialog", "-app")
 """Endings of class names that are left out of ids."""
 _ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
-"""How keys are written that Textual would write as words."""
+"""Textual's names of keys -> how they are shown, where Textual would write words."""
 ShownKey = tuple[Binding, bool, str]
 """What the footer shows of a key: its binding, whether it works now, its tooltip."""
 

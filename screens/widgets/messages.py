@@ -70,9 +70,9 @@ Span = tuple[int, int, str]
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ ]*(?P<language>[\w+#.-]*)")
 """A line that opens or closes code: the fence, and the language that may follow it (```` ```python ````)."""
 _HEADING = re.compile(r" {0,3}#{1,6} .*")
-"""`## A heading`, a whole line."""
+"""Matches `## A heading`, a whole line."""
 _QUOTED = re.compile(r" {0,3}> ?.*")
-"""`> a quotation`, a whole line."""
+"""Matches `> a quotation`, a whole line."""
 _BULLET = re.compile(r" *([-*+]|\d{1,3}[.)]) ")
 """The beginning of an item of a list, `- ` or `12. `; the group is its mark."""
 _INLINE = re.compile(
@@ -408,7 +408,7 @@ class LineBounds:
         return len(self.starts)
 
     def first(self, count: int) -> LineBounds:
-        """Returns the first so many lines."""
+        """Returns the first `count` lines."""
         return LineBounds(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:

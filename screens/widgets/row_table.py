@@ -167,10 +167,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return self._rows.get(row_id)
 
     def show(
-        self,
-        ids: array[int],
-        sort: tuple[str, bool] | None = None,
-        first: Sequence[RowT] = (),
+        self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
     ) -> None:
         """Shows these ids; rows that were read before are drawn as they were until they are read again.
 

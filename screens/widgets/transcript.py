@@ -62,7 +62,7 @@ Transcript .text--for-end { color: $tone-complete; text-style: bold underline; }
 Transcript .text--against-end { color: $tone-incomplete; text-style: italic underline; }
 Transcript .text--quoted { color: $tone-accent; text-style: underline; }
 """
-"""Looks of these three classes, which differ without colors too."""
+"""Looks of the classes `FOR`, `AGAINST` and `QUOTED`, which differ without colors too."""
 
 CITED = "»"
 """The mark of a message that a machine cites for its answer, and the beginning of its note."""

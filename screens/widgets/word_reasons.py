@@ -29,7 +29,7 @@ MAX_WORD_CHARACTERS = 24
 """Most characters that are shown of a reason."""
 
 Marks = dict[tuple[int, int], list[Span]]
-"""Spans by message and part of it, in order."""
+"""Spans in the parts of messages, by the message and its part; the spans of a part are in order."""
 
 
 class WordPanel(VerticalScroll, can_focus=False):
@@ -97,10 +97,7 @@ def sum_content(reasons: ScoreReasons) -> Content:
         others.append(f"the model's states {signed(reasons.states)}")
     return Content.assemble(
         (f"{probability(reasons.p)} after message {reasons.message + 1}", "bold"),
-        (
-            f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}",
-            "$tone-muted",
-        ),
+        (f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}", "$tone-muted"),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.text_checks import Redactor
+from engine.conversations.personal_data import Redactor
 from engine.model.service.endpoints import ALLOWED_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings

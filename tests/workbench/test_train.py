@@ -14,7 +14,7 @@ import pytest
 from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
-from engine.training.events import RunDirectory, is_running, read_events
+from engine.training.events import RunDirectory, is_running, lock_run, read_events
 from engine.training.run_files import all_runs
 from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for
 from workbench.cli import main
@@ -138,6 +138,14 @@ class TestRuns:
         assert only_run(project).train.read_bytes() == before
         assert main(["train", str(project), "--resume", "mine"]) == 2
         assert "mine is finished" in capsys.readouterr().err
+
+    def test_refused_resume_changes_nothing(self, project: Path) -> None:
+        """While another run of the project is running, a resume is refused, and the settings stay as they were."""
+        run, other = bare_run(project, "mine"), bare_run(project, "other")
+        before = run.config.read_text()
+        with lock_run(other):
+            assert main(["train", str(project), "--resume", "mine", "--set", "recompute=true"]) == 2
+        assert run.config.read_text() == before
 
 
 class TestWords:

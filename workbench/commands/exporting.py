@@ -14,7 +14,7 @@ from engine.base.errors import UsageError
 from engine.base.line_files import write_file, write_lines
 from engine.base.number_format import counted
 from engine.conversations.filters import ListQuery
-from engine.conversations.text_checks import Redactor, replaced_text
+from engine.conversations.personal_data import Redactor, replaced_text
 from engine.opener.conversation_forms import (
     ENDINGS,
     Companion,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
-from engine.conversations.text_checks import replaced_text
+from engine.conversations.personal_data import replaced_text
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, write_report
 from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines

@@ -31,18 +31,19 @@ DRAWS = 2_000
 """Number of bootstrap draws."""
 
 MIN_DRAWS = 200
-"""Number of draws that are made of very many groups, too."""
-
-_MAX_WEIGHTS = 10_000_000
-"""Most bootstrap weights that are drawn: of more than 5,000 groups fewer draws are made, at least `MIN_DRAWS`. Their
-intervals are so narrow that the ends are the same within three thousandths."""
+"""Fewest draws, however many groups there are."""
 
 SEED = 20_240_917
 """Seed of the draws, so that equal arguments give equal intervals."""
 
-_MAX_WEIGHTS_IN_MEMORY = 2_000_000
-"""Most bootstrap weights in memory at once; draws are processed in blocks of this size."""
+# Limits of `draw`
 
+_MAX_DRAWN_WEIGHTS = 10_000_000
+"""Most bootstrap weights that `draw` draws: of more than 5,000 groups it makes fewer draws, at least `MIN_DRAWS`. The
+intervals of so many groups are so narrow that their ends are the same within three thousandths."""
+
+_BLOCK_WEIGHTS = 2_000_000
+"""Most bootstrap weights that `draw` has in memory at once, one for each value in each draw."""
 
 NAMES = tuple(field.name for field in fields(Classification))
 """Names of the metrics of a classifier, in the order of arrays."""
@@ -50,11 +51,13 @@ NAMES = tuple(field.name for field in fields(Classification))
 _ECE = NAMES.index("ece")
 """Index of the calibration error in arrays."""
 
-_MAX_STORED_WEIGHTS = 40_000_000
-"""Most bootstrap weights that are stored, two bytes each."""
+# Limits of `Resampling`
 
-_MAX_RANKED_WEIGHTS = 1_000_000
-"""Most bootstrap weights that are processed at once."""
+_MAX_STORED_WEIGHTS = 40_000_000
+"""Most bootstrap weights that a `Resampling` stores, two bytes each."""
+
+_RANK_BLOCK_WEIGHTS = 1_000_000
+"""Most bootstrap weights that a `Resampling` draws or ranks at once."""
 
 RANK_FIGURES = ("auroc", "average_precision")
 """Names of the ranking metrics, in the order of arrays.
@@ -76,7 +79,7 @@ def figures(
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
     sample = _Sample.of(values, complete, None, threshold)
-    metrics = sample.figures(np.ones((1, sample.groups)), None)[0]
+    metrics = sample.figures(np.ones((1, sample.group_count)), None)[0]
     return dict(zip(NAMES, map(float, metrics), strict=True))
 
 
@@ -116,12 +119,15 @@ def draw(
     """Returns all metrics, observed and in each bootstrap draw, from which `classification` makes 95% intervals.
 
     A cluster bootstrap: each draw resamples as many groups (conversations) as there are, with replacement, with all
-    their values (Efron & Tibshirani 1993, An Introduction to the Bootstrap). With few errors the plain bootstrap gives
-    intervals that are too narrow, and with none an interval of width 0. So each draw also has four pseudo-observations,
-    a complete and an incomplete one with the highest value and the same with the lowest, weighted by Gamma(1/2)
-    variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error (ECE) does
-    without them. Small bins bias it upwards, and the draws twice, so it gets the basic bootstrap interval, which
-    subtracts the bias of the draws.
+    their values (Efron & Tibshirani 1993, An Introduction to the Bootstrap).
+
+    Pseudo-observations: with few errors the plain bootstrap gives intervals that are too narrow, and with none an
+    interval of width 0. So each draw also has four of them, a complete and an incomplete one above the highest value
+    and the same below the lowest, weighted by Gamma(1/2) variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9)
+    of a Jeffreys prior.
+
+    Calibration error (ECE): it does without pseudo-observations. Small bins bias it upwards, and the draws twice, so it
+    gets the basic bootstrap interval, which subtracts the bias of the draws.
 
     Measured coverage of the 95% intervals, over 150 samples each of 10, 30 and 100 pairs with weak and strong
     separation: 90% to 99%; of the calibration error 64% to 91%, which stays too large with few pairs. Equal arguments
@@ -131,18 +137,19 @@ def draw(
         values: Scores in [0, 1].
         complete: The label of each value.
         groups: Group of each value, resampled together; None makes each value its own group.
+        threshold: Value from which on a classifier says *complete*.
 
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
     sample = _Sample.of(values, complete, groups, threshold)
-    n = sample.groups
+    n = sample.group_count
     random = np.random.default_rng(SEED)
     even = np.full(n, 1 / n)
     drawn = []
-    remaining = min(DRAWS, max(MIN_DRAWS, _MAX_WEIGHTS // n))
+    remaining = min(DRAWS, max(MIN_DRAWS, _MAX_DRAWN_WEIGHTS // n))
     while remaining:
-        block = min(remaining, max(1, _MAX_WEIGHTS_IN_MEMORY // max(n, len(sample.value))))
+        block = min(remaining, max(1, _BLOCK_WEIGHTS // max(n, len(sample.values))))
         weights = random.multinomial(n, even, size=block).astype(float)
         drawn.append(sample.figures(weights, random.gamma(0.5, size=(block, 4))))
         remaining -= block
@@ -154,17 +161,17 @@ class _Sample:
     """Values in ascending order, prepared for computing weighted metrics.
 
     Attributes:
-        value, label: Each value, and 1 if it is complete, else 0; shape (values,).
-        group: Group of each value.
-        groups: Number of groups.
+        values, labels: Each value, and 1 if it is complete, else 0; shape (values,).
+        groups: Group of each value, shape (values,).
+        group_count: Number of groups.
         starts: Index of the first value of each run of equal values.
         first_called: Index of the first run at or above the threshold, whose values are called complete.
     """
 
-    value: Floats
-    label: Floats
-    group: Ints
-    groups: int
+    values: Floats
+    labels: Floats
+    groups: Ints
+    group_count: int
     starts: Ints
     first_called: int
 
@@ -193,18 +200,18 @@ class _Sample:
 
         Args:
             weights: Weight of each group, shape (draws, groups).
-            pseudo_weights: Those of the pseudo-observations: a complete and an incomplete one with the highest
-                value, then the same with the lowest, shape (draws, 4); None for no pseudo-observations.
+            pseudo_weights: Those of the pseudo-observations: a complete and an incomplete one above the highest value,
+                then the same below the lowest, shape (draws, 4); None for no pseudo-observations.
         """
-        weight = weights[:, self.group]
+        weight = weights[:, self.groups]  # of each value, shape (draws, values)
         if pseudo_weights is None:
             pseudo_weights = np.zeros((len(weights), 4))
-        # Weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
-        complete = np.add.reduceat(weight * self.label, self.starts, axis=1)
-        incomplete = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
+        # weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
+        complete = np.add.reduceat(weight * self.labels, self.starts, axis=1)
+        incomplete = np.add.reduceat(weight * (1 - self.labels), self.starts, axis=1)
         complete = np.column_stack([pseudo_weights[:, 2], complete, pseudo_weights[:, 0]])
         incomplete = np.column_stack([pseudo_weights[:, 3], incomplete, pseudo_weights[:, 1]])
-        first = 1 + self.first_called  # after the pseudo-observations with the lowest value
+        first = 1 + self.first_called  # after the pseudo-observations below the lowest value
         true_positive = complete[:, first:].sum(axis=1)
         false_positive = incomplete[:, first:].sum(axis=1)
         positive, negative = complete.sum(axis=1), incomplete.sum(axis=1)
@@ -221,10 +228,15 @@ class _Sample:
         )
 
     def _calibration_error(self, weight: Floats) -> Floats:
-        """Returns the ECE of each draw: mean of |share complete - mean value| over the bins, weighted by bin weight."""
-        bin_of_value = np.minimum((self.value * BINS).astype(int), BINS - 1)
+        """Returns the ECE of each draw, shape (draws,): the mean of |share complete - mean value| over the bins,
+        weighted by their weight.
+
+        Args:
+            weight: Weight of each value in each draw, shape (draws, values).
+        """
+        bin_of_value = np.minimum((self.values * BINS).astype(int), BINS - 1)
         _, starts = np.unique(bin_of_value, return_index=True)
-        gaps = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
+        gaps = np.add.reduceat(weight * (self.labels - self.values), starts, axis=1)
         return ratio(np.abs(gaps).sum(axis=1), weight.sum(axis=1))
 
 
@@ -279,7 +291,7 @@ class Resampling:
         even = np.full(group_count, 1 / group_count)
         draws = min(draws, max(MIN_DRAWS, _MAX_STORED_WEIGHTS // group_count))
         self._weights = np.empty((draws, group_count), np.int16)
-        block = max(1, _MAX_RANKED_WEIGHTS // group_count)
+        block = max(1, _RANK_BLOCK_WEIGHTS // group_count)
         for start in range(0, draws, block):
             size = min(block, draws - start)
             self._weights[start : start + size] = random.multinomial(group_count, even, size=size)
@@ -307,7 +319,7 @@ class Resampling:
         observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
         if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
             return Ranking(observed, None)
-        block = max(1, _MAX_RANKED_WEIGHTS // len(value))
+        block = max(1, _RANK_BLOCK_WEIGHTS // len(value))
         drawn = [
             _rank_figures(
                 self._weights[start : start + block][:, group].astype(float), label, starts
@@ -329,10 +341,7 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     right_by_run = np.add.reduceat(weight * ~label, starts, axis=1)
     right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
     figures_of_draws = np.column_stack(
-        [
-            weighted_area(wrong_by_run, right_by_run),
-            average_precision(wrong_by_run, right_by_run),
-        ]
+        [weighted_area(wrong_by_run, right_by_run), average_precision(wrong_by_run, right_by_run)]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan
     return figures_of_draws

@@ -26,7 +26,8 @@ _HALVINGS = 60
 """Bisection steps for the end of an interval; more than double precision needs."""
 
 _NO_VARIANCE = 1e-18
-"""Variance of a difference of areas below which it is rounding of 0: the two scores order all cases alike."""
+"""Variance of a difference of areas below which it is rounding of 0: the two scores order all cases alike, or each
+separates the classes wholly, one of them perhaps the wrong way round."""
 
 _ROUNDING = 1e-12
 """Largest difference of two figures, such as a correlation and 1, that counts as rounding of 0."""
@@ -59,7 +60,8 @@ def auroc(
 
 
 def area_interval(area: float, variance: float | None, high_count: int, low_count: int) -> Interval:
-    """Returns an area with its 95% interval: on the logit scale, or the score interval where the variance is None or 0.
+    """Returns an area with its 95% interval: on the logit scale, or the score interval where the variance is None or 0
+    or the area is 0 or 1, which have no logit.
 
     Args:
         variance: Of the area; None if there are too few cases to estimate it.

@@ -370,8 +370,7 @@ def _remaining_costs(project: Project, stages: Sequence[Stage]) -> list[StageCos
     costs = []
     for stage in stages:
         if isinstance(stage, RemainingStage) and stage.model.endpoint:
-            with project.reading() as conn:
-                _, missing = stage.waiting(conn)
+            _, missing = project.read(stage.waiting)
             if missing:
                 costs.append(stage.estimate(sorted(missing)))
     return costs

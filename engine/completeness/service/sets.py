@@ -48,13 +48,11 @@ class ScoreSets:
 
     def all(self) -> list[ScoreSet]:
         """Returns all sets that have scores, in the order in which they were first made."""
-        with self._project.reading() as conn:
-            return score_sets.sets(conn)
+        return self._project.read(score_sets.sets)
 
     def name_in_force(self) -> str:
         """Returns the mode, model and adapter of the set in force; empty before any scoring. Quick."""
-        with self._project.reading() as conn:
-            config = score_sets.config_in_force(conn)
+        config = self._project.read(score_sets.config_in_force)
         return "" if config is None else name_of(config)
 
     def as_generated(self, config_hash: str) -> GeneratedDecisions:

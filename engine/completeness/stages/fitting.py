@@ -343,8 +343,7 @@ class FittingStage(CpuStage):
         for first in range(0, len(ids), CONVERSATIONS_PER_TRANSACTION):
             part = ids[first : first + CONVERSATIONS_PER_TRANSACTION]
             unseen = self._read_boundaries([key for key in part if key not in learned_ids])
-            with self._project.reading() as conn:
-                origins = origins_of(conn, unseen.texts.ids)
+            origins = self._project.read(origins_of, unseen.texts.ids)
             p = fits.score_unseen(unseen, origins)
             yield (
                 first + len(part),

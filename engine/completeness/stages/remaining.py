@@ -220,8 +220,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingTasks]:
         """Returns the entries of the conversations of one block; those that cannot be asked have the reason."""
-        with self._project.reading() as conn:
-            rows = conversations.conversations_for(conn, block)
+        rows = self._project.read(conversations.conversations_for, block)
         items = [remaining_item(messages) for _, messages in rows]
         answers = self._work.each(
             items, partial(self._ask, report=report), lambda reason: TasksOrReason("", reason)

@@ -187,8 +187,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
 
 def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
     """Returns the logs of these conversations, in their order."""
-    with project.reading() as conn:
-        rows = conversations.conversations_for(conn, ids)
+    rows = project.read(conversations.conversations_for, ids)
     logs = [(conversation_id, render_log(messages)) for conversation_id, messages in rows]
     return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
 

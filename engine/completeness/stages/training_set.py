@@ -86,10 +86,9 @@ class LogTexts:
         # At least one page, so that there is something to join.
         for first in range(0, max(1, len(ids)), CONVERSATIONS_PER_READ):
             check()
-            with project.reading() as conn:
-                page = conversations.conversations_for(
-                    conn, ids[first : first + CONVERSATIONS_PER_READ]
-                )
+            page = project.read(
+                conversations.conversations_for, ids[first : first + CONVERSATIONS_PER_READ]
+            )
             logs = [
                 _Log(key, pieces := render_log(messages), boundaries(pieces))
                 for key, messages in page

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 from engine.base.conversation import Message, without_surrogates
 from engine.conversations.filters import is_number
+from engine.conversations.personal_data import Kind
 from engine.conversations.records import CheckCounts
 from engine.conversations.tables.conversations import COLUMNS, message_of
-from engine.conversations.text_checks import Kind
 from engine.project.sql import IdSet, chunks, message_ids, placeholders, read_ids
 
 TOOL, MODEL = "tool", "model"

@@ -33,16 +33,16 @@ from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
 _CLINE_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
-"""Beginning of a user's message that has the result of a tool."""
+"""Beginning of a message that Cline writes in the name of the user, with the result of a tool."""
 _CLINE_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
-"""Marks of what a user wrote into such a message."""
+"""Finds the tags of what a user wrote into a message with the result of a tool."""
 _CLINE_DETAILS = "<environment_details>"
-"""Beginning of the part that the program adds to a message."""
+"""Beginning of the part that Cline adds to a message."""
 _CLINE_CHECKED_MESSAGES = 6
 """Number of first messages in which the marks of Cline must appear."""
 
 _OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
-"""Beginnings of the types of events."""
+"""Beginnings of the types of events of OpenClaw."""
 
 _OPENCLAW_SUB_AGENT = ":subagent:"
 """Part of the key of a session that a sub-agent has."""
@@ -205,7 +205,10 @@ def _message_of_history(item: Any) -> ChatMessage:
 
 
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message of an event in the form of a chat API; None if the event is no message."""
+    """Returns the message of an event of OpenClaw in the form of a chat API; None if the event is no message.
+
+    The start of an agent has a prompt, the start of a tool is a call, its end an answer; other messages are spoken.
+    """
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
         prompt = event["prompt"]
@@ -242,4 +245,4 @@ OPENCLAW = Reader(
     title="telemetry of OpenClaw",
     sample="openclaw_telemetry.jsonl",
 )
-"""Reads the sessions in a file of telemetry."""
+"""Reads the sessions in a file of telemetry of OpenClaw."""

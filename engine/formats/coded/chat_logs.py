@@ -3,6 +3,8 @@
 A reader here says where a record has its messages and its id. Messages of LangChain are those of `dumpd`,
 `messages_to_dict` and `model_dump`, also within states and checkpoints of LangGraph. A *state* is what an application
 of LangGraph knows at one step; those with the same thread are of one conversation, of which the longest has all.
+
+The last parameter of each function that reads, `_outer`, is part of what a `Reader` calls, and is not used here.
 """
 
 from __future__ import annotations
@@ -42,11 +44,14 @@ _OPENAI_IDS = (
     "custom_id", "id", "conversation_id", "conversationId", "thread_id", "threadId", "session_id", "sessionId",
     "ticket_id", "case_id", "interaction_id",
 )  # fmt: skip
-"""Fields that may name a conversation, the first that there is. In a batch the person chose `custom_id`, which request
-and answer have; `id` is that of the answer."""
+"""Fields that may name a conversation; the first of them that a record has is taken. In a batch the person chose
+`custom_id`, which request and answer have; `id` is that of the answer."""
 
 _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
-"""Fields that may name a conversation, the first that there is."""
+"""Fields that may name a conversation; the first of them that a record has is taken."""
+
+
+# The uniform format
 
 
 def _recognize_uniform(record: Any) -> str | None:
@@ -66,7 +71,11 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
 
 
 def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
-    """Reads a record of the uniform format, which exports of this program have too."""
+    """Reads a record of the uniform format, which exports of this program have too.
+
+    Raises:
+        BadRecord: The record or its truth is no object, or it has no messages.
+    """
     record = as_object(record)
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
@@ -81,7 +90,8 @@ def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     start_time = as_time(record.get("created_at"))
     conversation = Conversation(external_id, messages, dict(record["meta"]), truth, start_time)
     read_keys = ("id", "dataset", "messages", "meta", "truth", "created_at")
-    left_out = frozenset(((id(record), "dataset"),))  # the file of its first import
+    # `dataset` names the file of the first import
+    left_out = frozenset(((id(record), "dataset"),))
     return ParsedRecord(conversation, without_keys(record, *read_keys), left_out=left_out)
 
 
@@ -98,15 +108,24 @@ def _draft(
 
 def _messages_with_facts(items: Any) -> tuple[Message, ...]:
     """Returns the messages of a complete record, in the order of the record, with what else is known of each under
-    `facts`."""
+    `facts`.
+
+    Raises:
+        BadRecord: There are no messages, or one of them cannot be read.
+    """
     if not isinstance(items, list) or not items:
         raise BadRecord("no messages")
     messages: list[Message] = []
     for number, item in enumerate(items, 1):
         facts = item.get("facts") if isinstance(item, dict) else None
-        message = without_keys(item, "facts") if isinstance(facts, dict) else item
-        messages += messages_of(message, number, facts=facts if isinstance(facts, dict) else None)
+        if isinstance(facts, dict):
+            messages += messages_of(without_keys(item, "facts"), number, facts=facts)
+        else:
+            messages += messages_of(item, number)
     return tuple(messages)
+
+
+# Requests and answers of chat APIs
 
 
 def _request_part(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -122,7 +141,8 @@ def _request_part(record: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """Returns the answer of a logged call, and the other fields of its response; None and {} if there is no answer.
 
-    An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic.
+    An answer is the first choice of OpenAI, the `message` of Ollama, or the whole response of Anthropic. A record
+    without a response may be one itself; its other fields are then those of the record, and are not returned.
     """
     response = record.get("response")
     outer = object_or_empty(response)
@@ -130,17 +150,19 @@ def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict
     if isinstance(body, dict):
         outer = without_keys(outer, "body")
     else:
-        body, outer = (outer, {}) if outer else (record, {})
+        body = outer or record
+        outer = {}
     choices = body.get("choices")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):  # OpenAI
         message = choices[0].get("message")
         facts = without_keys(choices[0], "message", "index", "logprobs")
         rest = facts if body is record else {**without_keys(body, "choices"), **facts}
-    elif body is not record and looks_like_message(body):
+    elif body is not record and looks_like_message(body):  # Anthropic
         message = {"role": body["role"], "content": body.get("content")}
         rest = without_keys(body, "role", "content")
-    else:
-        message, rest = body.get("message"), {} if body is record else without_keys(body, "message")
+    else:  # Ollama
+        message = body.get("message")
+        rest = {} if body is record else without_keys(body, "message")
     if not isinstance(message, dict) or not looks_like_message(message):
         return None, {}
     if role_named(str(message.get("role"))) == "user":
@@ -178,7 +200,9 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     if message_list.messages[0].role == "system":
         fields.pop("system", None)
     differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
-    if differ:  # as the model that was asked for, and the version of it that answered
+    if (
+        differ
+    ):  # the model that was asked for and the version that answered may differ: both are kept
         rest["request"] = differ
     external_id = record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
@@ -192,6 +216,9 @@ def _system_messages(request: Mapping[str, Any], items: list[Any]) -> list[dict[
     if not system or (isinstance(first, dict) and first.get("role") == "system"):
         return []
     return [{"role": "system", "content": system}] if isinstance(system, str | list) else []
+
+
+# ShareGPT, and bare lists
 
 
 def _sharegpt_turns(record: Mapping[str, Any]) -> tuple[str, Any]:
@@ -280,23 +307,28 @@ CHAT_LOGS: tuple[Reader, ...] = (
 """The readers of logs whose messages have role and content, or from and value."""
 
 
+# LangChain and LangGraph
+
+
 _STATE_MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
     " | kwargs.messages | state.messages | output.messages"
 )
-"""Where a state or a checkpoint has its messages."""
+"""Where a state or a checkpoint of LangGraph has its messages."""
 _STATE_THREAD = read_path(
     "config.configurable.thread_id | metadata.thread_id | configurable.thread_id | thread_id"
 )
-"""Where a state names its thread."""
+"""Where a state of LangGraph names its thread."""
 _STATE_STEP = read_path("metadata.step")
-"""Where a state has its number within the thread."""
+"""Where a state of LangGraph has its number within the thread."""
 _OTHER_STATES = "other states"
 """Key under which the longest state of a thread has the others."""
+_MAX_QUOTED_CHARACTERS = 60
+"""Most characters of a message that an error quotes."""
 
 
 def _recognize_langchain(record: Any) -> str | None:
-    """Returns in words why a record looks like this format; None if it does not."""
+    """Returns in words why a record looks like messages of LangChain; None if it does not."""
     if isinstance(record, dict) and langchain_message(record) and "role" not in record:
         return "the records are messages of LangChain"
     messages = _messages_in(record)
@@ -358,10 +390,12 @@ def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
     for number, item in enumerate(items, 1):
         message = as_message(item)
         if message is None:
-            raise BadRecord(f"message {number} is none of LangChain: {json_text(item)[:60]}")
+            raise BadRecord(
+                f"message {number} is none of LangChain: {json_text(item)[:_MAX_QUOTED_CHARACTERS]}"
+            )
         chat_messages.append(message)
     messages = tuple(read_in_turn(chat_messages))
-    # The `id` of a serialized message is the name of its class.
+    # the `id` of a serialized message is the name of its class
     left_out = {(id(item), "id") for item in items if isinstance(item, dict) and "lc" in item}
     if isinstance(record, list):
         return ParsedRecord(Conversation(fallback_id, messages), left_out=frozenset(left_out))

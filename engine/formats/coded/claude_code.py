@@ -26,7 +26,7 @@ from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 
 _MESSAGE_TYPES = ("user", "assistant")
-"""Types of lines that have a message."""
+"""Types of lines of Claude Code that have a message."""
 _FramedLine = tuple[dict[str, Any], Frame]
 """A line of a session, and the frame that has it, alone or with others."""
 _CLEAR_COMMAND = "<command-name>/clear</command-name>"
@@ -39,7 +39,7 @@ _SESSION_KEYS = (
 _KEYS_BESIDE_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_SESSION_KEYS))
 """Keys of a line that are no facts of its message: the message itself, and what the whole session shares."""
 _TAKEN_BACK = "taken_back"
-"""Key under which a conversation has the lines of prompts that were taken back."""
+"""Key under which the metadata of a conversation has the lines of prompts that were taken back."""
 
 
 def _recognize(record: Any) -> str | None:

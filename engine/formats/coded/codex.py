@@ -29,17 +29,17 @@ from engine.formats.records import ParsedRecord, Reader
 _LINE_TYPES = (
     "session_meta", "response_item", "event_msg", "turn_context", "compacted", "history_mutation",
 )  # fmt: skip
-"""Types of the lines of a rollout."""
+"""Types of the lines of a rollout, as Codex calls the file of a session."""
 _SPOKEN_EVENTS = {"user_message": "user", "agent_message": "assistant"}
-"""Events that repeat a message, and the role of its speaker."""
+"""Events of Codex that repeat a message -> the role of its speaker."""
 _TOKEN_COUNT = "token_count"
-"""Event that only counts tokens."""
+"""Type of the event of Codex that only counts tokens."""
 
 _WORK_EVENTS = ("task_started", "task_complete")
-"""Events that tell the beginning and end of the work; the end is an outcome."""
+"""Types of the events of Codex that tell the beginning and the end of the work; the end is an outcome."""
 
 _PROGRAM_PREFIXES = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<permissions")
-"""Beginnings of what the program writes in the name of the user."""
+"""Beginnings of the messages that Codex writes in the name of the user."""
 
 
 def _recognize(record: Any) -> str | None:
@@ -231,4 +231,4 @@ CODEX = Reader(
     sample="codex_rollout_1.jsonl",
     seen="0.146, 2026-08",
 )
-"""Reads a file of lines as one conversation."""
+"""Reads a file of lines of Codex as one conversation."""

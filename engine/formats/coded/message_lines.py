@@ -45,13 +45,17 @@ _SESSION_START_TYPES = frozenset(
 )
 """Types of lines that begin a session."""
 _TIME_SUFFIXES = ("timestamp", "time", "_at", "ts")
-"""Ends of the names of times, which are facts of the message where a line is only a part of one."""
+"""Endings of the names of times. A time is a fact of the message where a line is only a part of one."""
 _USUAL_KEYS = {"toolCallId": "tool_call_id", "toolName": "name"}
-"""Keys of an answer of a tool, and the usual ones for them."""
+"""Keys of an answer of a tool in some logs -> the usual key of the same thing."""
 
 
 def _message_of(line: Any) -> ChatMessage | None:
-    """Returns the message of a line in the form of a chat API; None if it has none."""
+    """Returns the message of a line in the form of a chat API; None if it has none.
+
+    The first that fits: a message of AutoGen, an item of the Responses API, a role with content, columns as of a table,
+    a part of a message. Where the message is an object within the line, the rest of the line is facts of it.
+    """
     if not isinstance(line, dict):
         return None
     if is_autogen_message(line):
@@ -234,7 +238,7 @@ _MESSAGE_EVENTS = frozenset((
     *_START_EVENTS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
     "message_stop", "ping",
 ))  # fmt: skip
-"""Types of events of Anthropic's streams, and those that begin one."""
+"""Types of events of Anthropic's streams, and the types of events that begin an answer."""
 _RESPONSE_EVENT_PREFIXES = (
     "response.output_", "response.content_part", "response.function_call_arguments", "response.reasoning",
     "response.in_progress", "response.completed", "response.incomplete", "response.failed",

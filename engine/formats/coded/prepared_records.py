@@ -196,6 +196,10 @@ def _apply_change(state: Any, line: dict[str, Any]) -> bool:
     return True
 
 
+# A voice simulation of tau2 has ticks of equal length in place of messages; in each the user and the agent may say a
+# chunk of an utterance, so that both may speak at once.
+
+
 def tau2_ticks(simulation_reader: Reader) -> Reader:
     """Returns the reader of voice simulations of tau2, by the one of simulations with messages.
 
@@ -262,11 +266,16 @@ def _messages_of_ticks(ticks: list[Any]) -> list[Any]:
 
 
 def _is_same_utterance(utterances: list[Any], others: list[Any]) -> bool:
-    """Returns whether chunks with these ids of utterances are of the same one, as far as they have any."""
+    """Returns whether chunks with these ids of utterances are of the same utterance; a chunk without ids may be of
+    any."""
     return not utterances or not others or any(entry in utterances for entry in others)
 
 
-def with_turns(vcon_reader: Reader) -> Reader:
+# A vCon has dialogs with texts, and transcripts of spoken ones among its analyses; both name speakers by the numbers of
+# its parties.
+
+
+def vcon_with_turns(vcon_reader: Reader) -> Reader:
     """Returns the reader of vCons (draft-ietf-vcon-vcon-container) whose turns are put together under `turns`."""
     return replace(vcon_reader, arrange=partial(_add_field, "turns", _vcon_turns))
 
@@ -276,6 +285,7 @@ def _vcon_turns(vcon: dict[str, Any]) -> list[dict[str, Any]]:
     turns: list[dict[str, Any]] = []
     parties = objects_in(vcon.get("parties"))
     for position, dialog in enumerate(objects_in(vcon.get("dialog"))):
+        # the first of the parties, or the one that is given in place of a list
         first_party, *_ = list_or_empty(dialog.get("parties")) or [dialog.get("parties")]
         if dialog.get("type") == "text":
             speaker, time = dialog.get("originator", first_party), dialog.get("start")
@@ -305,7 +315,11 @@ def _party(parties: list[dict[str, Any]], speaker: Any) -> str:
     )
 
 
-def with_likeliest(sample_reader: Reader) -> Reader:
+# A sample of lm-evaluation-harness has the requests that were made for it (`arguments`), one for each answer to choose
+# from: `[context, answer]`, or `{"arg_0": context, "arg_1": answer}`. `resps` has what the model made of each.
+
+
+def lm_eval_with_likeliest(sample_reader: Reader) -> Reader:
     """Returns the reader of samples of lm-evaluation-harness in which the likeliest of given answers is the model's."""
     return replace(sample_reader, arrange=partial(_add_field, "likeliest", _likeliest))
 
@@ -331,7 +345,8 @@ def _likeliest(sample: dict[str, Any]) -> str | None:
 def _add_field(
     name: str, value_of: Callable[[dict[str, Any]], Any], frames: Iterable[Frame]
 ) -> Iterator[Frame]:
-    """Yields the records; an object gets a field of this name with its value, unless that is None."""
+    """Yields the records; each that is an object gets the field `name` with what `value_of` returns of it, unless that
+    is None."""
     for frame in frames:
         is_readable = frame.reason is None and isinstance(frame.value, dict)
         value = value_of(frame.value) if is_readable else None

@@ -37,7 +37,7 @@ SPANS_KEY, STATEMENTS_KEY = "spans", "about"
 """Keys of the record of a session: its spans, and the statements on their traces."""
 
 _TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
-"""Keys of what people or other models said of a trace."""
+"""Keys under which a trace has what people or other models said of it."""
 
 _INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
@@ -82,10 +82,10 @@ class Span:
 
 
 SpanReader = Callable[[Any], Span | None]
-"""Reads a record as a span; None if it is none."""
+"""Reads a record as a span; None if the record is no span."""
 
 SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
-"""Returns the spans within a record, and its statements: objects with what it says of their traces."""
+"""Returns the spans within a record, and its statements: objects in which the record says something of their traces."""
 
 
 _MessageKey = tuple[str, str]
@@ -454,7 +454,8 @@ def _is_next_step(
 
 
 def _continue_whole(history: _History, request: _MessageList, spoken: _MessageList) -> bool:
-    """Brings a history to a request that repeats all of it, maybe after other instructions; returns whether it does."""
+    """Brings a history to a request that repeats all of the history, maybe after other instructions; returns whether
+    the request repeats it."""
     before = history.transcript.without_instructions()
     if not before.keys or not _begins_with(before.keys, spoken.keys):
         return False
@@ -469,7 +470,7 @@ def _continue_whole(history: _History, request: _MessageList, spoken: _MessageLi
 def _continue_window(
     history: _History, span: Span, request: _MessageList, spoken: _MessageList
 ) -> bool:
-    """Brings a history to a request that repeats the end of it; returns whether it does.
+    """Brings a history to a request that repeats the end of the history; returns whether the request repeats it.
 
     An application may send the last answer again or leave it out, and drop the oldest messages.
     """

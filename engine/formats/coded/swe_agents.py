@@ -36,7 +36,7 @@ _OUTCOME_FIELDS = (
 )  # fmt: skip
 """Fields that say how well the task was solved; they become truth."""
 _ID_FIELDS = ("traj_id", "trajectory_id", "instance_id", "id")
-"""Fields that may name a trajectory, the first that there is."""
+"""Fields that may name a trajectory; the first of them that a record has is taken."""
 _OBSERVATION_STARTS = (
     "<returncode>",
     "OBSERVATION:",
@@ -48,7 +48,8 @@ _OBSERVATION_STARTS = (
 _RESULT_STARTS = ("EXECUTION RESULT of [", "OBSERVATION:\n")
 """Beginnings of messages of SWE-Gym with the result of a command."""
 _MESSAGES_FOR_DETECTION = 8
-"""Number of messages in which such results are looked for."""
+"""Number of messages at the beginning in which results of commands are looked for (`_OBSERVATION_STARTS`,
+`_RESULT_STARTS`)."""
 _REPEATED_FIELDS = frozenset(("trajectory", "replay_config"))
 """Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
@@ -290,9 +291,9 @@ SWE_INSTANCES = Reader(
 
 
 _EVENT_LIST_KEYS = ("history", "trajectory", "events")
-"""Keys of the list of events in a record."""
+"""Keys of the list of events in a record of OpenHands."""
 _OPENHANDS_ID_FIELDS = ("instance_id", "conversation_id", "session_id", "id")
-"""Fields that may name a conversation, the first that there is."""
+"""Fields that may name a conversation of OpenHands; the first of them that a record has is taken."""
 _OPENHANDS_OUTCOME_FIELDS = (
     "test_result", "report", "resolved", "error", "fine_grained_report", "eval_output", "instance",
 )  # fmt: skip
@@ -300,9 +301,9 @@ _OPENHANDS_OUTCOME_FIELDS = (
 _PROGRAM_EVENTS = frozenset(
     ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
 )
-"""Actions and observations of the program itself, which are no messages."""
+"""Actions and observations of OpenHands itself, which are no messages."""
 _MESSAGE_ACTIONS = frozenset(("message", "system"))
-"""Actions that are a message."""
+"""Actions of OpenHands that are a message."""
 
 _ADDED_ARGUMENTS = (
     "thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking", "impl_source",
@@ -473,7 +474,11 @@ def _find_written_text(response: dict[str, Any]) -> str:
 
 
 def _message_of_version_1(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message of an event with a kind; None if the event is no message."""
+    """Returns the message of an event with a kind, as OpenHands 1 writes events; None if the event is no message.
+
+    A message is a system prompt, what somebody wrote, an action, which is a call, or an observation, which is an
+    answer.
+    """
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
@@ -539,4 +544,4 @@ OPENHANDS = Reader(
     sample="openhands_output.jsonl",
     seen="0.39 and SDK 1, 2025-11",
 )
-"""Reads the events of a trajectory as one conversation."""
+"""Reads the events of a trajectory of OpenHands as one conversation."""

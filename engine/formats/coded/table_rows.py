@@ -81,10 +81,11 @@ _JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
 """Matches the text of a JSON object by its braces."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns that say nothing but the role; what others say, such as a name, stays as a fact of the message."""
+"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
+fact of the message."""
 
 UNREAD = "rows not read"
-"""Name under which the metadata of a conversation has those of its rows that are no messages."""
+"""Key under which the metadata of a conversation has the rows of it that are no messages."""
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
 """Names of columns with the system prompt."""
@@ -206,7 +207,7 @@ def _role_and_name(
         speakers: The role of each speaker so far; a new speaker is added.
 
     Raises:
-        BadRecord: There is no word, or the column is one of roles and the word is none.
+        BadRecord: There is no word, or the column is one of roles and the word is no role.
     """
     if not word:
         raise BadRecord(f"message {number} has no role")
@@ -377,7 +378,11 @@ class _ConversationPlace(NamedTuple):
 
 
 def _find_conversation(record: Any) -> _ConversationPlace | None:
-    """Returns where a record has its conversation; None if it has none."""
+    """Returns where a record has its conversation; None if it has none.
+
+    The first that fits: the column with the longest list of messages or turns, columns with a question and an answer, a
+    column with exchanges, a column with a whole conversation as text.
+    """
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     if isinstance(record.get("shards"), list):

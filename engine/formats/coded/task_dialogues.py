@@ -44,7 +44,7 @@ from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
 _SGD_ROLES = {"USER": "user", "SYSTEM": "assistant"}
-"""Speakers of schema-guided dialogues, and the roles that they stand for."""
+"""Speakers of schema-guided dialogues -> the roles that they stand for."""
 _SGD_ANNOTATIONS = ("actions", "slots", "state")
 """Keys of a frame (what a turn says about one service) that stay in the original record only."""
 _SERVICE_NUMBER = re.compile(r"_\d+$")
@@ -54,7 +54,7 @@ _CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
 """Names of the annotations of Taskmaster that are parts of a call or of its answer."""
 
 _TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record of Taskmaster that are truth, and the names that they get."""
+"""Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
 def _recognize_sgd(record: Any) -> str | None:

@@ -38,11 +38,11 @@ _MAX_ROLE_CHARACTERS = 40
 _MAX_SPEAKER_CHARACTERS = 80
 """Most characters of the name of a speaker."""
 _MAX_SHARE_OF_SPEAKERS = 0.6
-"""Share of the messages below which different names are those of speakers who speak again."""
+"""Number of different names as a share of the messages, below which the names are of speakers, who speak again."""
 _MAX_TOOL_CHARACTERS = 80
 """Most characters of the name of a tool."""
 _MIN_SHARE_PRESENT = 0.7
-"""Share of the messages that have a role; events without one stand between them in some logs."""
+"""Least share of the messages that have a role; in some logs events without one stand between messages."""
 _MAX_TIME_CHARACTERS = 40
 """Most characters of a time."""
 _MAX_DIGITS = 19
@@ -98,7 +98,7 @@ _TIME_WORDS = frozenset(
 _LATER_WORDS = frozenset(
     ("end", "ended", "updated", "edited", "finished", "closed", "expires", "due", "birth")
 )
-"""Words of names of times that are not the beginning."""
+"""Words in names of times that tell of something later than the beginning."""
 _ORDER_PATH = re.compile(
     r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
     r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
@@ -278,7 +278,7 @@ def text_weight(field: Field) -> float:
 
 
 def _goes_on_from(later: str, earlier: str) -> bool:
-    """Returns whether a text repeats an earlier one and adds to it."""
+    """Returns whether a text begins with an earlier one and goes on."""
     is_longer = len(later) > len(earlier) > _MIN_HISTORY_CHARACTERS
     return is_longer and later.startswith(earlier[:_COMPARED_CHARACTERS])
 

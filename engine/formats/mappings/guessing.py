@@ -32,7 +32,7 @@ IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
 
 _RIVAL_SHARE = 0.7
-"""Share of the weight of the field that is taken from which another might be meant as well."""
+"""Share of the weight of the field that is taken from which another field might be meant as well."""
 
 _MAX_EXAMPLE_CHARACTERS = 40
 """Most characters of an example in a question."""

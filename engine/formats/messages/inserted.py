@@ -35,18 +35,17 @@ _DETAILS_BLOCK = re.compile(
 """Matches a block of Open WebUI before version 0.7 with what the model thought, or the call of a tool."""
 
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
-"""Matches an attribute of such a block, with its name and its value."""
+"""Matches an attribute in the tag of a `_DETAILS_BLOCK`, with its name and its value."""
 
 _THOUGHT_DECORATION = re.compile(r"<summary>.*?</summary>|^> ?", re.DOTALL | re.MULTILINE)
 """Finds what Open WebUI adds to what the model thought: a line about it, and the marks of a quotation."""
 
 
 def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
-    """Returns a message, and before it a message of the system with the context that a program put into it, if it is of
-    the user and has any.
+    """Returns the messages to put in place of one: itself, unless it is of the user and a program put context into it.
 
-    The tag that a program put around all that the user wrote is taken off. A message that is only context becomes one
-    of the system.
+    Then a message of the system with the context stands before it, or in place of it if it is only context. The tag
+    that a program put around all that the user wrote is taken off, with or without context.
     """
     if message.get("role") != "user":
         return [message]
@@ -60,8 +59,11 @@ def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
 
 
 def _without_blocks(content: Any) -> tuple[Any, list[str]]:
-    """Returns the content of a user's message without the blocks at its beginning and end that a program wrote, and
-    these blocks; None in place of a content that is such blocks only."""
+    """Returns the content of a user's message without what a program wrote into it, and these blocks.
+
+    Each text loses the blocks at its beginning and end, and the tag around a request; see `_text_without_blocks`. None
+    stands for a content that is blocks only.
+    """
     if isinstance(content, str):
         return _text_without_blocks(content)
     if not isinstance(content, list):
@@ -79,12 +81,15 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
             parts.append(part)
         elif rest is not None:
             parts.append({**part, "text": rest})
-    return (parts or None) if blocks else parts, blocks
+    return (None if blocks and not parts else parts), blocks
 
 
 def _text_without_blocks(content: str) -> tuple[str | None, list[str]]:
-    """Returns a text without the blocks at its beginning and end that a program wrote, and these blocks; None in place
-    of a text that is such blocks only."""
+    """Returns a text without the blocks at its beginning and end that a program wrote, and these blocks.
+
+    The blocks at the beginning come in their order, then those at the end, the last one first. Of a text with a tagged
+    request (`_TAGGED_REQUEST`) only the request is left. None stands for a text that is blocks only.
+    """
     if request := _TAGGED_REQUEST.fullmatch(content):
         around = (request["before"], request["after"])
         return request["text"], [block.strip() for block in around if block]
@@ -98,18 +103,22 @@ def _text_without_blocks(content: str) -> tuple[str | None, list[str]]:
         last = after.pop()
         blocks.append(last[0].strip())
         text = text[: last.start()]
-    return (text or None) if blocks else content, blocks
+    if not blocks:
+        return content, []
+    return text or None, blocks
 
 
 def with_details_as_parts(message: ChatMessage) -> ChatMessage:
-    """Returns a message of the assistant with the blocks of its text that hold thoughts and calls as parts."""
+    """Returns a message of the assistant with the blocks of its text that hold thoughts and calls as parts; any other
+    message as it is."""
     text = message.get("content")
     if message.get("role") != "assistant" or not isinstance(text, str) or "<details " not in text:
         return message
     parts: list[Any] = []
     end = 0
     for block in _DETAILS_BLOCK.finditer(text):
-        parts += [text[end : block.start()]] if text[end : block.start()].strip() else []
+        if text[end : block.start()].strip():
+            parts.append(text[end : block.start()])
         end = block.end()
         if block["type"] == "reasoning":
             thought = _THOUGHT_DECORATION.sub("", html.unescape(block["inner"])).strip()
@@ -118,12 +127,14 @@ def with_details_as_parts(message: ChatMessage) -> ChatMessage:
             facts = {key: _unquoted(value) for key, value in _ATTRIBUTE.findall(block["about"])}
             call = {"type": "tool-call", "name": facts.get("name"), "id": facts.get("id")}
             parts.append({**call, "input": facts.get("arguments"), "output": facts.get("result")})
-    parts += [text[end:]] if text[end:].strip() else []
+    if text[end:].strip():
+        parts.append(text[end:])
     return {**message, "content": parts}
 
 
 def _unquoted(value: str) -> Any:
-    """Returns the value of an attribute, which may be JSON in a text."""
+    """Returns the value of an attribute: what its text says in JSON if it begins with a quotation mark, else the
+    text."""
     value = html.unescape(value)
     try:
         return json.loads(value) if value.startswith('"') else value

@@ -31,9 +31,9 @@ _PARENT_KEYS = (
 )  # fmt: skip
 """Keys under which an item names the one before it."""
 _CHILD_KEYS = ("children", "childrenIds")
-"""Keys under which an item names those that follow it."""
+"""Keys under which an item names the items that follow it."""
 _LINK_KEYS = frozenset((*_PARENT_KEYS, *_CHILD_KEYS))
-"""Keys under which an item names others."""
+"""Keys under which an item names the items before and after it."""
 _CURRENT_LEAF = read_path(
     "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
     " | leafUuid | leaf_id"
@@ -124,7 +124,7 @@ RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
 
 UNREAD = "not read"
-"""Name under which the metadata of a conversation has those of its items that are no messages."""
+"""Key under which the metadata of a conversation has the items of it that are no messages."""
 
 _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "contentParts", "toolInvocations")
@@ -236,10 +236,7 @@ def read_in_turn(items: Iterable[Any]) -> list[Message]:
 
 
 def messages_of(
-    item: Any,
-    number: int,
-    rendered_calls: bool = False,
-    facts: Mapping[str, Any] | None = None,
+    item: Any, number: int, rendered_calls: bool = False, facts: Mapping[str, Any] | None = None
 ) -> list[Message]:
     """Reads one message of a file, which is several here if the answers of tools are among its parts.
 
@@ -337,7 +334,11 @@ def _role_problem(spoken_by: Any, number: int) -> str:
 
 
 def _calls_beside_content(item: Mapping[str, Any], number: int) -> list[ToolCall]:
-    """Returns the calls that a message has beside its content."""
+    """Returns the calls that a message has beside its content.
+
+    Raises:
+        BadRecord: `tool_calls` is no list, or a call in it cannot be read.
+    """
     listed = item.get("tool_calls")
     if listed is not None and not isinstance(listed, list):
         raise BadRecord(f"message {number} has tool_calls that are {kind_of(listed)}")

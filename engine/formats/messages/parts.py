@@ -27,8 +27,10 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark
 """What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
 content."""
 
+# Types of parts
+
 _TEXT_TYPES = frozenset((None, "text", "input_text", "output_text", "refusal"))
-"""Types of parts that are text."""
+"""Types of parts that are text; a part without a type is text if it has one."""
 _CALL_TYPES = frozenset((
     "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall", "toolRequest",
     "frontendToolRequest",
@@ -37,7 +39,7 @@ _CALL_TYPES = frozenset((
 _ANSWER_TYPES = frozenset(
     ("tool-result", "function_call_output", "tool_call_response", "toolResponse")
 )
-"""Types of parts that are answers of tools."""
+"""Types of parts that are answers of tools, in the Vercel AI SDK, OpenAI's Responses API, OpenTelemetry and Goose."""
 _REASONING_TYPES = frozenset(
     ("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think")
 )
@@ -57,30 +59,32 @@ _MEDIA_WORDS = {
     **dict.fromkeys(("file", "input_file", "document"), "file"),
     **dict.fromkeys(("inlineData", "inline_data", "fileData"), "file"),
 }
-"""Types of parts that are no text, and the word that stands for them."""
+"""Types of parts that are no text, or keys of those without a type -> the word that stands for them."""
 _KINDS_OF_UNTYPED: dict[str, PartKind] = {
     "toolUse": "call",  # Bedrock
     "functionCall": "call",  # Gemini
     "toolResult": "answer",  # Bedrock
-    "functionResponse": "answer",  # Gemini, as are keys with an underscore
-    "function_call": "call",
-    "function_response": "answer",
+    "functionResponse": "answer",  # Gemini
+    "function_call": "call",  # Gemini
+    "function_response": "answer",  # Gemini
     "tool_call": "call",  # Haystack
-    "tool_call_result": "answer",
+    "tool_call_result": "answer",  # Haystack
     "reasoningContent": "reasoning",  # Bedrock
     "executableCode": "call",  # Gemini
-    "executable_code": "call",
-    "codeExecutionResult": "answer",
-    "code_execution_result": "answer",
-    "inlineData": "media",
-    "inline_data": "media",
-    "fileData": "media",
+    "executable_code": "call",  # Gemini
+    "codeExecutionResult": "answer",  # Gemini
+    "code_execution_result": "answer",  # Gemini
+    "inlineData": "media",  # Gemini
+    "inline_data": "media",  # Gemini
+    "fileData": "media",  # Gemini
     "image": "media",  # Bedrock
-    "document": "media",
+    "document": "media",  # Bedrock
     "asset_pointer": "media",  # ChatGPT
-    "audio_asset_pointer": "media",
+    "audio_asset_pointer": "media",  # ChatGPT
 }
-"""Parts without a type, as of Bedrock, Gemini and ChatGPT: the key that tells the kind."""
+"""Keys of parts without a type -> the kind of a part that has the key; the first one that it has counts."""
+
+# Keys within a part, in the order in which they are tried
 
 _CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
 """Keys of the name of a tool."""
@@ -89,7 +93,7 @@ _ANSWERED_ID_KEYS = (
 )  # fmt: skip
 """Keys of the id of the call that an answer is for."""
 _CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
-"""Keys of the id of a call: first those of the call itself, of which the others have other meanings too."""
+"""Keys of the id of a call. Those of the call itself come first: the others may name something else in a call."""
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments of a call."""
 _ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
@@ -121,9 +125,10 @@ _WRAPPER_KEYS = {
     "run": "result",  # Amp
     "function": None,  # Koog
 }
-"""Keys of the object in a part with a type that has the call or the answer, and the key of an object within it."""
-_MAX_URL_CHARACTERS = 2_000
-"""Most characters that are kept of an address."""
+"""Keys under which a part with a type has an object with its call or answer -> the key of an object within that one
+that belongs to it too, or None. In Goose `{"type": "toolRequest", "toolCall": {"value": {"name": ...}}}` is a call."""
+_MAX_REFERENCE_CHARACTERS = 2_000
+"""Most characters that are kept of an address, a name or a type of an image, a sound or a file."""
 _MAX_SCHEME_CHARACTERS = 12
 """Number of characters at the beginning of an address within which `://` stands."""
 
@@ -171,7 +176,7 @@ class MessageParts:
             raise BadRecord(f"message {self.number} has a content part that is {kind_of(part)}")
         kind = part_kind(part)
         inner = _inner_object(part)
-        if "content_type" in part:  # ChatGPT
+        if "content_type" in part:  # ChatGPT, whose parts say what they are of the message
             self.fact_parts.append(without_keys(part, "text"))
         match kind:
             case "text":
@@ -227,14 +232,15 @@ class MessageParts:
         self.texts, self.calls, self.reasoning = [], [], []
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
-        """Adds a tool call, and its answer if the part has that too."""
+        """Adds a tool call, or the calls that a text part of type `tool_call` has as JSON, and the answer if the part
+        has that too."""
         if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
-        name = first_value(part, *_CALL_NAME_KEYS) or str(part.get("type", "")).removeprefix(
-            "tool-"
-        )
-        if not name and "code" in part:  # Gemini
+        # the Vercel AI SDK has the name in the type, `tool-NAME`
+        type_name = str(part.get("type", "")).removeprefix("tool-")
+        name = first_value(part, *_CALL_NAME_KEYS) or type_name
+        if not name and "code" in part:  # Gemini's tool that runs code has no name
             self.calls.append(ToolCall("code_execution", _arguments_text({"arguments": part})))
             return
         self.calls.append(
@@ -277,9 +283,9 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     a part with the type of a text and without a text is something else.
     """
     kind = part.get("type")
-    # facts and marks
     if kind is not None and not isinstance(kind, str):
         return "unknown"
+    # facts and marks
     if kind in _FACT_TYPES or (kind is not None and kind.startswith("data-")):
         return "fact" if len(part) > 1 else "mark"
     # calls with an object of their own, and text
@@ -292,11 +298,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     # parts without a type
     if kind is None:
         return next(
-            (
-                untyped_kind
-                for key, untyped_kind in _KINDS_OF_UNTYPED.items()
-                if part.get(key) is not None
-            ),
+            (found for key, found in _KINDS_OF_UNTYPED.items() if part.get(key) is not None),
             "unknown",
         )
     # calls and answers
@@ -318,7 +320,11 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
 
 
 def answer_text(answer: Any) -> str:
-    """Returns the answer of a tool as text: the text of its parts, a line each; JSON for anything else."""
+    """Returns the answer of a tool as text.
+
+    A text stays as it is, null is an empty one. Of a list it is each part in a line; of an object with a type and a
+    `value`, or with `output` or `result` alone, that value; of anything else the JSON.
+    """
     if isinstance(answer, list):
         return "\n".join(map(_answer_part, answer))
     if isinstance(answer, dict) and answer.get("type") in _TYPES_OF_ANSWER_VALUE:
@@ -375,13 +381,14 @@ def media_reference(part: Mapping[str, Any]) -> str:
             head, _, data = text.partition(",")
             media_type, _, _ = head.removeprefix("data:").partition(";")
             facts.append(media_type)
-            facts += [_bytes_in_base64(data)] if data else []
+            if data:
+                facts.append(_bytes_in_base64(data))
         elif (
             key in _MEDIA_TYPE_KEYS
             or key in _MEDIA_NAME_KEYS
             or "://" in text[:_MAX_SCHEME_CHARACTERS]
         ):
-            facts.append(text[:_MAX_URL_CHARACTERS])
+            facts.append(text[:_MAX_REFERENCE_CHARACTERS])
         elif key in ("data", "bytes", "file_data") and text:
             facts.append(_bytes_in_base64(text))
     description = ", ".join(dict.fromkeys(filter(None, facts)))
@@ -411,7 +418,11 @@ def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
 
 
 def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object that holds the content of a part, such as that under its only key in Bedrock and Gemini."""
+    """Returns the object that holds the content of a part.
+
+    Without a type it is the one under the key that tells the kind, as in Bedrock and Gemini. With a type it is the part
+    together with the object under one of `_WRAPPER_KEYS`, whose fields count more than those of the part.
+    """
     if part.get("type") is None:
         return next(
             (part[key] for key in _KINDS_OF_UNTYPED if isinstance(part.get(key), dict)), part
@@ -433,8 +444,10 @@ def _text_of_part(part: Mapping[str, Any]) -> str | None:
 
 
 def reasoning_text(value: Any) -> str:
-    """Returns what a model thought, as text: a text, an object with one, or a list of these; JSON for anything else;
-    empty for nothing."""
+    """Returns what a model thought, as text: of a text, of an object with one, or of a list of these, a line each.
+
+    Null, true, false and what is empty give an empty text; anything else its JSON.
+    """
     if value is None or value == [] or value == {} or isinstance(value, bool):
         return ""
     if isinstance(value, list):
@@ -443,7 +456,8 @@ def reasoning_text(value: Any) -> str:
 
 
 def _thought_text(part: Mapping[str, Any]) -> str:
-    """Returns what a part says that a model thought; JSON if it is no text."""
+    """Returns what a part says that a model thought: a text, that of an object, or those of a list; else the JSON of
+    the whole part."""
     thought = first_value(part, *_THOUGHT_KEYS)
     if isinstance(thought, dict):
         thought = _text_of_part(thought)
@@ -453,7 +467,7 @@ def _thought_text(part: Mapping[str, Any]) -> str:
 
 
 def _file_text(part: Mapping[str, Any]) -> list[str]:
-    """Returns the text of a file that is in the part itself."""
+    """Returns the text of a file that is in the part itself, as the only entry; [] if there is none."""
     source = object_or_empty(part.get("source"))
     if source.get("type") == "content":  # Anthropic: parts in a part
         return [answer_text(source.get("content"))]

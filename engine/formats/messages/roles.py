@@ -31,26 +31,26 @@ USERS = (
     "customer", "client", "caller", "visitor", "guest", "patient", "student", "me", "you", "buyer", "shopper",
     "passenger", "tenant", "learner", "driver", "end-user", "end_user",
 )  # fmt: skip
-"""Words before a colon, in a column or under `speaker` for those who ask."""
+"""Words for people who ask, as they stand before a colon, in a column or under `speaker`."""
 
 ASSISTANTS = (
     "agent", "chatbot", "claude", "gemini", "copilot", "llama", "operator", "support", "rep", "representative",
     "advisor", "supervisor", "manager", "specialist", "technician", "consultant", "receptionist", "concierge", "tutor",
     "teacher", "doctor", "nurse", "therapist", "seller", "instructor", "wizard",
 )  # fmt: skip
-"""Words before a colon, in a column or under `speaker` for those who answer."""
+"""Words for what or who answers, as they stand before a colon, in a column or under `speaker`."""
 
 _COLUMN_USERS = ("lead", "inbound", "incoming", "question", "prompt")
-"""Words for those who ask in a column of a table; before a colon they usually mean something else."""
+"""Words for people who ask in a column of a table; before a colon these words usually mean something else."""
 
 _COLUMN_ASSISTANTS = ("outbound", "outgoing", "admin", "answer", "response", "completion")
-"""Words for those who answer in a column of a table; before a colon they usually mean something else."""
+"""Words for what or who answers in a column of a table; before a colon these words usually mean something else."""
 
 _SPEAKERS: dict[str, Role] = {
     **dict.fromkeys((*USERS, *_COLUMN_USERS), "user"),
     **dict.fromkeys((*ASSISTANTS, *_COLUMN_ASSISTANTS), "assistant"),
 }
-"""Words for speakers, and the roles that they stand for."""
+"""Words for speakers -> the roles that they stand for."""
 _SYSTEM_WORD = re.compile(r"system|developer|instruction|guide|narrator")
 """Finds words for instructions in a label."""
 _TOOL_WORD = re.compile(

@@ -32,18 +32,18 @@ _THREAD_TABLES = frozenset(("threads", "messages", "parts", "turns"))
 _RESPONSE_TABLES = frozenset(("conversations", "responses"))
 """Tables of an older log of `llm`."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
-"""Columns that are facts of a message."""
+"""Columns of a log of `llm` that are facts of a message."""
 
 _Rows = list[dict[str, Any]]
 """Rows of a table, each with its cells by the names of the columns."""
 
 _TEXTS = frozenset(("prompt", "response", "system", "reasoning", "prompt_json", "response_json"))
-"""Columns of a response that are read as messages."""
+"""Columns of a response in a log of `llm` that are read as messages."""
 
 _FRAGMENTS_OF_RESPONSE = (
     'id in (select fragment_id from prompt_fragments where response_id = ? order by "order")'
 )
-"""Condition in SQL on the fragments of which the prompt of a response is made."""
+"""Condition in SQL on the fragments of which `llm` made the prompt of a response."""
 
 _MAX_THREAD_MESSAGES = 100_000
 """Most messages that are followed from the last one of a thread."""
@@ -218,18 +218,19 @@ _Opener = Callable[[], BinaryIO]
 """Opens the bytes of a file."""
 
 _PIECE_KIND = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]+\.json$)")
-"""Finds the kinds of pieces in the path of a file; the last one is that of the file."""
+"""Finds the kind of each piece that the path of a file names; the last one is the kind of the file itself."""
 
 _EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
 """Finds the end of the path of an event of OpenHands."""
 
 _ABOUT = ("base_state.json", "meta.json", "metadata.json")
-"""Names of the files in which OpenHands has the settings of a conversation, which are no part of it, and what else is
-said of it."""
+"""Names of the files in which OpenHands keeps the settings of a conversation, which are no part of it, and the other
+facts about it."""
 
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
-    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is none."""
+    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is no such
+    database."""
     for store in _STORES:
         if store.tables <= set(tables):
             return frozenset(tables) if store.has_all_tables else store.tables
@@ -330,7 +331,7 @@ _STORES = (
     _Store(_THREAD_TABLES, _llm_sessions, has_all_tables=True),
     _Store(_RESPONSE_TABLES, _llm_sessions, has_all_tables=True),
 )
-"""The stores that are known; the first whose tables a database has is taken."""
+"""The databases of programs that are known; the first whose tables a database has is taken."""
 
 
 def _object_of_cell(cell: Any) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from engine.formats.opening.source import CHUNK, Source
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
 """Finds where a record may begin after a broken one."""
 _MAX_EFFORT = 256 << 20
-"""Most characters that are parsed in vain while searching for the record after a broken one."""
+"""Most characters that are parsed in vain while the next record after a broken one is searched for."""
 
 _MIN_EFFORT = 1000
-"""Least cost of one failed attempt, in characters."""
+"""Least cost of one failed attempt to parse a record, in characters."""
 
 LARGE = 8 << 20
 """Size in characters from which an object is read in slices, if its records lie in a list within it."""

@@ -23,15 +23,15 @@ FREELY_UNPACKED = 256 << 20
 """Number of bytes to which any file may unpack."""
 
 MOST_TIMES = 1_000
-"""How many times its size a file may unpack to beyond that; a history that each record repeats compresses some hundred
-times."""
+"""How many times its own size a file may unpack to, where that is more than `FREELY_UNPACKED`; a history that each
+record repeats compresses some hundred times."""
 
 LEAST_OF_RECORD = 1 << 10
 """Number of bytes that a record counts for at least, so that there is a limit on their number too: about one for each
 byte of the file, and a quarter of a million of a small one."""
 
 RAISED = "(`import --most-unpacked` raises the limit)"
-"""What each reason of a limit that can be raised ends with."""
+"""Ending of the reason of each limit that a person can raise."""
 
 
 def _never() -> bool:
@@ -106,7 +106,7 @@ class Expansion:
         return self._size is not None and self._total > self._most(self._size)
 
     def _most(self, size: int) -> int:
-        """Returns to how many bytes so many bytes of a file may unpack."""
+        """Returns to how many bytes `size` bytes of a file may unpack."""
         return max(self.bounds.unpacked, MOST_TIMES * size)
 
 
@@ -233,7 +233,8 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
-"""Compressed data by their first bytes: name, and what decompresses one stream of them; gzip is read apart."""
+"""First bytes of compressed data -> the name of the compression, and what decompresses one stream of it; gzip is read
+apart."""
 
 
 class Source:
@@ -309,7 +310,7 @@ class Source:
         return chunk
 
     def peek(self, least: int) -> bytes:
-        """Returns what is read next, of at least so many bytes if there are; it is read again afterwards."""
+        """Returns what is read next, at least `least` bytes if there are so many; it is read again afterwards."""
         chunks: list[bytes] = []
         size = 0
         while size < least and (chunk := self._next()):

@@ -44,7 +44,7 @@ _DETECTION_ROWS = 6
 _DETECTION_BYTES = 1 << 20
 """Number of bytes by which the delimiter is detected."""
 _DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
-"""Matches a first line that names the delimiter, as Excel writes it."""
+"""Matches a first line that names the delimiter, such as `sep=;`, as Excel writes it."""
 _MESSAGE_COLUMNS = frozenset(
     ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
 )
@@ -352,7 +352,8 @@ def _group_rows(file: Any, group: int, footer: Any) -> Iterator[dict[str, Any]]:
 
 
 def _as_python(value: Any) -> Any:
-    """Returns what a value of Arrow holds; what Python has no value for, such as nanoseconds, is a text."""
+    """Returns what a value of Arrow holds. A value within it for which Python has none, such as a time in nanoseconds,
+    becomes a text."""
     try:
         return value.as_py()
     except _PARQUET_ERRORS:

@@ -28,10 +28,10 @@ _EDGE_TOKEN = (
 )
 """Matches a token that begins or ends a text or a turn; it says nothing."""
 _EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
-"""Matches such tokens at the beginning and at the end of a turn."""
+"""Matches all tokens like `_EDGE_TOKEN` at the beginning and at the end of a turn."""
 
 _SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
-"""Words of Alpaca, and who speaks after them."""
+"""Words of prompts of Alpaca -> who speaks after them."""
 
 
 class _Template(NamedTuple):
@@ -139,7 +139,7 @@ _TEMPLATES = (
         "Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s|\Z)")
     ),
 )
-"""The templates, in the order in which they are tried."""
+"""The chat templates that are known, in the order in which they are tried."""
 
 
 _ASKER = "|".join(("user", "human", *USERS))
@@ -149,11 +149,11 @@ _ANSWERER = "|".join(
 )
 """Matches a word for the side that answers."""
 _NAME_WORDS = 3
-"""Words of a name; what is longer is the beginning of a sentence."""
+"""Most words of a name that speaks once; a longer text before a single colon is the beginning of a sentence."""
 _MIN_TURNS = 2
-"""Least number of turns of each side of a text in which only one side has a known word."""
+"""Least number of turns that each side needs in a text in which only one side has a known word."""
 _MIN_WORDS = 3
-"""Least number of words of a turn that somebody said; the value of a setting has fewer."""
+"""Least number of words of a turn in which somebody speaks; the value of a setting (`name: value`) has fewer."""
 _OTHER_WORD = "system|developer|tool|function|observation"
 """Matches a word for a speaker who is neither of the two sides."""
 _TIME = (
@@ -444,7 +444,8 @@ def _mark_doubts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_parts(text: str) -> list[str]:
-    """Returns the conversations of a text that are divided by lines of dashes; the text itself if they are none."""
+    """Returns the conversations of a text that are divided by lines of dashes; the text itself if what stands between
+    such lines is no conversation."""
     parts = [part for part in _RULE.split(text) if part.strip()]
     are_conversations = len(parts) > 1 and all(
         (turns := _plain_turns(part)) and not part[: turns[0].start()].strip() for part in parts
@@ -610,4 +611,4 @@ _STYLES: tuple[_Style, ...] = (
         _plain_parts,
     ),
 )
-"""The styles, in the order in which they are tried: those with marks of their own first."""
+"""The styles of transcripts, in the order in which they are tried: styles with marks of their own first."""

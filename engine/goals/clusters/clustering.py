@@ -47,7 +47,8 @@ from engine.model.embedders.vectors import (
 OUTLIER = -1
 """Label of a row that is in no cluster."""
 MIN_MEMBERS = 2
-"""Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
+"""Fewest members of a cluster. Smaller clusters are dropped; their members go to the nearest other cluster or become
+outliers."""
 _SAME_DIRECTION = 1e-5
 """Distance up to which a row has the direction of its center, save for rounding, and is no outlier."""
 OUTLIER_DEVIATIONS = 4.0
@@ -66,7 +67,8 @@ MEMBER_QUANTILE = 0.99
 """Quantile of the members' distances that is the limit of a cluster."""
 
 QUANTILE_MEMBERS = 50
-"""Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
+"""Number of members from which the limit of a cluster is `MEMBER_QUANTILE` alone; with fewer it is mixed with the limit
+of outliers."""
 
 Kind = Literal["seed", "bootstrap"]
 """How a clustering is repeated: on the same rows with another seed, or on rows drawn with replacement."""

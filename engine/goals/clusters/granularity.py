@@ -46,7 +46,8 @@ from engine.goals.clusters.kmeans import (
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261
-"""Number of the stream of random numbers here (ASCII "gra"), so that no other use of the seed draws the same ones."""
+"""Number of the stream of random numbers that this module draws (ASCII "gra"), so that no other use of the seed draws
+the same ones."""
 
 MAX_ROWS = 3_000
 """Most rows that are used; of more, a random sample."""
@@ -149,11 +150,7 @@ class _Merges(NamedTuple):
     k: int
 
 
-def find_granularity(
-    vectors: Vectors,
-    labels: Numbers,
-    seed: int = 0,
-) -> Granularity:
+def find_granularity(vectors: Vectors, labels: Numbers, seed: int = 0) -> Granularity:
     """Returns how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
@@ -191,11 +188,7 @@ def find_granularity(
 
 
 def _agreement_of_samples(
-    rows: Vectors,
-    merges: _Merges,
-    baseline: Baseline,
-    seed: int,
-    rng: np.random.Generator,
+    rows: Vectors, merges: _Merges, baseline: Baseline, seed: int, rng: np.random.Generator
 ) -> Floats:
     """Returns the mean agreement of merges with those of random subsamples of the rows, at each number of groups, shape
     (k + 1,)."""

@@ -54,7 +54,8 @@ MIN_RELATIVE_DECREASE = 1e-4
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK, _MIN_BLOCK_ROWS = 16_000_000, 256
-"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of one, which comes first."""
+"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of a block, even if they have more
+cosines."""
 
 Note = Callable[[int, int], None]
 """Called with (steps done, steps in all); may raise to stop the work."""
@@ -79,7 +80,8 @@ OVERESTIMATE = 1.5
 goals has to be noticed and split."""
 
 MANY_DIMENSIONS = 256
-"""Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
+"""Number of dimensions from which vectors are taken for those of an embedding model; the vectors of TF-IDF have
+fewer."""
 
 _TRIAL_ROWS_PER_CLUSTER = 4
 """Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""
@@ -194,7 +196,7 @@ def order_canonically(vectors: Vectors, rows: Indices, seed: int) -> Indices:
 
 
 def is_full_batch(count: int) -> bool:
-    """Returns whether all of so many rows are used in every iteration."""
+    """Returns whether every iteration uses all of `count` rows."""
     return count <= FULL_BATCH_ROWS
 
 
@@ -347,7 +349,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
 
 
 def range_of_proposals(rows: int) -> tuple[int, int]:
-    """Returns the least and the greatest k that `propose_k` may propose for so many rows; at least 1."""
+    """Returns the least and the greatest k that `propose_k` may propose for `rows` rows; at least 1."""
     sample = min(rows, TRIAL_ROWS)
     least = math.isqrt(sample)
     most = max(math.ceil(OVERESTIMATE * _max_trial_k(sample)), 2 * least)
@@ -355,7 +357,7 @@ def range_of_proposals(rows: int) -> tuple[int, int]:
 
 
 def _max_trial_k(rows: int) -> int:
-    """Returns the greatest k that is tried on a sample of so many rows."""
+    """Returns the greatest k that is tried on a sample of `rows` rows."""
     return min(MAX_TRIAL_K, rows // _TRIAL_ROWS_PER_CLUSTER)
 
 

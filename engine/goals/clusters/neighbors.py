@@ -51,11 +51,12 @@ MIN_FRAGMENT_MIXING = 0.25
 the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
 MIN_FRAGMENT_LIFT = 2.0
-"""Least ratio of that share to the other cluster's share of all rows outside: few and large clusters mix by chance."""
+"""Least ratio of the share by which a cluster mixes with other clusters to the share of these among all rows outside
+it: few and large clusters mix by chance."""
 
 MIN_LOOSE_SHARE = 0.5
-"""Share of a cluster's members whose nearest rows outside are in clusters without a common request, from which it is
-one of them."""
+"""Share of a cluster's members whose nearest row outside is in another cluster without a common request, from which the
+cluster lies among these."""
 
 _SETTLE_BLOCK_ROWS = 4_096
 """Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""

@@ -43,15 +43,16 @@ from engine.base.arrays import Floats
 from engine.goals.records import MergeOrder
 
 MAX_NEWTON_STEPS = 50
-"""Steps after which the fit stops if it has not converged."""
+"""Number of steps of Newton's method after which the fit stops if it has not converged."""
 CONVERGED_DECREMENT = 1e-10
-"""Newton decrement (slope times step) below which the fit has converged; a smaller line-search step is not tried."""
+"""Newton decrement (slope times step) below which the fit has converged. Also the smallest step size that the line
+search tries."""
 LEEWAY_DECISIONS = 5
 """Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25
 """Share of the decrease of the loss that the gradient predicts, which a step of the fit must reach (Armijo's rule)."""
 _MAX_EXPONENT = 500.0
-"""Greatest absolute value that is exponentiated, so that nothing overflows."""
+"""Greatest absolute value of an exponent, so that no exponential overflows."""
 
 MIN_INFORMATIVE = 0.2
 """Merge probability below which a pair comes after all others in the order `informative`."""
@@ -81,7 +82,7 @@ _DEVIATIONS_PER_MAD = 1.4826
 """Standard deviation of normal data in units of its median absolute deviation."""
 
 _MIN_PROBABILITY = 1e-3
-"""Probabilities are clipped to this and one minus this before their log-odds are taken, which stay finite so."""
+"""Probabilities are clipped to this and one minus this, so that their log-odds stay finite."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,7 @@ class GoalService:
         Raises:
             NotFound: There is no such clustering.
         """
-        with self._project.reading() as conn:
-            clustering = clusterings.clustering(conn, clustering_id)
+        clustering = self._project.read(clusterings.clustering, clustering_id)
         if clustering is None:
             raise NotFound(f"There is no clustering {clustering_id}.")
         self._project.write(lambda conn: clusterings.open_clustering(conn, clustering_id))
@@ -181,7 +180,7 @@ class GoalService:
         return self._rows(view, keys, ids[chosen], distances.select(chosen))
 
     def examples(self, group_id: str, count: int) -> GroupExamples:
-        """Returns so many of the most central and of the most doubtful members of a current or former group.
+        """Returns the `count` most central and the `count` most doubtful members of a current or former group.
 
         Raises:
             NotFound: There never was such a group.
@@ -194,8 +193,7 @@ class GoalService:
     def periods(self) -> list[GroupPeriod]:
         """Returns sizes and shares of the groups by month, oldest first."""
         view = self.view()
-        with self._project.reading() as conn:
-            counts = measurements.months(conn, view.map_of_groups)
+        counts = self._project.read(measurements.months, view.map_of_groups)
         totals: dict[str, int] = {}
         for period, rank, size, _ in counts:
             if rank:  # 0 are conversations that the clustering does not know

@@ -167,8 +167,7 @@ class MergeReviewService:
         active = self._log.active(stored.id)
         decided = Counter((decision.kind, decision.decided_by) for decision in active)
         to_review = len(self.to_review())
-        with self._project.reading() as conn:
-            cost = decisions.answer_cost(conn, stored.pair_config)
+        cost = self._project.read(decisions.answer_cost, stored.pair_config)
         return ReviewProgress(
             merged=decided["merge", "human"],
             refused=decided["apart", "human"] + decided["never", "human"],
@@ -275,12 +274,21 @@ class MergeReviewService:
     # Decisions on one group or on conversations
 
     def rename(self, group_id: str, label: str) -> GoalDecision:
-        """Gives a group another label; returns the decision."""
+        """Gives a group another label; returns the decision.
+
+        Raises:
+            UsageError: Another group has that label.
+        """
         name = " ".join(label.split())
 
         def plan(state: MergeState) -> list[GoalDecision]:
             """Returns the decision, with the description that the group has now."""
-            names = ((name, state.group(group_id).description),)
+            group = state.group(group_id)
+            if name != group.label and state.label_counts[name]:
+                raise UsageError(
+                    f"Another group is named “{name}”.", "Merge the two, or write another name."
+                )
+            names = ((name, group.description),)
             return [GoalDecision("rename", (group_id,), names)]
 
         return self._act(plan)[0]

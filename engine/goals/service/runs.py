@@ -48,8 +48,8 @@ from engine.project.records import Estimate, RunRow, StageCost
 from engine.questions.tables import questions
 
 PER_CONVERSATION = ("summarize", "embed", "cluster")
-"""Stages whose time grows with the conversations; that of the others grows with the clusters, whose number hardly
-does."""
+"""Names of the stages whose time grows with the number of conversations; the time of the others grows with the number
+of clusters, which hardly grows."""
 MODEL_TASKS = {"summarize": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
 """What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"
@@ -146,6 +146,7 @@ class GoalStages:
             k=request.k,
             seed=request.seed,
             paper=request.paper,
+            undecided=request.decided_by == "none",
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None
@@ -373,11 +374,7 @@ class GoalStages:
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(
-            self.setup.project,
-            self.setup.process,
-            model,
-            prompt,
-            selection=selection,
+            self.setup.project, self.setup.process, model, prompt, selection=selection
         )
 
     def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:

@@ -93,6 +93,7 @@ class ClusterStage(CpuStage):
         k: int | None = None,
         seed: int = 0,
         paper: bool = False,
+        undecided: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -100,10 +101,11 @@ class ClusterStage(CpuStage):
             embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
             paper: Whether every conversation is placed, as in the paper.
+            undecided: Whether decisions of rules and models are taken back where the clustering is there already.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._paper = k, seed, paper
+        self._k, self._seed, self._paper, self._undecided = k, seed, paper, undecided
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -123,14 +125,13 @@ class ClusterStage(CpuStage):
         """Clusters and stores the result; if there is a clustering with the same parameters, shows it instead.
 
         Raises:
-            UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
+            UsageError: No conversation has a vector, more clusters are asked for than the conversations fill, or
+                decisions of a person build on those that are to be taken back.
             Cancelled: `interrupt` was called.
         """
         self._raise_if_cancelled()
         if self.is_stored():
-            assert self.clustering_id is not None
-            self._decision_log.return_to(self.clustering_id)
-            self._summary = "This was clustered before; it is shown again."
+            self._show_again()
             return
         new = yield from self._run_on_thread(
             self._cluster_vectors, lambda done, note: Progress(done, None, note)
@@ -141,10 +142,25 @@ class ClusterStage(CpuStage):
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
+    def _show_again(self) -> None:
+        """Shows the stored clustering, and notes what of earlier runs is in force on it."""
+        assert self.clustering_id is not None
+        log, key = self._decision_log, self.clustering_id
+        done = ""
+        if self._undecided and (count := log.take_back(key)):
+            done = f" {counted(count, 'decision')} of the rule or a model were taken back."
+        log.return_to(key)
+        in_force = sum(decision.decided_by != "human" for decision in log.active(key))
+        if in_force and not self._undecided:
+            done = (
+                f" {counted(in_force, 'decision')} of the rule or a model are in force; `--decide none` takes them"
+                " back."
+            )
+        self._summary = f"This was clustered before; it is shown again.{done}"
+
     def is_stored(self) -> bool:
         """Returns whether there is a clustering with the same parameters; `clustering_id` is then that one."""
-        with self._project.reading() as conn:
-            self.clustering_id = clusterings.newest_id(conn, self.config_hash)
+        self.clustering_id = self._project.read(clusterings.newest_id, self.config_hash)
         return self.clustering_id is not None
 
     def summary(self) -> str:
@@ -152,7 +168,11 @@ class ClusterStage(CpuStage):
         return self._summary
 
     def _cluster_vectors(self, report: OnProgress) -> _NewClustering:
-        """Returns the clusters with words and labels; runs on a thread of its own."""
+        """Returns the clusters with words and labels; runs on a thread of its own.
+
+        Raises:
+            UsageError: There are too few conversations for so many clusters.
+        """
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
@@ -294,11 +314,7 @@ class OneActStage(OnClustering, CpuStage):
     """Decides about the groups of a clustering and stores the decisions as one act."""
 
     def __init__(
-        self,
-        project: Project,
-        queue_cache: MergeQueueCache,
-        *,
-        cluster: ClusterStage | None = None,
+        self, project: Project, queue_cache: MergeQueueCache, *, cluster: ClusterStage | None = None
     ) -> None:
         """Reads nothing yet.
 
@@ -359,8 +375,7 @@ class AssignStage(CpuStage):
     @cached_property
     def params(self) -> Mapping[str, Any]:
         """The clustering and the newest decision on it, which determine the groups."""
-        with self._project.reading() as conn:
-            newest = goal_decisions.newest_row(conn, self._stored.id)
+        newest = self._project.read(goal_decisions.newest_row, self._stored.id)
         return {"clustering": self._stored.config_hash, "after": newest}
 
     @cached_property
@@ -430,8 +445,7 @@ class AssignStage(CpuStage):
         _report: OnProgress,
     ) -> list[Assignment]:
         """Returns the assignment of each conversation of a batch."""
-        with self._project.reading() as conn:
-            ids, rows = read_vectors(conn, self._stored.vector_config, batch)
+        ids, rows = self._project.read(read_vectors, self._stored.vector_config, batch)
         labels, distances = assign(rows, membership)
         return [
             Assignment(
@@ -451,6 +465,5 @@ class AssignStage(CpuStage):
         state = self._decision_log.state(self._stored.id)
         groups = list(state.current)
         ids, labels = state.group_indices(groups)
-        with self._project.reading() as conn:
-            _, rows = read_vectors(conn, self._stored.vector_config, ids)
+        _, rows = self._project.read(read_vectors, self._stored.vector_config, ids)
         return groups, learn_membership(rows, labels, len(groups))

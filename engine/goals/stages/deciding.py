@@ -44,7 +44,7 @@ from engine.project.records import StageCost
 _DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
 """What tells goals of one name apart, at the end of a label: values, or a number."""
 MIN_QUANTILE = 0.9
-"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme reaches
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
 (docs/lab/goals.md)."""
 
 

@@ -152,8 +152,7 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[GoalEntry]:
         """Returns the summary of each conversation of a block, or the reason why there is none."""
-        with self._project.reading() as conn:
-            rows = conversations.conversations_for(conn, block)
+        rows = self._project.read(conversations.conversations_for, block)
         answers = self._work.each(
             [summary_item(messages) for _, messages in rows],
             partial(self._ask, report=report),
@@ -305,8 +304,7 @@ class EmbedStage(CpuStage):
     @cached_property
     def ids(self) -> Sequence[int]:
         """Ids of the conversations of this run, in id order."""
-        with self._project.reading() as conn:
-            return self._selection.ids(conn)
+        return self._project.read(self._selection.ids)
 
     @cached_property
     def _source(self) -> TextSource:
@@ -445,8 +443,7 @@ class EmbedStage(CpuStage):
         self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
     ) -> tuple[list[GoalEntry], Vectors]:
         """Returns the texts of a batch and their vectors, shape (batch, d); runs on a thread of its own."""
-        with self._project.reading() as conn:
-            entries = self._source.read(conn, batch, self._left_out)
+        entries = self._project.read(self._source.read, batch, self._left_out)
         return entries, embedder.embed(["" if entry.reason else entry.text for entry in entries])
 
     def _commit(

@@ -56,8 +56,7 @@ class StabilityStage(OnClustering, CpuStage):
             *(("seed", number) for number in range(SEEDS)),
             *(("bootstrap", number) for number in range(BOOTSTRAPS)),
         ]
-        with self._project.reading() as conn:
-            stored = measurements.agreements(conn, self._stored.id, self.config_hash)
+        stored = self._project.read(measurements.agreements, self._stored.id, self.config_hash)
         done = {repetition for repetition, _ in stored}
         missing = [repetition for repetition in repetitions if repetition not in done]
         if not missing:

@@ -45,7 +45,8 @@ _MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
 MOST_ALIKE = 50
 """Most conversations that a term on likeness matches."""
 COMPARED_DECIMALS = 5
-"""Decimals of cosines that are compared: processors round the last ones differently. Equal ones are in id order."""
+"""Decimals to which cosines are rounded before they are compared, since processors round the last ones differently.
+Equal cosines are in the order of ids."""
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
@@ -252,7 +253,11 @@ def _with_special_value(
 
 
 def _match_theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`."""
+    """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`.
+
+    Raises:
+        WorkbenchError: No theme has this label.
+    """
     clustering_id = _searched_clusterings(conn, "goal")[0]
     groups_by_theme = _groups_by_theme(conn)
     matching = among - among

@@ -39,8 +39,8 @@ MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
 """Most places of an answer whose sentences explain it, and most characters of each."""
 
 MIN_REFUSED = 1 / 3
-"""Least share of the assistant's messages that refuse or apologize (`Sign.REFUSED`) from which these and what the user
-replies to them are left out of the text of both sides."""
+"""Share of the assistant's messages that refuse or apologize (`Sign.REFUSED`) from which these messages, and what the
+user replies to them, are left out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 """Matches the end of a sentence."""

@@ -1,7 +1,7 @@
 """Stores the vectors of goal texts, separately for each configuration.
 
 Vectors are stored in blocks, the batches of the run that made them: ids as int64 and vectors as float32, both
-little-endian. A conversation without a vector has a reason instead.
+little-endian. Each conversation that a run dealt with has a vector, or a reason why it has none.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class VectorConfig:
         text: Kind of the texts.
         goal_config: Config hash of the summaries; None where other texts were embedded.
         embedder: Its name as the person gave it, such as `tfidf`.
-        dimensions: Components of one vector.
         fingerprint: Tells embedders apart; vectors with different ones are not comparable.
+        dimensions: Components of one vector.
         state: The fitted embedder; None for one that needs no fitting.
     """
 
@@ -74,8 +74,12 @@ def config(conn: sqlite3.Connection, config_hash: str) -> VectorConfig | None:
 
 
 def ids_without_vector(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Returns the ids of the conversations that have neither a vector nor a reason for none; in id order."""
-    config_id, _ = _key(conn, config_hash)
+    """Returns the ids of the conversations that have neither a vector nor a reason for none; in id order.
+
+    Raises:
+        ValueError: The configuration is not registered.
+    """
+    config_id, _ = _config_row(conn, config_hash)
     all_ids = IdSet.every(conn)
     known_ids = read_ids(
         conn, "SELECT conversation_id FROM no_vector WHERE config_id = ? ORDER BY 1", (config_id,)
@@ -100,9 +104,9 @@ def add(
         reasons: Why other conversations have none, by id.
 
     Raises:
-        ValueError: The number of bytes does not fit the ids and the dimensions.
+        ValueError: The configuration is not registered, or the number of bytes does not fit the ids and the dimensions.
     """
-    config_id, dimensions = _key(conn, config_hash)
+    config_id, dimensions = _config_row(conn, config_hash)
     if len(vectors) != len(ids) * dimensions * BYTES_PER_COMPONENT:
         raise ValueError(f"{len(vectors)} bytes are not {len(ids)} vectors of {dimensions}")
     if ids:
@@ -121,18 +125,25 @@ def add(
 
 
 def count(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Returns the number of vectors of a configuration."""
-    config_id, _ = _key(conn, config_hash)
+    """Returns the number of vectors of a configuration.
+
+    Raises:
+        ValueError: The configuration is not registered.
+    """
+    config_id, _ = _config_row(conn, config_hash)
     row = conn.execute(
-        "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?",
-        (config_id,),
+        "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?", (config_id,)
     ).fetchone()
     return int(row[0])
 
 
 def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
-    """Returns the reasons why conversations have no vector, by id."""
-    config_id, _ = _key(conn, config_hash)
+    """Returns the reasons why conversations have no vector, by id.
+
+    Raises:
+        ValueError: The configuration is not registered.
+    """
+    config_id, _ = _config_row(conn, config_hash)
     return dict(
         conn.execute(
             "SELECT conversation_id, reason FROM no_vector WHERE config_id = ? ORDER BY 1",
@@ -142,7 +153,11 @@ def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
 
 
 def vector_ids(conn: sqlite3.Connection, config_id: int) -> array[int]:
-    """Returns the ids of the conversations that have a vector."""
+    """Returns the ids of the conversations that have a vector, block by block.
+
+    Args:
+        config_id: Row id of the configuration in `vector_config`, not its hash.
+    """
     ids = array("q")
     for (blob,) in conn.execute(
         "SELECT ids FROM vector_block WHERE config_id = ? ORDER BY first", (config_id,)
@@ -161,7 +176,7 @@ def unpacked(blob: bytes) -> array[int]:
     return array("q", np.frombuffer(blob, dtype="<i8").astype(np.int64).tobytes())
 
 
-def _key(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
+def _config_row(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
     """Returns the row id and the dimensions of a configuration; raises ValueError if it is not registered."""
     row: tuple[int, int] | None = conn.execute(
         "SELECT id, dimensions FROM vector_config WHERE config_hash = ?", (config_hash,)
@@ -179,8 +194,10 @@ def digest_of(ids: Sequence[int] | Ids) -> str:
 def read_vectors(
     conn: sqlite3.Connection, config_hash: str, among: Sequence[int] | Ids | None = None
 ) -> tuple[Ids, Vectors]:
-    """Returns the ids, ascending, and the vectors of a configuration in their order, shape (ids, d). One block is in
-    memory besides the result.
+    """Returns the ids, ascending, and the vectors of a configuration in their order, shape (ids, d).
+
+    Besides the result one block is in memory and, where blocks overlap, a second copy of all. With `among` there is
+    room for the vectors of the whole configuration.
 
     Args:
         among: Only these conversations; None takes all.
@@ -190,15 +207,14 @@ def read_vectors(
     """
     if config(conn, config_hash) is None:
         raise NotYet("These conversations have no vectors.", "Run the clustering again.")
-    config_id, dimensions = _key(conn, config_hash)
+    config_id, dimensions = _config_row(conn, config_hash)
     selected = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
     total = count(conn, config_hash)
     ids = np.empty(total, dtype=np.int64)
     rows = np.empty((total, dimensions), dtype=np.float32)
     end = 0  # number of rows that are filled
     for id_blob, vector_blob in conn.execute(
-        "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first",
-        (config_id,),
+        "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first", (config_id,)
     ):
         block_ids = np.frombuffer(id_blob, dtype="<i8")
         block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), dimensions)

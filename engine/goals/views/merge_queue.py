@@ -147,13 +147,11 @@ class PairTables:
         """
         stored = view.stored
         with self._guard:
-            with self._project.reading() as conn:
-                answer_count = goal_decisions.answer_count(conn, stored.pair_config)
+            answer_count = self._project.read(goal_decisions.answer_count, stored.pair_config)
             version = (view, len(space.ids), stored.pair_config, answer_count)
             if self._table is not None and self._table[0] == version:
                 return self._table[1]
-            with self._project.reading() as conn:
-                answers = goal_decisions.answers(conn, stored.pair_config)
+            answers = self._project.read(goal_decisions.answers, stored.pair_config)
             keys = tuple(view.sizes)
             centers = view.centers(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
@@ -225,8 +223,7 @@ class PairTables:
     def _granularity_of(self, view: ClusteringView, space: Space) -> Granularity:
         """Returns the granularity of the original clusters, which no decision changes."""
         if self._granularity is None or self._granularity[0] != view.stored.id:
-            with self._project.reading() as conn:
-                ids, numbers = clusterings.membership(conn, view.stored.id)
+            ids, numbers = self._project.read(clusterings.membership, view.stored.id)
             labels = np.full(len(space.ids), clusterings.OUTLIER, dtype=np.int32)
             labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
             self._granularity = (
@@ -238,8 +235,7 @@ class PairTables:
     def _own_embedder(self, stored: Clustering) -> Embedder | None:
         """Returns the embedder that made the vectors, where it runs in this process; None elsewhere."""
         if self._embedder is None or self._embedder[0] != stored.vector_config:
-            with self._project.reading() as conn:
-                config = vectors.config(conn, stored.vector_config)
+            config = self._project.read(vectors.config, stored.vector_config)
             embedder: Embedder | None = None
             try:
                 if config is not None and config.state is not None:
@@ -282,7 +278,7 @@ class PairTables:
 
 
 def _draw(rows: Indices, most: int) -> Indices:
-    """Returns at most so many of some rows, drawn at random, ascending."""
+    """Returns at most `most` of some rows, drawn at random, ascending."""
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(SEED).choice(rows, most, replace=False))

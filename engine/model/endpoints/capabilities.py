@@ -17,20 +17,21 @@ from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
 Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
-"""The server whose way of asking for the tokens of a text is understood; "" for none."""
+"""The server in whose way an endpoint is asked for the tokens of a text; "" if it understands none of these ways."""
 
 Template = Literal["", "vllm", "llama-server"]
-"""The server whose way of applying the chat template is understood; "" for none."""
+"""The server in whose way an endpoint is asked to apply its chat template; "" if it understands none of these ways."""
 
 Prefill = Literal["", "last", "continue"]
-"""How the beginning of a reply is given: as the last message, or with an option to continue it; "" if it cannot be."""
+"""How an endpoint is given the beginning of a reply: as the last message, or with an option to continue that message;
+"" if it cannot be given one."""
 
 Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 """How a reply with given fields is asked for: by a `response_format` of this type, by the arguments of a tool that has
-to be called, or in plain words; "" if it cannot be."""
+to be called, or in plain words; "" if it cannot be asked for."""
 
 MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "thinking_tokens", "listed_prices")
-"""Capabilities that estimates of the cost depend on, and no result."""
+"""Names of the capabilities on which estimates of the cost depend, and no result does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ MAX_ROUNDING = 1e-3
 """Largest log-probability above 0 that is taken for a rounding error."""
 
 THINKING_TOKENS = (1024, 4096, 16_384)
-"""Tokens that a model gets for thinking, beside those of its answer: the first number, then the next ones where it
-needed more."""
+"""Numbers of tokens that a model gets for thinking, in addition to those of its answer: the first number, then the next
+ones if it needed more."""
 
 
 def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[str, Any]:

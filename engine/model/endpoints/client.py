@@ -40,7 +40,7 @@ MAX_SILENT_SHARE = 0.5
 """Largest share of the time limit of a request that may pass without a byte."""
 
 RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Status codes after which the same request is sent again, because it may succeed then."""
+"""Status codes after which the same request is sent again, since it may succeed the next time."""
 
 OVERLOAD_STATUSES = frozenset({429, 503})
 """Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
@@ -50,10 +50,10 @@ REFUSED_REQUEST_STATUSES = frozenset({400, 403, 413, 422})
 because moderation answers it; a key that gets it everywhere ends the run, as every request of a block fails."""
 
 UNNAMED_FAULT = 500
-"""Status of an error that came in an answer with status 200 and names no status of its own."""
+"""Status of an error that came in an answer with status 200 and names no status itself."""
 
 REPLACED_FIELDS = {"max_tokens": "max_completion_tokens", "temperature": ""}
-"""Fields that models which think refuse, with the name of the one to send in place; "" for none."""
+"""Fields of a request that models which think refuse -> the name of the field to send in its place; "" for none."""
 
 MAX_ANSWER_BYTES = 256 << 20
 """Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""

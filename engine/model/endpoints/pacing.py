@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FIRST_LIMIT = 8.0
-"""The limit before the first answer."""
+"""Limit of parallel requests before the first answer."""
 
 MAX_PARALLEL_REQUESTS = 128
-"""The highest limit, also for an endpoint that serves more."""
+"""Highest limit of parallel requests, also for an endpoint that serves more."""
 
 REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
-"""Factors by which the limit falls after a refusal and after slow answers."""
+"""Factors by which the limit of parallel requests falls after a refusal and after slow answers."""
 
 SLOW_RATIO = 6.0
 """Answers slower than the fastest by more than this factor lower the limit. It is high, because a server that batches
@@ -31,10 +31,10 @@ NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""The first and the longest wait in seconds; each wait is twice the previous one."""
+"""The first and the longest wait before a request is sent again, in seconds; each wait is twice the previous one."""
 
 JITTER = 0.25
-"""Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
+"""Largest random extension of a wait, as a share of the wait, so that many clients do not retry at once."""
 
 
 class RequestLimit:

@@ -42,7 +42,7 @@ MIN_REPLY_CHARACTERS = 8
 """Length of the shortest reply whose first half says whether the endpoint continues it."""
 
 NEXT_CHARACTERS = 6
-"""Number of characters of a continued reply that have to be those of the whole one."""
+"""Number of characters, those after the first half of a whole reply, that a continued reply has to begin with."""
 
 MAX_SERVER_CHARACTERS = 60
 """Longest name of a server that is shown."""
@@ -116,7 +116,11 @@ class _Probe:
             return await self._probe_all()
 
     async def _probe_all(self) -> Capabilities:
-        """Probes the capabilities side by side, and those that depend on others after them."""
+        """Probes the capabilities side by side, and those that depend on others after them.
+
+        Raises:
+            EndpointError: The endpoint neither continues texts nor answers messages.
+        """
         props, plain, chat, tokens, server, template = await asyncio.gather(
             self._get("/props"),
             self._attempt(self._complete(_TEXT, max_tokens=4)),

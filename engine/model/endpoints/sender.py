@@ -27,13 +27,14 @@ T = TypeVar("T")
 """Result of work that asks an endpoint."""
 
 TOKENS_PRICED = 1_000_000
-"""Number of tokens that a price is given for."""
+"""Number of tokens for which a price is given."""
 
 LEAST_CHARS_PER_TOKEN = 2.0
-"""Fewest characters of a token that are assumed, so that a cost is not guessed too low; nearly all texts have more."""
+"""Fewest characters that a token is assumed to have, so that a cost is not guessed too low; nearly all texts have
+more."""
 
 MIN_SHOWN_DIFFERENCE = 0.00005
-"""Least cost of earlier stages that is told: with four digits, less is `.0000`."""
+"""Least cost of earlier stages that is told; less would be `.0000` with four digits."""
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ class Prices:
     written: float
 
     def cost_of(self, read_tokens: float, written_tokens: float) -> float:
-        """Returns what so many tokens cost, in the currency of the prices."""
+        """Returns what reading and writing numbers of tokens costs, in the currency of the prices."""
         return (read_tokens * self.read + written_tokens * self.written) / TOKENS_PRICED
 
 

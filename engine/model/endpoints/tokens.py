@@ -1,8 +1,8 @@
 """Tokens and chat templates of endpoints: how a server is asked for them, and what stands in where it cannot be asked.
 
-Servers give the tokens of a text, and lay out messages by the chat template of their model, in three ways (`Tokens` and
-`Template` in `engine.model.endpoints.capabilities`). Code that is not asynchronous uses an endpoint as a tokenizer
-through `RequestedTokens`, for which the tokens are requested in advance.
+Servers give the tokens of a text in three ways, and lay out messages by the chat template of their model in two
+(`Tokens` and `Template` in `engine.model.endpoints.capabilities`). Code that is not asynchronous uses an endpoint as a
+tokenizer through `RequestedTokens`, for which the tokens are requested in advance.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from typing import Any
 
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import Capabilities, Template, Tokens
-from engine.model.prompt_files import Prompt, TokensAround, tokens_around
+from engine.model.prompt_files import LOG_MARK, Prompt, TokensAround, tokens_around
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Posts a body to a path and returns the JSON answer; see `RequestSender.ask`."""
-
-_LOG_MARK = "\x1eLOG\x1e"
-"""Stands for the log while a prompt is laid out by the chat template."""
 
 _PIECE = re.compile(r"[^\W\d_]{1,12}|\d{1,3}|[^\w\s]")
 """A piece of text that is about a token: letters of a word, digits of a number, or a sign."""
@@ -32,8 +29,8 @@ _CONTROL_TOKEN = re.compile(
     r"|<(?=｜[^｜<>\s]{1,48}｜>)"
     r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
-"""The first character of a text that some server reads as a control token; what follows is only looked at. By line:
-`<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
+"""Matches the first character of a text that some server reads as a control token; the rest of the pattern is a
+lookahead. By line: `<|im_end|>`, `</s>`, `<end_of_turn>`, `<｜User｜>` with wide bars, and `[/INST]`."""
 
 
 async def token_ids(
@@ -42,6 +39,7 @@ async def token_ids(
     """Returns the token ids of a text.
 
     Args:
+        tokens: The way in which the server gives tokens.
         special: Whether control tokens in the text are read as such; only `llama-server` has a choice.
         start: Whether the tokens that the model wants at the start of a sequence are put in front; `llama-cpp-python`
             has no choice.
@@ -103,8 +101,10 @@ def _token_list(answer: Any) -> list[int]:
 
 
 def count_pieces(text: str) -> int:
-    """Returns the number of pieces of a text, of which a tokenizer makes about as many tokens in any text: JSON
-    has more tokens for its characters than sentences have."""
+    """Returns the number of pieces of a text.
+
+    A piece is about a token in prose and in JSON alike. A character is not: JSON has more tokens for as many.
+    """
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -116,11 +116,11 @@ def without_controls(text: str) -> tuple[str, int]:
 class RequestedTokens:
     """An `engine.model.interface.TextTokenizer` for texts whose tokens were requested before."""
 
-    def __init__(self, ask: Ask, can: Capabilities) -> None:
+    def __init__(self, ask: Ask, capabilities: Capabilities) -> None:
         """Knows no text yet."""
-        self._ask, self._can = ask, can
-        self._tokens: dict[tuple[str, bool, bool], list[int]] = {}
-        self._layouts: dict[str, str] = {}
+        self._ask, self._capabilities = ask, capabilities
+        self._tokens: dict[tuple[str, bool, bool], list[int]] = {}  # by text, special and start
+        self._layouts: dict[str, str] = {}  # by the content of the one message
 
     async def request(
         self, texts: Iterable[str], *, special: bool = False, start: bool = False
@@ -140,6 +140,7 @@ class RequestedTokens:
         Raises:
             RequestRefused: The endpoint cannot lay it out.
         """
+        # these are the texts of which `tokens_around` asks for tokens
         await self.request([""], special=True, start=True)
         if prompt.chat:
             before, after = await self._template_around(prompt)
@@ -159,30 +160,35 @@ class RequestedTokens:
             RequestRefused: The endpoint cannot lay it out.
         """
         before, after = await self._template_around(prompt)
-        if self._can.tokens:
+        if self._capabilities.tokens:
             await self.request([""], special=True, start=True)
             await self.request([before], special=True)
+            # the template may write the start token, which is taken off
             first = self.tokenize(before, special=True)[:1]
             if first and first[0] in self.tokenize("", special=True, start=True):
-                start_text = await text_of(self._ask, self._can.tokens, first)
+                start_text = await text_of(self._ask, self._capabilities.tokens, first)
                 before = before.removeprefix(start_text)
         return before, after + prompt.reply
 
     async def _template_around(self, prompt: Prompt) -> tuple[str, str]:
-        """Returns the text of the chat template around a log, up to the reply; see `lay_out`."""
-        content = prompt.before + _LOG_MARK + prompt.question
+        """Returns the text of the chat template around a log, up to the reply; see `lay_out`.
+
+        Raises:
+            RequestRefused: The endpoint cannot lay the message out, or leaves its text away.
+        """
+        content = prompt.before + LOG_MARK + prompt.question
         rendered = await apply_template(
-            self._ask, self._can.template, [{"role": "user", "content": content}]
+            self._ask, self._capabilities.template, [{"role": "user", "content": content}]
         )
         self._layouts[content] = rendered
-        before, mark, after = rendered.partition(_LOG_MARK)
+        before, mark, after = rendered.partition(LOG_MARK)
         if not mark:
             raise RequestRefused("The endpoint laid out a message without its text.")
         return before, after
 
     async def _ask_for_tokens(self, text: str, special: bool, start: bool) -> list[int]:
         """Returns the tokens of one text, as the endpoint gives them."""
-        style = self._can.tokens
+        style = self._capabilities.tokens
         tokens = await token_ids(self._ask, style, text, special=special, start=start)
         if style == "llama-cpp-python" and not start:
             # This server always puts the starting tokens in front.
@@ -193,10 +199,10 @@ class RequestedTokens:
     # The tokenizer
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Returns the tokens of a text, which were requested before."""
+        """Returns the tokens of a text, which were requested before; raises KeyError if they were not."""
         return list(self._tokens[(text, special, start)])
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """Returns the layout of a message that is a prompt, which was requested before."""
+        """Returns the layout of a message that is a prompt, which was requested before; raises KeyError if not."""
         (message,) = messages
         return self._layouts[message["content"]]

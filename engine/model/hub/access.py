@@ -34,7 +34,7 @@ DEFAULT_HUB = "https://huggingface.co"
 """The hub that is asked if `HF_ENDPOINT` names none."""
 
 TOKEN = "HF_TOKEN"
-"""Environment variable with the token."""
+"""Name of the environment variable with the token for the hub."""
 
 READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
@@ -68,7 +68,7 @@ TOO_MANY_REQUESTS = 429
 """Status code of a hub that asks to wait."""
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
-"""Number that an error of the system has in front of its text, like `[Errno 111] `."""
+"""Matches the number that an error of the system has in front of its text, like `[Errno 111] `."""
 
 _api_lock = threading.Lock()
 """Held while a thread asks the hub: the library has one HTTP client for the process."""
@@ -77,19 +77,20 @@ MAX_REPOSITORIES = 50
 """Most repositories that a search returns."""
 
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-"""A path in a repository that is safe as a path on disk: of plain names, none of which begins with a dot."""
+"""Matches a path in a repository that is safe as a path on disk: made of plain names, none of which begins with a
+dot."""
 
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
-"""The end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""
+"""Matches the end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-"""A SHA-256 in hex."""
+"""Matches a SHA-256 in hex."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-"""The hash of a commit in hex."""
+"""Matches the hash of a commit in hex."""
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-"""OWNER/NAME of a repository."""
+"""Matches OWNER/NAME of a repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,12 @@ class Hub:
 
     @contextlib.contextmanager
     def translated_errors(self, repository: str) -> Iterator[None]:
-        """Translates exceptions of a request into errors of this program."""
+        """Translates exceptions of a request into errors of this program.
+
+        Raises:
+            UsageError: The name of the repository is none.
+            HubError: The hub cannot be reached, refuses, or answers otherwise than a hub.
+        """
         import httpx2
         from huggingface_hub import errors
 
@@ -308,7 +314,12 @@ class Hub:
             ) from error
 
     def _refusal(self, error: Any, repository: str) -> ModelError:
-        """Returns the error for an HTTP status of the hub; its text is not shown."""
+        """Returns the error for a refusal of the hub, by its kind and its HTTP status; what the hub wrote is not shown.
+
+        Args:
+            error: The error of `huggingface_hub`.
+            repository: The repository that was asked about; empty for a search.
+        """
         from huggingface_hub import errors
 
         status = error.response.status_code if error.response is not None else 0
@@ -389,7 +400,7 @@ def hub_library() -> Any:
 
 
 def port_of(url: str) -> int:
-    """Returns the port of a URL; raises ValueError for one that is none."""
+    """Returns the port of a URL; raises ValueError where it has no valid one."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

@@ -40,16 +40,16 @@ HIDDEN_STATE_TENSOR = b"result_norm"
 """Name in llama.cpp's graph of the tensor with the last hidden states."""
 
 ABORTED = 2
-"""Status of a decode that the abort callback ended."""
+"""Status that llama.cpp gives of a decode that the abort callback ended."""
 
 MAX_TOKEN_BYTES = 256
-"""Most bytes that one token may stand for."""
+"""Most bytes for which one token may stand."""
 
 SPARE_TOKENS = 8
 """Tokens more than bytes that a text is first given room for: start tokens, and a space that some vocabularies add."""
 
 MIN_LENGTH = 1e-12
-"""Length of an embedding below which it is not scaled to 1 any more, so that zeros stay zeros."""
+"""Length of a vector below which it is not scaled to length 1, so that zeros stay zeros."""
 
 
 class BatchBuffers:
@@ -221,7 +221,7 @@ class LlamaModel:
         self._rows = 0
 
     def _load_weights(self, gpu_layers: int) -> Any:
-        """Returns llama.cpp's handle of the weights, with so many layers on the GPU (-1 for all); raises Cancelled or
+        """Returns llama.cpp's handle of the weights, with some layers on the GPU (-1 for all); raises Cancelled or
         ModelFileError."""
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
@@ -287,7 +287,7 @@ class LlamaModel:
         return int(kind) if kind else int(llama_cpp.LLAMA_POOLING_TYPE_MEAN)
 
     def use_threads(self, count: int) -> None:
-        """Computes with so many threads from now on."""
+        """Computes with another number of threads from now on."""
         llama_cpp.llama_set_n_threads(self._context, count, count)
 
     def close(self) -> None:
@@ -322,7 +322,7 @@ class LlamaModel:
         return self._context_tokens
 
     def max_separate(self, length: int) -> int:
-        """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
+        """Returns for how many sequences of a length there is room when each has cells of its own."""
         return count_separate(self._max_cells, length)
 
     def arrange(self, separate: int) -> None:
@@ -514,7 +514,11 @@ class LlamaModel:
         self.clear()
 
     def _apply(self, name: str | None) -> None:
-        """Lets the context use a loaded adapter, or none."""
+        """Lets the context use a loaded adapter, or none.
+
+        Raises:
+            ModelError: llama.cpp cannot apply the adapter.
+        """
         adapters, scales, count = None, None, 0
         if name is not None:
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])

@@ -34,11 +34,12 @@ MAX_LOG_ODDS = 700.0
 710."""
 
 _EDGE = "\x0b"
-"""Whitespace that no template writes. It is put around each mark; if it is missing, the template trims contents."""
+"""Whitespace that no template writes. It is put around each mark; where it is missing after rendering, the template
+trims contents."""
 
 _MARK = re.compile(f"(?P<front>{_EDGE}?)\ue000(?P<index>[0-9]+)\ue001(?P<back>{_EDGE}?)")
-"""The mark that stands for the content of a message while the template is rendered: the message's index between two
-characters of Unicode's private use, and the edges before and after it if they were not trimmed."""
+"""Finds the mark that stands for the content of a message while the template is rendered: the message's index between
+two characters of Unicode's private use, and `_EDGE` before and after it if that was not trimmed."""
 
 _Arrangement = list[tuple[Speaker, str]]
 """Messages as a template gets them: speaker, and a text with the marks of the contents."""
@@ -355,10 +356,7 @@ def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[r
 
 
 def _answer_wave(
-    model: TokenModel,
-    questions: Sequence[PrefixQuestion],
-    wave: range,
-    results: list[list[float]],
+    model: TokenModel, questions: Sequence[PrefixQuestion], wave: range, results: list[list[float]]
 ) -> None:
     """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
     packer = _BatchPacker(model, results)

@@ -99,7 +99,7 @@ class CancelDone(msgspec.Struct, tag=True):
 
 
 Frame = Hello | Ask | Cancel | Working | Answer | Failure | CancelDone
-"""What crosses the pipe."""
+"""A message between this program and the model process, in either direction."""
 
 _FRAME_DECODER = msgspec.msgpack.Decoder(Frame)
 """Decodes a frame, whose tag says which of the classes it is."""

@@ -87,8 +87,7 @@ class Egress:
     @cached_property
     def redact(self) -> Callable[[str], str]:
         """Replaces personal data in a text by pseudonyms, the same ones in all runs of the project."""
-        with self._project.reading() as conn:
-            secret = settings.get(conn, SECRET_KEY)
+        secret = self._project.read(settings.get, SECRET_KEY)
         if secret is None:
             secret = secrets.token_hex(16)
             self._project.write(lambda conn: settings.put(conn, SECRET_KEY, secret))

@@ -42,7 +42,7 @@ ADAPTER_KEY = "adapter"
 
 FindAdapter = Callable[[str], AdapterEntry]
 """Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
-UsageError if there is none."""
+UsageError if there is no such adapter."""
 
 
 def adapter_in_use(project: Project) -> str | None:
@@ -131,8 +131,7 @@ class ModelsInUse:
 
     def chosen(self) -> dict[Work, str]:
         """Returns kind of work -> model chosen by the project; without a choice the built-in model is used."""
-        with self._project.reading() as conn:
-            stored = settings.get(conn, MODELS_KEY, {})
+        stored = self._project.read(settings.get, MODELS_KEY, {})
         return {work: str(stored[work]) for work in WORKS if work in stored}
 
     def use(self, name: str, works: Sequence[Work]) -> None:

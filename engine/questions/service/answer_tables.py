@@ -206,8 +206,7 @@ def import_file_answers(
     report = FileAnswersReport(" ".join(name.split()) or path.stem)
     lines = list(_read_lines(path))
     report.fields = _find_fields(lines, question.name, id_field, value_field, path)
-    with project.reading() as conn:
-        answers = _answers_of_lines(conn, lines, question, report)
+    answers = project.read(_answers_of_lines, lines, question, report)
     return _store_answers(
         project, question, answers, report, path.name, replace=replace, dry_run=dry_run
     )

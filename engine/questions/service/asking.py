@@ -252,8 +252,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[MachineAnswer]:
         """Returns the answer on each conversation of a block, or why there is none."""
-        with self._project.reading() as conn:
-            rows = conversations.conversations_for(conn, block)
+        rows = self._project.read(conversations.conversations_for, block)
         answers = self._work.each(
             rows,
             partial(self._ask, report=report),

@@ -26,17 +26,18 @@ from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
-from engine.questions.records import CHANCE, NO_NAME, Agreement, CalibrationReport, Proposal
+from engine.questions.records import NO_NAME, Agreement, CalibrationReport, Proposal, doubt_about
 from engine.questions.tables import answers, machine_answers, second_answers
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
-"""Filters by these fields select by score or verdict, where the error rates of the sample do not apply."""
+"""Fields that select conversations by score or verdict; the error rates of the sample do not apply to what such a
+filter selects."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
-"""Reason why the rate of such a filter is not corrected."""
+"""Reason why the rate of a filter by one of `FIELDS_BY_SCORE` is not corrected."""
 
 MIN_CONVERSATIONS_FOR_KAPPA = 10
 """Fewest conversations in common for which sentences state kappa; JSON always has it."""
@@ -217,8 +218,8 @@ def _propose(
     """
     if best is None or area is None:
         return None, ""
-    if area.low <= CHANCE:
-        return None, "the scores agree with your verdicts no better than by chance"
+    if doubt := doubt_about(area):
+        return None, f"AUROC of the scores: {doubt}"
     new = _make_rule(best)
     at_best = calibration.calibrate(judged.scores, judged.complete, population, best)
     then = calibration.count_states(population, new)

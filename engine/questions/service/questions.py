@@ -87,8 +87,7 @@ class QuestionService:
 
     def answered(self) -> list[str]:
         """Returns the names of the questions that people or machines answered."""
-        with self._project.reading() as conn:
-            return questions.answered(conn)
+        return self._project.read(questions.answered)
 
     def summary(self, name: str) -> QuestionSummary:
         """Returns a question with who answered it."""
@@ -139,8 +138,7 @@ class QuestionService:
         Raises:
             NotFound: There is none.
         """
-        with self._project.reading() as conn:
-            text = questions.definition(conn, name)
+        text = self._project.read(questions.definition, name)
         if text is None:
             if name not in read_built_in():
                 raise NotFound(
@@ -177,8 +175,7 @@ class QuestionService:
 
     def on_conversation(self, conversation_id: int) -> list[tuple[Answerer, MachineAnswer]]:
         """Returns what answered which question how on a conversation, by question, the newest first."""
-        with self._project.reading() as conn:
-            return machine_answers.of_conversation(conn, conversation_id)
+        return self._project.read(machine_answers.of_conversation, conversation_id)
 
     def draw_check(self, name: str) -> None:
         """Draws conversations to check what answered last, where all that were drawn before are answered; does nothing

@@ -36,7 +36,8 @@ PREDICTIONS = (
     " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
     " WHERE t.subject = ? AND v.p IS NOT NULL AND v.place IS NOT NULL"
 )
-"""(conversation_id, value) that a probe predicts of those that were no examples, as a query to select from."""
+"""Query to select from: (conversation_id, value) of what a probe predicts for conversations that were not among its
+examples."""
 
 
 def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:
@@ -55,11 +56,7 @@ def put(conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value]) 
     conn.execute("DELETE FROM taught WHERE subject = ?", (probe.subject,))
     probe_id = conn.execute(
         "INSERT INTO taught (subject, marks, figures) VALUES (?, ?, ?)",
-        (
-            probe.subject,
-            probe.marks,
-            None if probe.test is None else to_json(asdict(probe.test)),
-        ),
+        (probe.subject, probe.marks, None if probe.test is None else to_json(asdict(probe.test))),
     ).lastrowid
     conn.executemany(
         "INSERT INTO taught_value (taught_id, conversation_id, p, place) VALUES (?, ?, ?, ?)",

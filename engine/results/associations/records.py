@@ -9,7 +9,8 @@ from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import Filter, Term
 
 FALSE_DISCOVERY_RATE = 0.03
-"""Share of what is listed that may be chance; below .05, so that of 100 random halves hardly more than 5 show any."""
+"""Largest expected share of false associations among those that are listed. It is .03 because at .05 more than 5 of 100
+random splits into halves listed something."""
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 """Who says a word; `tool` stands for the results of tools."""
@@ -18,7 +19,8 @@ Place = Literal["anywhere", "first", "last"]
 """In which messages of the speaker a word stands: in any, in the first one, in the last one."""
 
 MOST_TROUBLE = "the most trouble"
-"""What the conversations with the most signs of trouble are called, which stand for failures that are not known."""
+"""Name of the first side where no failures are known: the conversations with the most signs of trouble stand for
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,16 @@ class Split:
     Attributes:
         first, second: Filters of the sides; an empty second one stands for all conversations that are not on the first.
         outcome: What the first side is called in a heading, such as `failure`; empty where it has no such name.
-        verbs: What the conversations of each side did, such as `failed` and `succeeded`; with an outcome.
+        verbs: What the conversations of each side did, such as `failed` and `succeeded` with an outcome; without one
+            which side they are in.
+        shortage: A sentence on a better known outcome that too few conversations have; empty where there is none.
     """
 
     first: Filter
     second: Filter
     outcome: str = ""
     verbs: tuple[str, str] = ("are in A", "are in B")
+    shortage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,11 @@ class Association:
         feature: The feature.
         side: 0 where it goes with the first side, 1 with the second.
         counts: Number of conversations of the first and of the second side that have it.
-        shares: Shares of both sides that have it, in goals with both sides, as if the goals of the second side were as
-            frequent as those of the first.
+        shares: Share of each side that has it, of the conversations in goals with both sides. That of the second side
+            is standardized by goal: as if its goals were as frequent as on the first.
         odds: The odds of being on `side` with the feature divided by those without it, above 1, with a 95% interval.
-        p: The p value of the hypothesis that it goes with neither side, corrected for all features.
+        p: The p value of the hypothesis that it goes with neither side, corrected for all features by Benjamini and
+            Hochberg.
         near_equal: Further features that nearly the same conversations have, and the same words in other messages of
             the speaker.
         ids: Ids of the conversations of `side` that have it, ascending.
@@ -89,7 +95,8 @@ class Associations:
         first_only: Label and number of conversations of each goal that is on the first side only, the largest first.
         tested: Number of features.
         significant: Number of those that go with a side, near-equal ones included.
-        rows: These, of near-equal ones the clearest alone; those of the first side come first, the clearest on top.
+        rows: These, but of near-equal ones only the clearest, which names the others; those of the first side come
+            first, the clearest on top.
     """
 
     split: Split

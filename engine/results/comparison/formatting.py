@@ -134,8 +134,8 @@ def _format_rates(rate: CompletionRate) -> tuple[str, str]:
 def comparison_table(comparison: Comparison, most_goals: int | None = None) -> ReportTable:
     """Returns a table with a row for each difference and for each answer of a machine.
 
-    Differences over all conversations come first, then significant ones of goals. The details of a row have the filter
-    that selects its conversations.
+    Differences over all conversations come first, then significant ones of goals, then the other ones of goals. The
+    details of a row have the filter that selects its conversations.
 
     Args:
         most_goals: Most differences of goals that are listed; significant ones always are. None lists all.
@@ -167,18 +167,19 @@ def _columns(titles: Sequence[str]) -> tuple[ReportColumn, ...]:
 
 def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow:
     """Returns the row of a difference."""
-    filter = comparison.sides[_side_to_read(difference)].filter
-    if filter is not None and difference.goal is not None:
+    row_filter = comparison.sides[_side_to_read(difference)].filter
+    if row_filter is not None and difference.goal is not None:
         goal = Filter().with_choice("goal", difference.goal)
-        filter = str(Filter((*parse_filter(filter).terms, *goal.terms)))
+        row_filter = str(Filter((*parse_filter(row_filter).terms, *goal.terms)))
     faint = tuple(1 + side for side in (0, 1) if is_few(difference.cases[side]))
-    return ReportRow(difference_cells(difference), details={"filter": filter}, faint=faint)
+    return ReportRow(difference_cells(difference), details={"filter": row_filter}, faint=faint)
 
 
 def _side_to_read(difference: Difference) -> int:
     """Returns the side, 0 or 1, whose conversations show the difference best.
 
-    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one.
+    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one;
+    for a mean the second side, whichever is higher.
     """
     if difference.measure == "share of goal":
         return int(difference.change.value > 0)
@@ -259,6 +260,9 @@ def breakdown_table(
     """Returns a table with a row for each value of a field: the share that ended, and its change.
 
     The details of a row have the filter that selects its conversations.
+
+    Args:
+        caption: What the title says of the p values.
     """
     field = breakdown.field
     titles = [field, "conv.", "ended", "change in points", "p", "with signs", "scored"]
@@ -273,12 +277,17 @@ def breakdown_table(
 
 
 def _completion_row(part: Part, width: int) -> ReportRow:
-    """Returns a value of a field with the share that ended, as a row of so many cells."""
+    """Returns a value of a field with the share that ended, as a row.
+
+    Args:
+        width: Number of cells: 8, or 7 without the corrected share.
+    """
     apparent, corrected = _format_rates(part.rate)
     conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
     change = (
         ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
     )
+    # the first change is that of any sign; its last two counts are of this value
     with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
     cells = (part.value, conversations, apparent, *change, with_signs, scored, corrected)[:width]
     faint = (2,) if is_few(part.rate.scored) else ()

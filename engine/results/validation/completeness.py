@@ -66,8 +66,8 @@ _BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
 """The kind of each baseline by the title of its row."""
 
 MIN_RELATIVE_COVERAGE = 0.5
-"""Least coverage of a row, relative to the scores that cover the most conversations. Scores below it get no row: the
-test uses only conversations that all rows cover, and these would be too few."""
+"""Least coverage of a score relative to the score that covers the most conversations. A score below it gets no row: the
+test uses only conversations that all rows cover, which would be too few."""
 
 _RECIPE_WORDS = {"no-end-tag": "without an end tag"}
 """Words in titles for recipes whose own name is not used."""
@@ -83,11 +83,7 @@ def only_run(project: Path) -> str | None:
 
 
 def completeness_table(
-    project: Project,
-    catalog: Catalog,
-    test: TruncationTest,
-    *,
-    query: ListQuery | None = None,
+    project: Project, catalog: Catalog, test: TruncationTest, *, query: ListQuery | None = None
 ) -> CompletenessTable:
     """Returns the results of the truncation test, on the same conversations and cuts for every configuration of scores.
 

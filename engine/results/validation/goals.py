@@ -58,7 +58,8 @@ class GoalValidation:
         n: Number of these conversations that are in the clustering.
         goals: Number of distinct gold goals among the `n`.
         outside: Number of the `n` that are in no current group.
-        rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`).
+        rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`). The first is
+            missing if one of the `n` was assigned to a group after clustering, so that it is in no cluster.
     """
 
     embedder: str
@@ -73,7 +74,8 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     """Returns the agreement of the clustering in use with the gold goals of the matching conversations.
 
     Raises:
-        UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
+        NotYet: There is no clustering, or no clustered conversation has a gold goal.
+        UsageError: All have the same gold goal.
     """
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
@@ -81,14 +83,16 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         cluster_by_id = dict(zip(*clusterings.membership(conn, stored.id), strict=True))
         gold = _gold_goals(conn, query)
     group_by_id = {
-        int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
+        int(conversation_id): number
+        for number, group in enumerate(view.sizes)
+        for conversation_id in view.members(group)
     } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
-    clustered_ids = [key for key in gold if key in group_by_id]
-    names = [gold[key] for key in clustered_ids]
+    clustered_ids = [conversation_id for conversation_id in gold if conversation_id in group_by_id]
+    names = [gold[conversation_id] for conversation_id in clustered_ids]
     _require_two_goals(names, len(gold))
     labels_by_row: dict[str, Groups] = {}
     # conversations that were assigned after clustering have a group now, but were in no cluster
-    if all(key in cluster_by_id for key in clustered_ids):
+    if cluster_by_id.keys() >= set(clustered_ids):
         labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
     labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
     return GoalValidation(
@@ -105,9 +109,9 @@ def _gold_goals(conn: sqlite3.Connection, query: ListQuery) -> dict[int, str]:
     """Returns the gold goals of the matching conversations that have one, by the ids of these."""
     matching_ids = frozenset(selecting.ids(conn, query))
     return {
-        key: truth["goal"]
-        for key, truth in truth_by_conversation(conn)
-        if key in matching_ids and isinstance(truth.get("goal"), str)
+        conversation_id: truth["goal"]
+        for conversation_id, truth in truth_by_conversation(conn)
+        if conversation_id in matching_ids and isinstance(truth.get("goal"), str)
     }
 
 
@@ -134,19 +138,21 @@ def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
         )
 
 
-def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
-    """Returns the group of each conversation, in the order of `keys`, shape (keys,)."""
-    return np.array([groups[key] for key in keys], dtype=np.int64)
+def _labels(group_by_id: Mapping[int, int], ids: Sequence[int]) -> Groups:
+    """Returns the group of each conversation, in the order of `ids`, shape (ids,)."""
+    return np.array([group_by_id[conversation_id] for conversation_id in ids], dtype=np.int64)
 
 
 # As a table and as JSON
 
 
 def goal_table(validation: GoalValidation) -> ReportTable:
-    """Returns a table with a row for the clusters before any merge, and one for the current groups."""
+    """Returns a table with a row for the clusters before any merge, unless that is missing, and one for the current
+    groups."""
     rows = []
     for name, agreement in validation.rows.items():
         figures = (getattr(agreement, column.key) for column in _COLUMNS[1:])
+        # the V-measure with the arithmetic mean is the normalized mutual information
         rows.append(ReportRow((name, *figures), details={"nmi": agreement.v.value}))
     return ReportTable(
         "gold goals",
@@ -162,7 +168,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
 
 
 def goals_json(validation: GoalValidation) -> dict[str, Any]:
-    """Returns the agreement as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
+    """Returns the agreement as JSON values."""
     table = goal_table(validation)
     facts = {
         key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")

@@ -25,8 +25,9 @@ OPTIONAL_WEIGHT = 0.2
 COMPLETE_BASIS = "all required fields of the final form are filled"
 """What makes a run complete, in words for its truth."""
 
-PARSED_AFTER = 2
-"""Offset in a transcript from an answer to the action that its parser chose."""
+_PARSED_AFTER = 2
+"""Offset in a transcript from an answer to the action that its parser chose: `user`, `answer_parsing`,
+`information_extraction`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,12 @@ class Field:
     """One field with its path.
 
     Attributes:
+        path: The labels that lead to it.
         type: Description for people; only `multi-choice` has an effect: the answer is a list of options.
+        required: Whether a form without it is not complete.
+        answer: What the field holds; None or "" where it is not filled.
         options: The allowed answers; empty for a field of free text.
+        info: What the form says to explain the field; may be empty.
     """
 
     path: Path
@@ -82,7 +87,8 @@ class FormScores:
         """Returns the scores of a run that is stored with its counts, such as a play's result.
 
         Args:
-            run: The attributes by name; counts may be lists.
+            run: The attributes by name; pairs of counts may be lists. A count that is not stored is 0, and one of
+                correct answers None.
         """
 
         def count(name: str) -> Count | None:
@@ -96,6 +102,9 @@ class FormScores:
             optional=count("optional") or (0, 0),
             turns=int(run["turns"]),
             repetitions=int(run["repetitions"]),
+            user_questions=int(run.get("user_questions", 0)),
+            successes=int(run.get("successes", 0)),
+            failures=int(run.get("failures", 0)),
             required_right=count("required_right"),
             optional_right=count("optional_right"),
         )
@@ -130,7 +139,10 @@ class FormScores:
 
     @property
     def efficiency(self) -> float:
-        """Efficiency, at most 1, which is reached with two or more fields a turn and no repeated question."""
+        """Equation 2 of Hakimov et al.: 1 / (max(1, 2 T / L) + Rep / L) of T turns, L fields and Rep repetitions.
+
+        At most 1, which is reached with two or more fields a turn and no repeated question.
+        """
         turns = max(1.0, 2 * self.turns / self.length)
         return 1 / (turns + self.repetitions / self.length)
 
@@ -141,7 +153,7 @@ class FormScores:
 
     @property
     def score(self) -> float | None:
-        """Harmonic mean of success and efficiency; 0 if nothing is right, None without known answers."""
+        """Harmonic mean of success and efficiency (equation 3); 0 if nothing is right, None without known answers."""
         return None if self.success is None else _harmonic(self.success, self.efficiency)
 
     def figures(self) -> dict[str, Any]:
@@ -214,10 +226,8 @@ def form_scores(
         repetitions += question in earlier_questions
         earlier_questions.add(question)
     answered = [position for position, module in enumerate(modules) if module == "user"]
-    successes = sum(
-        modules[position + PARSED_AFTER : position + PARSED_AFTER + 1] == ["information_extraction"]
-        for position in answered
-    )
+    successes = sum(_was_parsed_at_once(modules, position) for position in answered)
+    required_right, optional_right = right or (None, None)
     return FormScores(
         length=len(form_fields),
         required=_count_filled(form_fields, required=True),
@@ -227,9 +237,15 @@ def form_scores(
         user_questions=sum("?" in line["User"] for line in dialogue if "User" in line),
         successes=successes,
         failures=len(answered) - successes,
-        required_right=right and right[0],
-        optional_right=right and right[1],
+        required_right=required_right,
+        optional_right=optional_right,
     )
+
+
+def _was_parsed_at_once(modules: Sequence[str], position: int) -> bool:
+    """Returns whether information was extracted from the answer at a position of a transcript at once."""
+    action = position + _PARSED_AFTER
+    return action < len(modules) and modules[action] == "information_extraction"
 
 
 def _count_filled(form_fields: Sequence[Field], *, required: bool) -> Count:
@@ -239,8 +255,8 @@ def _count_filled(form_fields: Sequence[Field], *, required: bool) -> Count:
 
 
 def _weighted(required: Count, optional: Count) -> float | None:
-    """Returns (R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None
-    without."""
+    """Returns (R_req + w R_opt) / (1 + w), equation 1 of Hakimov et al. (2024), over the kinds of which there are
+    fields; None if there are none of either kind."""
     weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))
     present = [(weight, part / total) for weight, (part, total) in weights if total]
     if not present:

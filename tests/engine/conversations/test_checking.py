@@ -10,11 +10,11 @@ import pytest
 
 from engine.base.errors import Cancelled
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.language import detect_language
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import stored_accounts
 from engine.conversations.stages import CheckStage, ImportStage
 from engine.conversations.tables import facets
-from engine.conversations.text_checks import detect_language
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run

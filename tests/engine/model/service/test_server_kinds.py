@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from engine.base.errors import Cancelled
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import clusters, goals_clustering_id, stored_clustering
 from engine.model.endpoints.tokens import count_pieces
+from engine.model.records import ModelRequest
 from engine.opener.model_previews import PromptTrial
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo import write_jsonl
@@ -88,6 +90,32 @@ def test_a_prompt_is_tried(project: Path, tmp_path: Path) -> None:
     assert workbench("prompts", project, "remaining-json").stdout.decode() == text
     assert refused.returncode == 2
     assert b"cannot be tried alone" in refused.stderr
+
+
+def test_a_trial_with_namesakes_leaves_none_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Conversations of two files with one id have a reply each, and so have models with one name."""
+    files = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
+    for file, goal in zip(files, ("taxi", "hotel"), strict=True):
+        talk = (Message("user", f"I need a {goal}."), Message("assistant", "Which?"))
+        write_jsonl([Conversation("c1", talk)], file)
+    path = tmp_path / "p.wb"
+    assert workbench("import", path, *files).returncode == 0
+    with scripted(KINDS["vllm"]) as server:
+        assert workbench("models", "add", server.url, "--name", "one").returncode == 0
+        with OpenProject(path) as workspace:
+            replies = PromptTrial(workspace, "summary-json").replies(["one"], 2)
+            loadable = workspace.models_in_use.resolve(ModelRequest("goals", "one"))
+            monkeypatch.setattr(
+                workspace.models_in_use,
+                "resolve",
+                lambda request: replace(loadable, path=Path(request.model)),
+            )
+            by_file = PromptTrial(workspace, "summary-json").replies(["a/m.gguf", "b/m.gguf"], 1)
+    assert len(replies) == 2
+    assert all(subject.startswith("c1 (") for subject in replies)
+    assert [len(by_column) for by_column in by_file.values()] == [2]
 
 
 def test_an_interrupted_trial(project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,7 @@ def test_without_known_answers_there_is_no_success() -> None:
     assert (truth["reward"], truth["reward_basis"]) == (scores.filled_score, "filled_score")
     judged = of((3, 3), (0, 0), 1, 0, (2, 3), (0, 0))
     assert (judged.truth()["reward"], judged.truth()["reward_basis"]) == (judged.score, "score")
+    judged = replace(judged, user_questions=3, successes=2, failures=1)
     assert FormScores.of(judged.figures()) == judged
 
 

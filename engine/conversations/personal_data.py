@@ -1,4 +1,4 @@
-"""Recognizes the language of a text, and finds the personal data in it.
+"""Finds personal data in texts, and replaces it.
 
 Personal data are e-mail addresses, phone numbers, payment cards, bank accounts and IP addresses. Each is found by a
 pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no pattern that could
@@ -12,19 +12,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, get_args
-
-MIN_LANGUAGE_PROBABILITY = 0.5
-"""Least probability of a language; below it the language of a text is unknown."""
-
-LANGUAGE_SAMPLE_CHARACTERS = 1_000
-"""Number of characters at the beginning of a text by which its language is recognized."""
-
-_CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-"""Matches a code block of Markdown, also one that does not end."""
-_SAME_LANGUAGE = {"yue": "zh"}
-"""Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
 Kind = Literal["email", "phone", "card", "iban", "ip"]
 """A kind of personal data."""
@@ -55,8 +43,8 @@ _IBAN = re.compile(
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
-"""Matches what looks like the number of a payment card: groups of four, or of four, six and five digits
-(American Express)."""
+"""Matches what looks like the number of a payment card, 13 to 19 digits: groups of four of which the last may be longer
+or shorter, or groups of four, six and five (American Express)."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 """Matches four numbers with dots."""
@@ -104,52 +92,21 @@ _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 """Finds two colons close together, without which a text has no IPv6 address."""
 
-_IBAN_LENGTHS = {
-    **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
-    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18), **dict.fromkeys(("MK", "SI"), 19),
-    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK", "MN"), 20),
-    **dict.fromkeys(("CH", "CR", "HR", "LI", "LV"), 21),
-    **dict.fromkeys(("BG", "BH", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
-    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
-    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
-    **dict.fromkeys(("LY", "PT", "ST"), 25), **dict.fromkeys(("IS", "TR"), 26),
-    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
-    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HU", "LB", "NI", "PL", "SV"), 28),
-    **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
-    **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
+_IBAN_COUNTRIES = {
+    15: "NO", 16: "BE", 18: "DK FI FK FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK", 21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL", 24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST", 26: "IS TR", 27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
+    29: "BR EG PS QA UA", 30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
 }  # fmt: skip
-"""Number of characters of an IBAN by the code of its country (SWIFT, IBAN registry)."""
+"""Number of characters of an IBAN -> the codes of the countries whose IBANs have that many (SWIFT, IBAN registry)."""
+
+_IBAN_LENGTHS = {
+    code: length for length, codes in _IBAN_COUNTRIES.items() for code in codes.split()
+}
+"""Number of characters of an IBAN by the code of its country."""
 
 PSEUDONYM_DIGITS = 6
 """Hexadecimal digits of a pseudonym: of 1,000 addresses two have the same one with a probability of .03."""
-
-
-def detect_language(text: str) -> str | None:
-    """Returns the code of the language of a text (ISO 639), such as `en`; None where it is not clear.
-
-    The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages apart by runs of bytes.
-    Code blocks of Markdown are left out.
-    """
-    text = _CODE_BLOCK.sub(" ", text)[:LANGUAGE_SAMPLE_CHARACTERS].strip()
-    if not text:
-        return None
-    code, probability = _model().classify(text)
-    return (
-        _SAME_LANGUAGE.get(code, code)
-        if probability >= MIN_LANGUAGE_PROBABILITY and code != "zxx"
-        else None
-    )
-
-
-@cache
-def _model() -> Any:
-    """Returns the model that comes with the library; loading it takes half a second, once."""
-    from pathlib import Path
-
-    from py3langid import langid
-
-    path = Path(langid.__file__).parent / langid.MODEL_FILE
-    return langid.LanguageIdentifier.from_modelpath(path, norm_probs=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +234,11 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
-        iban = re.sub(r"[ -]", "", match[0])
-        country = iban[:2]
-        length = _IBAN_LENGTHS.get(country, 0)
+        length = _IBAN_LENGTHS.get(match[0][:2], 0)
         # words of capitals can follow it, which the pattern takes too
-        end = match.end()
-        while len(iban) > length > 0 and text[match.start() : end].strip():
-            end -= 1
-            iban = re.sub(r"[ -]", "", text[match.start() : end])
-        if len(iban) == length and passes_mod97(iban):
-            yield match.start(), end
+        iban = re.match(rf"(?:[ -]?\w){{{length}}}", match[0])
+        if length and iban and passes_mod97(re.sub(r"[ -]", "", iban[0])):
+            yield match.start(), match.start() + iban.end()
 
 
 def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
