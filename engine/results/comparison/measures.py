@@ -190,6 +190,12 @@ class Measures:
         states = self.states()
         return states.above, states.scored
 
+    def outcomes(self) -> tuple[int, int]:
+        """Returns the number of conversations that failed, and of those of which that is known: by a verdict, else by
+        the outcome that came with them."""
+        succeeded = np.where(np.isnan(self.verdict), self.outcome, self.verdict)
+        return int((succeeded == 0).sum()), int((~np.isnan(succeeded)).sum())
+
     def rate(self, *, by_score: bool = False) -> CompletionRate:
         """Returns the rate of complete conversations.
 
