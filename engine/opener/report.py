@@ -304,20 +304,23 @@ class _Report:
                 ),
             )
         failed, judged = figures.judged
+        all_judged = judged == figures.counts.conversations
         if judged:
+            doubt = (
+                "" if all_judged else " People choose what they judge, so this is no share of all."
+            )
             yield Paragraph(
-                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed. People choose what they"
-                " judge, so this is no share of all.",
+                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 True,
             )
-        if figures.succeeded is None:
+        share = figures.succeeded
+        if share is None and not all_judged:
             by_score = self._services.comparison.goes_by_score(self._filter)
             why = self._measures.rate(by_score=by_score).why
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {why}."
             )
-        else:
-            share = figures.succeeded
+        elif share is not None:
             yield Paragraph(
                 f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
                 " scores without their errors, as verdicts show them.",
