@@ -21,11 +21,13 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
+    UNLIKELY,
     FirstReading,
     KeyFigures,
     conversations_to_read,
     imported_failures,
     month_change,
+    success_probe,
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
@@ -302,20 +304,23 @@ class _Report:
                 ),
             )
         failed, judged = figures.judged
+        all_judged = judged == figures.counts.conversations
         if judged:
+            doubt = (
+                "" if all_judged else " People choose what they judge, so this is no share of all."
+            )
             yield Paragraph(
-                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed. People choose what they"
-                " judge, so this is no share of all.",
+                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 True,
             )
-        if figures.succeeded is None:
+        share = figures.succeeded
+        if share is None and not all_judged:
             by_score = self._services.comparison.goes_by_score(self._filter)
             why = self._measures.rate(by_score=by_score).why
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {why}."
             )
-        else:
-            share = figures.succeeded
+        elif share is not None:
             yield Paragraph(
                 f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
                 " scores without their errors, as verdicts show them.",
@@ -421,6 +426,13 @@ class _Report:
         if theme_rows:
             columns = ("theme", "conversations", "goals")
             yield text_table("Themes, with the goals under each", columns, theme_rows, (1,))
+        any_known = any(part.outcomes()[1] for _, part in goals)
+
+        def failures(part: Measures) -> str:
+            """Returns how many conversations failed, of those of which that is known; a dash where it is of none."""
+            failed, known = part.outcomes()
+            return f"{failed:,} of {known:,}" if known else "–"
+
         rows, faint = [], []
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
@@ -428,7 +440,8 @@ class _Report:
                 faint.append((index, 3))
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
-            rows.append((label, f"{count:,}", *shares, self._example(part)))
+            failed = [failures(part)] if any_known else []
+            rows.append((label, f"{count:,}", *shares, *failed, self._example(part)))
         yield text_table(
             "Goals, the most frequent first",
             (
@@ -436,10 +449,11 @@ class _Report:
                 "conversations",
                 "share (95% interval)",
                 "ended (95% interval)",
+                *(["failed"] if any_known else []),
                 "for example",
             ),
             tuple(rows),
-            (1, 2, 3),
+            (1, 2, 3, 4) if any_known else (1, 2, 3),
             faint,
         )
         unlisted = len(goals) - MAX_GOALS
@@ -450,10 +464,13 @@ class _Report:
             yield Paragraph(f"{more}{none}")
 
     def _reading_blocks(self) -> Iterator[Block]:
-        """Yields the conversations with the most signs of trouble."""
+        """Yields the conversations to read first."""
         if self._readings:
+            probe = success_probe(self._services)
             yield text_table(
-                "The conversations with the most signs of trouble",
+                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                if probe
+                else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),
                 tuple(
                     (

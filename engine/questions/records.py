@@ -48,6 +48,11 @@ YES_FROM = 0.5
 """Probability from which on a probe predicts yes."""
 
 
+def likely_success(p: float) -> str:
+    """Returns the probability of success of a conversation in words."""
+    return f"{p:.0%} likely to have succeeded"
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
@@ -242,6 +247,7 @@ class TriageItem:
 
 QueueOrder = Literal[
     "trouble",
+    "failures",
     "threshold",
     "lowest",
     "informative",
@@ -274,6 +280,7 @@ class TriagePlace:
         filter: The filter as text.
         conversation: Id of the current conversation; None if there is none.
         skipped: Ids of skipped conversations, in order; they come again at the end of the queue.
+        chosen: Whether the person chose the order.
     """
 
     order: QueueOrder = "threshold"
@@ -281,6 +288,7 @@ class TriagePlace:
     conversation: int | None = None
     skipped: tuple[int, ...] = ()
     question: str = SUCCEEDED
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,6 +554,11 @@ class ExampleProbe:
     def tells(self) -> bool:
         """Whether its probabilities mean anything."""
         return self.test is not None and self.test.tells
+
+    @property
+    def basis(self) -> str:
+        """On what its probabilities rest, in words."""
+        return f"by {number_format.counted(self.marks, 'answer')} of yours"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""

@@ -234,7 +234,8 @@ def _name(
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
         label = f"{activity} {_joined(nouns)}".strip()
         return Named(_spelled(label, usage), support=cluster.support(*texts))
-    if chosen and cluster.are_questions:
+    is_topic = chosen and contrast_of(number, chosen.content, clusters) >= MIN_TOPIC_CONTRAST
+    if chosen and is_topic and cluster.are_questions:
         label = " ".join((activity, *chosen.object_words))
         return Named(_spelled(label, usage), support=cluster.support(cluster.texts_asking(chosen)))
     if is_search:

@@ -146,6 +146,7 @@ class GoalStages:
             k=request.k,
             seed=request.seed,
             paper=request.paper,
+            undecided=request.decided_by == "none",
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
 from engine.goals.records import GoalDecision
@@ -115,6 +116,34 @@ class DecisionLog:
             self._store_groups(conn, clustering_id, state, since)
             decisions = [d for d in history if d.act == undone]
             return replace(decisions[0], count=len(decisions))
+
+        return self._write(work)
+
+    def take_back(self, clustering_id: int) -> int:
+        """Undoes what rules and models decided by themselves, and returns the number of decisions.
+
+        Raises:
+            UsageError: A person decided on a group that one of them made; nothing was undone.
+        """
+
+        def work(conn: sqlite3.Connection) -> int:
+            """Appends the undos, and stores the groups that follow."""
+            active = _active(conn, clustering_id)
+            undone = {d.id: d for d in active if "human" not in (d.author, d.decided_by)}
+            undone = {key: d for key, d in undone.items() if not d.started_by_person}
+            made = {key for d in undone.values() for key in d.made_groups}
+            building = [d for d in active if d.id not in undone and not made.isdisjoint(d.sides)]
+            if building:
+                raise UsageError(
+                    f"{counted(len(building), 'decision')} of yours build on groups that the rule or a model made.",
+                    "Take them back (`workbench goals undo`), or cluster anew with another --seed.",
+                )
+            for act in dict.fromkeys(d.act for d in undone.values()):
+                goal_decisions.undo(conn, clustering_id, act)
+            self._store_groups(
+                conn, clustering_id, self._read_state(conn, clustering_id), undone.values()
+            )
+            return len(undone)
 
         return self._write(work)
 

@@ -1,6 +1,7 @@
-"""The triage queue: conversations that wait for a person's answer to a question, in one of eleven orders.
+"""The triage queue: conversations that wait for a person's answer to a question, in one of twelve orders.
 
 - `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
+- `failures`: the lowest probability of success first, by the probe of verdicts; the others as in `trouble`.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
@@ -40,7 +41,7 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.fields import random_numbers
 from engine.project import settings
 from engine.project.sql import IdSet, chunks, placeholders, read_ids, snapshot
-from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage, likely_success
 from engine.questions.tables import example_probes, machine_answers, second_answers
 from engine.questions.tables.answers import CURRENT_ANSWERS
 from engine.questions.tables.fields import DISAGREE
@@ -108,6 +109,8 @@ def queue(
                 items = [TriageItem(key, "calibration sample: drawn at random") for key in keys]
             case "trouble":
                 items = _items_by_trouble(conn, waiting, page)
+            case "failures":
+                items = _items_by_success(conn, waiting, page)
             case "informative":
                 items = _items_by_information(conn, waiting, page, question)
             case "threshold":
@@ -335,6 +338,18 @@ def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) 
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 
 
+def _items_by_success(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    """Returns the waiting conversations by rising probability of success, then those without one by falling trouble."""
+    probe = example_probes.get(conn, SUCCEEDED)
+    p_by_id = example_probes.success_of(conn, waiting)
+    ranked = sorted(p_by_id, key=lambda key: (p_by_id[key], key))[:page]
+    others = array("q", (key for key in waiting if key not in p_by_id))
+    return [
+        TriageItem(key, f"{likely_success(p_by_id[key])}, {probe.basis if probe else ''}")
+        for key in ranked
+    ] + _items_by_trouble(conn, others, page - len(ranked))
+
+
 def _items_by_information(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
@@ -361,8 +376,8 @@ def _informative_reason(p: float | None, question: str) -> str:
     """Returns why a ranked conversation is in the queue; `p` is None while the probe tells nothing."""
     if p is None:
         return "most informative: unlike those asked about before"
-    likely = "to have succeeded" if question == SUCCEEDED else f"to be {question}: yes"
-    return f"most informative: {p:.0%} likely {likely}, and unlike those judged"
+    likely = likely_success(p) if question == SUCCEEDED else f"{p:.0%} likely to be {question}: yes"
+    return f"most informative: {likely}, and unlike those judged"
 
 
 def drawn(conn: sqlite3.Connection, question: str) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pytest
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.key_figures import MAX_TO_READ, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
@@ -126,6 +128,32 @@ class TestSuccess:
         workspace.example_probes.fit(SUCCEEDED)
         assert matching(workspace, "success>=.5")
         assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
+
+    def test_triage_and_what_to_read_first_go_by_it(self, workspace: OpenProject) -> None:
+        """Once verdicts tell failures, triage begins with the least likely to have succeeded, also in the place of an
+        order that nobody chose, and so do the conversations to read first; before, and after undos, signs do."""
+        triage = workspace.triage
+        assert triage.better_order("trouble", SUCCEEDED) == "trouble"
+        judge(workspace, 25)
+        assert triage.start(SUCCEEDED).order == "failures"
+        assert triage.better_order("trouble", SUCCEEDED) == "failures"
+        page = triage.queue("failures")
+        first = page.items[0]
+        assert re.fullmatch(r"\d+% likely to have succeeded, by 25 answers of yours", first.why)
+        ids = [item.conversation_id for item in page.items]
+        p = [row.success or 0 for row in workspace.conversations.rows(ids)]
+        assert (len(ids), p) == (COUNT + 1 - 25, sorted(p))
+        readings = conversations_to_read(workspace)
+        assert [reading.row.id for reading in readings] == ids[:MAX_TO_READ]
+        assert "% likely to have succeeded" in readings[0].reason
+        triage.keep_place(TriagePlace("sample", chosen=True))
+        assert triage.place().chosen
+        while triage.undo() is not None:
+            pass
+        workspace.example_probes.fit(SUCCEEDED)
+        assert triage.better_order("failures", SUCCEEDED) == "threshold"
+        assert conversations_to_read(workspace) == []
+        assert {item.why for item in triage.queue("failures").items} == {"no sign of trouble"}
 
     def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
         """Before three verdicts of each kind no reason has a probability; one whose verdict was undone says why it is
