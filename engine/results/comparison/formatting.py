@@ -8,10 +8,12 @@ from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.sign import ANY_SIGN, Sign
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
 from engine.results.comparison.differences import (
+    MAIN_QUESTIONS,
     AnswerChange,
     Breakdown,
     Comparison,
@@ -25,13 +27,15 @@ from engine.results.comparison.differences import (
 MAX_GOALS_LISTED = 12
 """Most differences of goals that text lists; significant ones are all listed."""
 
-_SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
+_SHARES: tuple[Measure, ...] = (*MAIN_QUESTIONS, "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
 
 ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
 """A note that explains the word `ended` below a table."""
 
 _MEASURE_NAMES: Mapping[Measure, str] = {
+    "succeeded": "succeeded (verdicts)",
+    "failed": "failed (imported outcomes)",
     "completion": "ended",
     "share of goal": "share of",
     "completion in goal": "ended in",
@@ -178,10 +182,10 @@ def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow
 def _side_to_read(difference: Difference) -> int:
     """Returns the side, 0 or 1, whose conversations show the difference best.
 
-    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one;
-    for a mean the second side, whichever is higher.
+    For a share that succeeded or ended it is the lower side, which shows what went wrong; for the share that failed, or
+    of a goal, the higher one; for a mean the second side, whichever is higher.
     """
-    if difference.measure == "share of goal":
+    if difference.measure in ("failed", "share of goal"):
         return int(difference.change.value > 0)
     if difference.measure in _SHARES:
         return int(difference.change.value < 0)
@@ -221,8 +225,8 @@ def _comparison_notes(
     if comparison.untested:
         yield f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
     yield (
-        "Intervals 95%. p of what ended is that of its test alone, the others are corrected for the many tests;"
-        " * below .05. Conversations count as independent."
+        f"Intervals 95%. p of what {_main_questions(comparison)} is that of its test alone,"
+        " the others are corrected for the many tests; * below .05. Conversations count as independent."
     )
     if clauses := sign_clauses(comparison.sign_changes):
         yield f"B against A: {'; '.join(clauses)}."
@@ -232,6 +236,14 @@ def _comparison_notes(
             " (`workbench ask PROJECT NAME --check`)."
         )
     yield ENDED
+
+
+def _main_questions(comparison: Comparison) -> str:
+    """Returns the verbs of the main questions that a comparison answers; `ended` where it answers none."""
+    measures = [each.measure for each in comparison.differences if each.measure in MAIN_QUESTIONS]
+    return " and of what ".join(
+        "ended" if measure == "completion" else measure for measure in measures or ["completion"]
+    )
 
 
 def _doubts(result: Comparison | Breakdown) -> Iterator[str]:
@@ -299,7 +311,7 @@ def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
     the shares of the second and of the first side."""
     clauses = []
     for change in changes:
-        if change.corrected < 0.05:
+        if change.corrected < SIGNIFICANCE_LEVEL:
             first, first_read, second, second_read = change.counts
             name = "signs of trouble" if change.sign == ANY_SIGN else f"“{Sign(change.sign).words}”"
             clauses.append(f"{name} in {second / second_read:.0%} against {first / first_read:.0%}")
