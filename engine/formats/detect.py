@@ -59,6 +59,12 @@ RECORDS_TRIED = 1_000
 BYTES_TRIED = 8 << 20
 """Number of bytes of a file on which a mapping is tried."""
 
+_MAX_KEYS_SHOWN = 8
+"""Most keys of a record that an error names."""
+
+_MAX_KEY_CHARACTERS = 40
+"""Most characters of a key that an error names."""
+
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 
@@ -521,5 +527,6 @@ def _describe_content(values: list[Any], sample: list[Frame]) -> str:
         return f"its first record is {kind_of(first)}"
     if not first:
         return "its first record is an empty object"
-    keys = ", ".join(f"`{key[:40]}`" for key in list(first)[:8])
+    shown_keys = list(first)[:_MAX_KEYS_SHOWN]
+    keys = ", ".join(f"`{key[:_MAX_KEY_CHARACTERS]}`" for key in shown_keys)
     return f"its records have {keys}"

@@ -130,7 +130,8 @@ def _tables(
     """Returns the tables of results as text, and as JSON values."""
     rows = aptitudes(scores)
     tables = [aptitude_table(rows)] if rows else []
-    tables += [form_table(filled)] if filled else []
+    if filled:
+        tables.append(form_table(filled))
     lines = [line for table in tables for line in (*table_lines(table), *table.notes)]
     forms = [asdict(row) for row in form_rows(filled)]
     return lines, {"aptitude": aptitude_json(rows), "forms": forms}

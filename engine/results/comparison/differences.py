@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.base.arrays import Floats
 from engine.base.statistics.intervals import Interval, wilson
-from engine.base.statistics.ranking import holm, p_two_sided
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL, holm, p_two_sided
 from engine.questions.calibration import estimate_rate_change
 from engine.questions.records import CompletionRate, MachineShare
 from engine.results.comparison.measures import Measures
@@ -81,7 +81,7 @@ class Difference:
     @property
     def significant(self) -> bool:
         """Whether the difference is significant at the 5% level, by the corrected p value."""
-        return self.corrected < 0.05
+        return self.corrected < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.sign import ANY_SIGN, Sign
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
@@ -331,7 +332,7 @@ def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
     the shares of the second and of the first side."""
     clauses = []
     for change in changes:
-        if change.corrected < 0.05:
+        if change.corrected < SIGNIFICANCE_LEVEL:
             first, first_read, second, second_read = change.counts
             name = "signs of trouble" if change.sign == ANY_SIGN else f"“{Sign(change.sign).words}”"
             clauses.append(f"{name} in {second / second_read:.0%} against {first / first_read:.0%}")
