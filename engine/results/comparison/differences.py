@@ -153,6 +153,8 @@ class Part:
         against: The part with which this one is compared: the value before, or `the others`; empty without one.
         change: Difference of the completion rate from that part; None where one of the two has no scores.
         sign_changes: As of a comparison, with that part as the first side.
+        outcomes: Number of conversations that failed, and of those of which that is known: by a verdict, else by the
+            outcome that came with them.
     """
 
     value: str
@@ -161,6 +163,7 @@ class Part:
     against: str
     change: Difference | None
     sign_changes: tuple[SignChange, ...] = ()
+    outcomes: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
