@@ -58,6 +58,7 @@ class Act:
     """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
 
     Attributes:
+        conversation_id: Id of the conversation.
         question: Name of the question.
         value: The answer; None takes an earlier one away.
         annotator: Name of the person; empty without a name.
@@ -93,7 +94,10 @@ class AnswerRow:
     """One answer of a person as it was given, or all of people's answers in force on a conversation.
 
     Attributes:
+        id: Number of the answer in the project.
+        conversation_id: Id of the conversation.
         verdict: The answer to `SUCCEEDED`.
+        note: The note that came with it.
         answers: (question, answer) of the other questions but the note; the answer is empty where one was taken away.
         question: Name of the question of one answer; empty for all answers in force.
         blind: Whether one answer was given without seeing earlier ones.
@@ -131,6 +135,8 @@ class Answerer:
 
     Attributes:
         config_hash: Determined by all that determines its answers.
+        question: Name of the question.
+        kind: What kind of machine it is.
         name: `pattern`, the name of the model, or that of the file.
     """
 
@@ -149,6 +155,7 @@ class MachineAnswer:
     """The answer of a pattern, a model or a file on one conversation.
 
     Attributes:
+        conversation_id: Id of the conversation.
         value: None where there is no answer.
         p: Probability of the answer, where it is known.
         explanation: Why, in words; empty where nothing was said.
