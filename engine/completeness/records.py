@@ -236,15 +236,10 @@ class ScoreRow:
         p_end, p_end_normalised: The values of the last point of the curve; None where it is unscored.
         curve: The values at each boundary, in order.
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
-        noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
-            are meaningless.
         features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
-    conversation_id: int
-    config_hash: str
-    run_id: int
     state: State
     reason: str | None
     p_end: float | None
@@ -253,8 +248,7 @@ class ScoreRow:
     mode: Mode
     model: str
     adapter: str | None
-    noise: float | None
-    features: ProbeFeatures | None = None
+    features: ProbeFeatures | None
     generated: bool | None = None
 
 
@@ -265,10 +259,8 @@ class RemainingTasks:
     Attributes:
         text: The tasks, one a line; empty if the reply was not usable.
         reason: Why `text` is empty; None otherwise.
-        config_hash: Key of the model and prompt that wrote them; empty in what is not stored yet.
     """
 
     conversation_id: int
     text: str
     reason: str | None = None
-    config_hash: str = ""

@@ -60,11 +60,10 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """The stage was cancelled; what it committed stays. `done` is how much its last progress reported, in its unit."""
+    """The stage was cancelled; what it committed stays."""
 
     run_id: int
     message: str
-    done: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,9 +374,7 @@ class JobRunner:
                 "This is a fault; the log has details.",
                 ProgramFault.__name__,
             )
-        return JobCancelled(
-            run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done
-        )
+        return JobCancelled(run_id, f"Cancelled. {running.stage.summary()}".rstrip())
 
     def _run_batches(self, job: _Job, running: _RunningStage) -> bool:
         """Runs the batches of a stage; returns False if the job was cancelled before the first batch.

@@ -209,8 +209,7 @@ def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
     return [
         LeakRow(*row)
         for row in conn.execute(
-            "SELECT conversation_id, message, rule, found FROM leak WHERE conversation_id = ?"
-            " ORDER BY id",
+            "SELECT message, rule, found FROM leak WHERE conversation_id = ? ORDER BY id",
             (conversation_id,),
         )
     ]

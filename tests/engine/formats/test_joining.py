@@ -109,9 +109,9 @@ def test_batches_that_number_their_requests_alike_are_not_mixed(tmp_path: Path) 
         ["Be brief.", "Who?", "Ada."],
         ["Be brief.", "Who?", "It is 4."],
     ]
-    inputs = list(open_inputs([str(tmp_path / "one")]))
-    assert sum(len(said(source)) for source in inputs) == 4
-    assert {len(turns) for source in inputs for turns in said(source)} == {1, 2}
+    mixed = list(open_inputs([str(tmp_path / "one")]))
+    assert sum(len(said(source)) for source in mixed) == 4
+    assert {len(turns) for source in mixed for turns in said(source)} == {1, 2}
 
 
 def test_failed_answer_of_a_responses_batch_leaves_its_request(tmp_path: Path) -> None:

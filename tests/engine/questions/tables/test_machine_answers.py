@@ -59,7 +59,10 @@ def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:
 
 def test_namesakes_that_answer_stay_apart(tmp_path: Path) -> None:
     """A model and a file of one name have a row each, and what they answer differently waits in triage."""
-    question = parse_question("tone", 'text = "Which tone?"\nkind = "choice"\n[labels]\nmean = "Harsh."\nkind = "Friendly."')
+    question = parse_question(
+        "tone",
+        'text = "Which tone?"\nkind = "choice"\n[labels]\nmean = "Harsh."\nkind = "Friendly."',
+    )
     first, second = MachineAnswer(1, "mean"), MachineAnswer(1, "kind")
     with answered(tmp_path, "judge", first, question="tone") as project:
 
