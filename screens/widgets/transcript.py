@@ -23,19 +23,8 @@ from engine.base.errors import WorkbenchError
 from engine.base.sign import SignReading
 from engine.conversations.records import LeakRow, MessageRow
 from engine.questions.records import Answerer, Cite, MachineAnswer
+from screens.widgets import finding
 from screens.widgets.background import background
-from screens.widgets.finding import (
-    HIT_CSS,
-    HIT_STYLES,
-    STYLE_CSS,
-    FindingView,
-    Hit,
-    Hits,
-    Pattern,
-    find,
-    hit_spans,
-    paint,
-)
 from screens.widgets.formatting import TONES, machine_answer_text
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import (
@@ -77,7 +66,7 @@ _ROLE_TONES = {
 """Component classes of the gutter, by role."""
 
 
-class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
+class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=False):
     """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded at first."""
 
     ALLOW_SELECT = False
@@ -85,7 +74,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         TONES
         | {"tone--user", "tone--assistant", "tone--call", "tone--turn", FOR, AGAINST, QUOTED}
         | STYLES
-        | HIT_STYLES
+        | finding.HIT_STYLES
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_lines(-1)", "Line up", show=False),
@@ -111,7 +100,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     ]
     DEFAULT_CSS = (
         "Transcript { overflow-x: hidden; overflow-y: scroll; }"
-        + (STYLE_CSS + HIT_CSS).format(name="Transcript")
+        + (finding.STYLE_CSS + finding.HIT_CSS).format(name="Transcript")
         + MARK_CSS
     )
 
@@ -210,7 +199,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._layout = None
         self._current = -1
         self._begins_at_end = at_end
-        self.hits, self.hit = Hits(), None
+        self.hits, self.hit = finding.Hits(), None
         self.refresh()
         self._lay_out()
         self.look_again()
@@ -405,12 +394,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     # Finding
 
-    def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
+    def search(self, pattern: finding.Pattern) -> Callable[[], finding.Hits] | None:
         """Returns the search through the messages as they are drawn, folded or not; None without messages."""
         messages, raw = self._messages, self._raw
         if not messages:
             return None
-        return lambda: find(
+        return lambda: finding.find(
             len(messages), lambda index: part_texts(messages[index], raw=raw), pattern
         )
 
@@ -418,9 +407,9 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Posts that the conversation could not be searched or laid out."""
         self.post_message(self.Failed(error))
 
-    def place(self) -> Hit:
+    def place(self) -> finding.Hit:
         """Returns the beginning of the current message."""
-        return Hit(max(self._current, 0), 0, 0, 0)
+        return finding.Hit(max(self._current, 0), 0, 0, 0)
 
     def hits_changed(self) -> None:
         """Unfolds messages with a hit until the search ends."""
@@ -487,8 +476,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)
             hits = self.hits.within(index, line.part, line.at, end)
-            layers.append(tuple(hit_spans(hits, self.hit, line.at, end)))
-        strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
+            layers.append(tuple(finding.hit_spans(hits, self.hit, line.at, end)))
+        strip = Strip([mark, gutter, *finding.paint(line.text, style, layers, self._look_of)])
         return strip.crop_extend(0, width, base)
 
 
