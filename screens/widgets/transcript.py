@@ -120,7 +120,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._messages: Sequence[MessageRow] = ()
+        self.messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
         self._notes: Mapping[int, Sequence[str]] = {}  # by message
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
@@ -128,7 +128,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self._turns: dict[int, int] = {}  # the first message of each turn
         self._current = -1  # the current message; -1 while there is no conversation
         self._begins_at_end = False  # the conversation is shown from its last turn
-        self._raw = False
+        self.raw = False  # everything is shown as imported: JSON not laid out, nothing styled
         self._unfolded_for_hits: frozenset[int] = frozenset()  # to be folded again after the search
         self._is_hit_waiting = False  # the current hit is shown after the next layout
         self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}  # by message and part
@@ -140,7 +140,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     @property
     def turn(self) -> int:
         """The current turn, from 1; 0 while there is no conversation."""
-        return self._messages[self._current].turn if self._current >= 0 else 0
+        return self.messages[self._current].turn if self._current >= 0 else 0
 
     @property
     def turns(self) -> int:
@@ -150,22 +150,12 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     @property
     def message(self) -> MessageRow | None:
         """The current message, None while there is no conversation."""
-        return self._messages[self._current] if self._current >= 0 else None
-
-    @property
-    def messages(self) -> Sequence[MessageRow]:
-        """The messages of the conversation."""
-        return self._messages
+        return self.messages[self._current] if self._current >= 0 else None
 
     @property
     def last_of_turn(self) -> int:
         """Index of the last message of the current turn; only while there is a conversation."""
         return self._turn_range()[-1]
-
-    @property
-    def raw(self) -> bool:
-        """Whether everything is shown as imported: JSON not laid out, nothing styled."""
-        return self._raw
 
     def show(
         self,
@@ -185,7 +175,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
                 words where they are known.
             at_end: Whether it is shown from its last turn.
         """
-        self._messages, self.marks = messages, {}
+        self.messages, self.marks = messages, {}
         leaks_by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
@@ -193,7 +183,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self._leaks = leaks_by_message
         self._notes = notes_by_message(signs, machine_answers)
         self._cites = frozenset(cite for _, answer in machine_answers for cite in answer.cites)
-        self._quotes = quote_spans(messages, self._cites, raw=self._raw)
+        self._quotes = quote_spans(messages, self._cites, raw=self.raw)
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
@@ -206,9 +196,9 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     def show_raw(self, raw: bool) -> None:
         """Shows everything as imported, or laid out and styled."""
-        if raw != self._raw:
-            self._raw = raw
-            self._quotes = quote_spans(self._messages, self._cites, raw=raw)
+        if raw != self.raw:
+            self.raw = raw
+            self._quotes = quote_spans(self.messages, self._cites, raw=raw)
             self._lay_out()
             self.look_again()
 
@@ -225,12 +215,12 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         """Breaks the messages into lines in the background, then shows them at the same place as before."""
         # Without the cell of the mark and that of the scroll bar.
         width = min(self.size.width, MAX_TEXT_COLUMNS) - 2
-        if width < MIN_TEXT_COLUMNS or not self._messages:
+        if width < MIN_TEXT_COLUMNS or not self.messages:
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
-        messages, leaks, notes = self._messages, self._leaks, self._notes
-        unfolded, raw = self._unfolded, self._raw
+        messages, leaks, notes = self.messages, self._leaks, self._notes
+        unfolded, raw = self._unfolded, self.raw
 
         def on_result(layout: Layout) -> None:
             """Shows the lines where the earlier ones were; a new conversation from its first or its last turn."""
@@ -257,7 +247,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     def _anchor(self) -> tuple[int, int] | None:
         """Returns the message at the top and how many lines of it are above; None without a layout of it."""
-        if self._layout is None or self._layout.messages is not self._messages:
+        if self._layout is None or self._layout.messages is not self.messages:
             return None
         top = round(self.scroll_offset.y)
         message = self._layout.message_at(top)
@@ -280,7 +270,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     def action_scroll_far(self, end: int) -> None:
         """Scrolls to the beginning or the end, and makes the message there the current one."""
         if self._turns:
-            self._set_message(len(self._messages) - 1 if end else 0)
+            self._set_message(len(self.messages) - 1 if end else 0)
             self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
@@ -311,7 +301,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     def action_message(self, delta: int) -> None:
         """Goes to the previous or the next message."""
         if self._turns:
-            self.go_to_message(min(max(self._current + delta, 0), len(self._messages) - 1))
+            self.go_to_message(min(max(self._current + delta, 0), len(self.messages) - 1))
 
     def go_to_turn(self, turn: int) -> None:
         """Makes a turn the current one and brings its beginning to the top."""
@@ -340,7 +330,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     def _turn_range(self) -> range:
         """Returns the indices of the messages of the current turn."""
-        next_turn = self._turns.get(self.turn + 1, len(self._messages))
+        next_turn = self._turns.get(self.turn + 1, len(self.messages))
         return range(self._turns[self.turn], next_turn)
 
     def action_note(self, delta: int) -> None:
@@ -367,7 +357,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     def action_fold_all(self) -> None:
         """Folds everything if anything is unfolded, else unfolds everything."""
         if self._layout is not None:
-            everything = range(len(self._messages))
+            everything = range(len(self.messages))
             self._unfolded = frozenset() if self._unfolded else frozenset(everything)
             self._lay_out()
 
@@ -396,7 +386,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     def search(self, pattern: finding.Pattern) -> Callable[[], finding.Hits] | None:
         """Returns the search through the messages as they are drawn, folded or not; None without messages."""
-        messages, raw = self._messages, self._raw
+        messages, raw = self.messages, self.raw
         if not messages:
             return None
         return lambda: finding.find(
@@ -451,7 +441,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         number = y + round(self.scroll_offset.y)
         layout = self._layout
         if layout is None or number >= layout.height:
-            waiting = "…" if layout is None and self._messages and y == 0 else ""
+            waiting = "…" if layout is None and self.messages and y == 0 else ""
             return Strip([Segment(waiting, base)]).crop_extend(0, width, base)
         index = layout.message_at(number)
         line, message = layout.line(number), layout.messages[index]
