@@ -78,7 +78,7 @@ def speed(value: float | None) -> str:
 
 
 def model_content(facts: Sequence[Fact], cells: int) -> Content:
-    """Returns the facts about a model as a table of so many cells."""
+    """Returns the facts about a model as a table that is `cells` wide."""
     return facts_table(
         [(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts], cells
     )

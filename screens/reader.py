@@ -112,10 +112,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                 curve.border_title = "Curve of the score"
                 yield curve
                 yield Static(id="reach")
-                for name, title in (
-                    ("remaining", "Remaining tasks (model)"),
-                    ("note", "You"),
-                ):
+                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
                     section = Static(id=name, classes="section")
                     section.border_title = title
                     yield section
@@ -297,7 +294,7 @@ def summary_content(facts: Facts, width: int) -> Content:
 
 
 def _first_line(facts: Facts, cells: int) -> Content:
-    """Returns the state, score, reason and name of a conversation, and what of turns and source fits into so many
+    """Returns the state, score, reason and name of a conversation, and what of turns and source fits into `cells`
     cells."""
     row = facts.row
     look = STATE_LOOKS[row.state]

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Before NumPy is loaded, here and in processes that tests start: on cores that others use too, a thread that waits for
+# its half of a small matrix computes as long as all of the test. OpenMP waits as in the model process.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
 from engine.opener.open_project import hand_in_field_queries
-
-os.environ.setdefault(
-    "OMP_WAIT_POLICY", "passive"
-)  # as in the model process, and before llama.cpp is loaded
 
 hand_in_field_queries()
 
@@ -66,12 +67,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first: one that began last would run alone at the end."""
     ranks = {f"tests/{name}": rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than cores: a screen test waits for half of its time."""
-    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_finish() -> None:

@@ -154,7 +154,11 @@ class AdapterTrainer(Trainer):
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> torch.Tensor:
         """Runs the forward and backward passes of one step, a microbatch at a time, and returns the loss of the
-        step."""
+        step.
+
+        Raises:
+            ModelError: The loss is no number.
+        """
         start = time.perf_counter()
         lengths = inputs["attention_mask"].sum(1).tolist()
         split = microbatches(lengths, self._budget)

@@ -24,7 +24,7 @@ EXIT_CANCELLED = 130
 
 
 def exit_code(kind: type[WorkbenchError]) -> int:
-    """Returns the exit code of a command that ends with such an error."""
+    """Returns the exit code of a command that ends with an error of this class."""
     if issubclass(kind, Cancelled):
         return EXIT_CANCELLED
     return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED

@@ -82,7 +82,7 @@ class Narration(TextIOWrapper):
 
 @contextmanager
 def checked_streams() -> Iterator[Output | None]:
-    """Makes standard output an `Output` and standard error a `Narration` in the block; yields the former.
+    """Makes standard output an `Output` and standard error a `Narration` in the block; yields the `Output`.
 
     Yields None where standard output is no text stream of the system, as in some tests.
     """

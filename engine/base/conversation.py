@@ -212,7 +212,7 @@ def render_tool_calls(calls: Sequence[ToolCall]) -> str:
 
 
 def _arguments(arguments: str) -> str:
-    """Returns the arguments of a call as JSON; as a JSON text where they are none."""
+    """Returns the arguments of a call as JSON; as a text in JSON where they are no JSON."""
     try:
         return _json(json.loads(arguments))
     except (ValueError, RecursionError):

@@ -100,8 +100,8 @@ def _source_lines(source: SourceReport) -> list[str]:
 
 
 def file_of(label: str) -> str | None:
-    """Returns the path of the file from which a source with a label was read, for a file in an archive that of the
-    archive; None if there is no such file any more."""
+    """Returns the path of the file from which a source with a label was read, or of the archive in which that file is;
+    None if there is no such file any more."""
     return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 

@@ -57,10 +57,7 @@ _MIN_PIECE = 20
 
 
 def account_for(
-    record: Any,
-    conversation: Conversation,
-    draft: ParsedRecord,
-    outer: Envelope | None = None,
+    record: Any, conversation: Conversation, draft: ParsedRecord, outer: Envelope | None = None
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
@@ -274,7 +271,7 @@ def _is_short(text: str) -> bool:
 
 
 def _is_whole_value(words: str, text: str) -> bool:
-    """Returns whether words are a line of a text, or a value of JSON in it."""
+    """Returns whether words are a whole line of a text, or a whole value of JSON in the text."""
     edges = r'(?:^|"|\\n)[ \t]*', r'[ \t]*(?:$|\\?"|\\n)'
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
@@ -327,7 +324,11 @@ class MessageTexts:
         self._passed_over = left_out.union(_LABEL_KEYS)
 
     def without(self, value: Any) -> Any:
-        """Returns the value without what the messages have, and without what is then empty; None if nothing is left."""
+        """Returns the value without what the messages have, and without what is then empty; None if nothing is left.
+
+        A text that is JSON is taken as its value. A short text (`_MIN_PIECE`) must be a whole text of the messages, a
+        longer one a piece of them. Of an object `_LABEL_KEYS` stay as long as anything else does.
+        """
         if isinstance(value, str):
             if not value or value in self._exact:
                 return None

@@ -219,11 +219,7 @@ class Records:
     """
 
     def __init__(
-        self,
-        content: Content,
-        suffix: str,
-        format_name: str | None,
-        are_lines: bool = False,
+        self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
     ) -> None:
         """
         Args:
@@ -270,7 +266,13 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
-        """Returns the reader of the format and why it was chosen; sets the framing and the first record."""
+        """Returns the reader of the format and why it was chosen; sets the framing and the first record.
+
+        Raises:
+            TooMuch: A limit is reached before the first record.
+            UnknownFormat: No reader knows the records, and a mapping could read them.
+            FormatError: There is nothing in the file that could be mapped.
+        """
         if self._source is not None and not self._are_lines:
             self._framing = _framing_of(self._source, suffix)
         sample = self._first_records()
@@ -386,7 +388,11 @@ def _read_frames(
 
 
 def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -> Iterator[Frame]:
-    """Returns the frames of a source by their framing."""
+    """Returns the frames of a source by their framing.
+
+    Args:
+        reader: The reader of the format, which tells where a record begins after a broken one; None if it is not known.
+    """
     if framing == "table":
         return tables.csv_rows(source)
     if framing == "text":
@@ -399,8 +405,10 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         return iter(Slices(source))
 
     def is_record(value: Any) -> bool:
-        """Returns whether a value is a record of the format, or of any if that is not known; a message may be a part of
-        the broken one."""
+        """Returns whether a value is a record of the format, or of any format if it is not known.
+
+        A message alone may be a part of the record that is broken.
+        """
         if reader is None:
             return is_whole_record(value)
         return reader.recognize(value) is not None
@@ -498,7 +506,12 @@ def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
 
 
 def _describe_content(values: list[Any], sample: list[Frame]) -> str:
-    """Returns what a file was found to hold instead of conversations, in words."""
+    """Returns what a file was found to hold instead of conversations, in words.
+
+    Args:
+        values: The values of the records in the sample that are JSON.
+        sample: The first records of the file.
+    """
     if not sample:
         return "it has no records"
     if not values:

@@ -104,11 +104,7 @@ class _Opener:
     """Opens paths with the options of one call of `open_inputs`."""
 
     def __init__(
-        self,
-        format: str | None,
-        all_paths: Sequence[str],
-        without: Collection[str],
-        bounds: Bounds,
+        self, format: str | None, all_paths: Sequence[str], without: Collection[str], bounds: Bounds
     ) -> None:
         """
         Args:
@@ -122,7 +118,12 @@ class _Opener:
         self._batches: dict[str, Batches] = {}
 
     def open_named(self, path: str) -> list[Input]:
-        """Opens a file that the person named; of an archive or a database all that is in it."""
+        """Opens a file that the person named; of an archive or a database all that is in it.
+
+        Raises:
+            UnknownFormat: Nothing in the file is in a known format.
+            FormatError: There is no such file, or it cannot be read.
+        """
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 return [self.open_stream(path, stem(Path(path).name), open(path, "rb"))]

@@ -205,7 +205,7 @@ def decoded(text: str) -> Any:
 
 
 def object_in(value: Any) -> dict[str, Any]:
-    """Returns a value as an object, also if it is JSON in a text; an empty one if it is none."""
+    """Returns a value as an object, also if it is JSON in a text; an empty object if the value is none."""
     return object_or_empty(json_within(value))
 
 

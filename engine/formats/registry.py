@@ -101,7 +101,7 @@ def reader_named(name: str) -> Reader:
     """Returns the reader of a format.
 
     Raises:
-        FormatError: There is none.
+        FormatError: There is no reader of this name.
     """
     readers = all_readers()
     for reader in readers:

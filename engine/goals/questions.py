@@ -160,7 +160,7 @@ def numbered_lists(room: int, **lists: Sequence[str]) -> str:
 
 
 def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
-    """Returns the texts of one list that fit, each on a line of at most so many characters."""
+    """Returns the texts of one list that fit into `room` characters, each on a line and cut to `chars`."""
     lines: list[str] = []
     left = room
     for number, text in enumerate(texts, 1):
@@ -197,20 +197,14 @@ class Named:
         label: A few words.
         description: One sentence; empty if there is none.
         reason: Why the label is not the model's; empty where it is.
-        support: How many members have the words of the label; None where they were not counted.
-        is_request: Whether the label says what members ask for; else the things that they name.
+        support: How many members have the words of the label; None where they were not counted, and
+            where the members have no request in common.
     """
 
     label: str
     description: str = ""
     reason: str = ""
     support: Support | None = None
-    is_request: bool = True
-
-    @property
-    def has_common_request(self) -> bool:
-        """Whether enough members ask for what the label says."""
-        return self.is_request and self.support is not None
 
 
 def clean_label(text: str) -> str:

@@ -210,7 +210,8 @@ def refuse_without_numbers(adapter: Path) -> None:
 
 
 def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
-    """Returns the reason why an adapter does not fit a base, or None."""
+    """Returns the reason why an adapter does not fit a base: its architecture, the weights that it was trained on, or
+    its tensors; None if it fits."""
     adapter_architecture, base_architecture = (
         gguf.text("general.architecture") for gguf in (adapter, base)
     )
@@ -230,9 +231,12 @@ def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
 
 
 def _tensor_mismatch(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
-    """Returns the reason why one tensor of an adapter does not fit, or None; B is checked together with its A."""
+    """Returns the reason why one tensor of an adapter does not fit a base; None if it fits or is passed over.
+
+    The two matrices of a LoRA, A and B, are checked together.
+    """
     if name.endswith("_norm.weight"):
-        return None  # llama.cpp passes over those
+        return None  # llama.cpp passes over norms
     target, dot, part = name.rpartition(".")
     if dot + part not in (LORA_A, LORA_B):
         return f"it has a tensor {name!r}, which is no part of a LoRA"

@@ -165,12 +165,12 @@ def share_prefixes(
 
 
 def count_separate(cells: int, length: int) -> int:
-    """Returns how many sequences of `length` tokens fit into so many cells when each has its own."""
+    """Returns how many sequences of `length` tokens fit into a number of cells when each has its own."""
     return cells // (math.ceil(length / CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
 def divided_capacity(shared: Capacity, cells: int, sequences: int) -> Capacity:
-    """Returns the capacity when the cells are divided among so many sequences.
+    """Returns the capacity when the cells are divided among a number of sequences.
 
     Args:
         shared: The capacity when they share the cache.

@@ -48,7 +48,7 @@ class GenerativeModel(TokenModel, Protocol):
         """The tokens of the longest sequence in a shared cache, where there is most room for one."""
 
     def max_separate(self, length: int) -> int:
-        """Returns how many sequences of so many tokens fit into the cache when each has cells of its own."""
+        """Returns how many sequences of a length fit into the cache when each has cells of its own."""
 
     def arrange(self, separate: int) -> None:
         """Forgets all sequences and lays the cache out anew; `capacity` is that of the layout.
@@ -142,7 +142,7 @@ def check_lengths(tasks: Sequence[Task], context: int) -> None:
     """Checks that every prompt leaves room for its reply.
 
     Raises:
-        ModelError: One does not.
+        ModelError: A prompt leaves too little room.
     """
     for task in tasks:
         if not task.prompt or len(task.prompt) + task.max_tokens > context:

@@ -246,7 +246,11 @@ class _Cursor:
         self._data, self._position = data, position
 
     def contents(self, path: Path) -> GgufFile:
-        """Returns the values and tensors of the header, from the position after the version on."""
+        """Returns the values and tensors of the header, from the position after the version on.
+
+        Raises:
+            Unsound: The header contradicts itself or a limit.
+        """
         tensor_count = self._count(_MIN_TENSOR_BYTES, "tensors")
         value_count = self._count(_MIN_PAIR_BYTES, "values")
         values, lists = self._values_and_lists(value_count)
@@ -269,7 +273,11 @@ class _Cursor:
         return GgufFile(path, values, placed, lists, len(self._data))
 
     def _values_and_lists(self, count: int) -> tuple[dict[str, Value], dict[str, tuple[int, ...]]]:
-        """Returns the next `count` pairs of a key and a value: single values, and short arrays of integers, by key."""
+        """Returns the next `count` pairs of a key and a value: single values, and short arrays of integers, by key.
+
+        Raises:
+            Unsound: A key comes twice, or a value contradicts a limit.
+        """
         values: dict[str, Value] = {}
         lists: dict[str, tuple[int, ...]] = {}
         for _ in range(count):
@@ -284,7 +292,11 @@ class _Cursor:
         return values, lists
 
     def _tensors(self, count: int) -> dict[str, TensorInfo]:
-        """Returns the next `count` tensors by name, with their offsets from the beginning of the data section."""
+        """Returns the next `count` tensors by name, with their offsets from the beginning of the data section.
+
+        Raises:
+            Unsound: A name comes twice, or a tensor has too many dimensions.
+        """
         infos: dict[str, TensorInfo] = {}
         for _ in range(count):
             name = self._string(_MAX_NAME_BYTES)
@@ -309,7 +321,11 @@ class _Cursor:
         return int(self._scalar(code))
 
     def _count(self, least: int, what: str) -> int:
-        """Returns the next number, that of the things named `what`, which take at least `least` bytes each."""
+        """Returns the next number, that of the things named `what`, which take at least `least` bytes each.
+
+        Raises:
+            Unsound: The header has no room for so many.
+        """
         count = self._number("Q")
         if count > (len(self._data) - self._position) // least:
             raise Unsound(f"it claims {count:,} {what}, more than fit into it")
@@ -322,7 +338,11 @@ class _Cursor:
         self._position += size
 
     def _string(self, longest: int | None = None) -> str:
-        """Returns the next text, of at most `longest` bytes."""
+        """Returns the next text, of at most `longest` bytes.
+
+        Raises:
+            Unsound: The text is longer.
+        """
         size = self._number("Q")
         if longest is not None and size > longest:
             raise Unsound(f"a name in it is {size:,} bytes long")
@@ -353,7 +373,12 @@ class _Cursor:
         return struct.unpack_from(f"<{count}{code}", self._data, start)
 
     def _skip_strings(self, count: int) -> None:
-        """Goes on behind the next texts, `count` of them."""
+        """Goes on behind the next texts, `count` of them.
+
+        Raises:
+            Unsound: There are too many.
+            struct.error: The data end within them.
+        """
         if count > _MAX_STRINGS:
             raise Unsound(f"an array in it claims {count:,} words")
         # Local names: a vocabulary has some hundred thousand texts.
@@ -369,7 +394,11 @@ class _Cursor:
 
 def _code_of(kind: int) -> str:
     """Returns the code in `struct` of a type, given by its number. The format allows arrays of arrays, but no known
-    writer makes them."""
+    writer makes them.
+
+    Raises:
+        Unsound: No type has this number.
+    """
     try:
         return _SCALARS[kind]
     except KeyError:

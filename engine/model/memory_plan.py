@@ -124,13 +124,14 @@ def context_tokens(options: LoadOptions, trained: int) -> int:
 
 
 def shared_cells(context: int, options: LoadOptions) -> int:
-    """Returns the cells of a cache that all sequences share: one full sequence and four batches of forks and
+    """Returns the number of cells of a cache that all sequences share: one full sequence and four batches of forks and
     neighbors."""
     return context + 4 * options.batch
 
 
 def max_cells(context: int, options: LoadOptions, cell_bytes: int) -> int:
-    """Returns the same as `shared_cells`, or the cells of sequences that share none, where these are more.
+    """Returns the most cells that a cache has: those that all sequences share, or those of sequences with cells of
+    their own where these are more. An embedding model has no sequences of that kind.
 
     Args:
         cell_bytes: Bytes of a cell.
@@ -142,7 +143,7 @@ def max_cells(context: int, options: LoadOptions, cell_bytes: int) -> int:
 
 
 def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -> GpuPlan:
-    """Returns how many layers a GPU with so many free bytes holds.
+    """Returns how many layers a GPU holds in its free bytes.
 
     llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
     output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.

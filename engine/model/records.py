@@ -115,7 +115,7 @@ class HubRepository:
             words: The path or a part of it; None for the only file.
 
         Raises:
-            UsageError: None or several could be meant.
+            UsageError: No file has it, or several have.
         """
         if not self.files:
             raise UsageError(

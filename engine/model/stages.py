@@ -321,7 +321,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         return [partial(self._answer, [key], _ignore_report) for key in keys]
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress of the run when a block reports so many items.
+        """Returns the progress of the run when a block reports a number of its items as done.
 
         Args:
             done, total: Items of the run that are committed, and all that were missing at its start.

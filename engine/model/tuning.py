@@ -391,7 +391,7 @@ def _best_threads(
     best_speeds: dict[int, float] = {}
 
     def speed(threads: int) -> float:
-        """Measures the tokens a second with so many threads, and keeps the best of each number."""
+        """Measures the tokens a second with a number of threads, and keeps the best speed of each number."""
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)

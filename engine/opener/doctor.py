@@ -396,7 +396,7 @@ def check_folder(name: str, folder: Path) -> Check:
 
 
 def check_terminal() -> Check:
-    """Checks whether standard output is a terminal that the screens can draw on."""
+    """Checks whether standard output is a terminal that the screens can draw on; output to something else is fine."""
     encoding = sys.stdout.encoding.lower()
     if not sys.stdout.isatty():
         return Check("terminal", "ok", f"none here; output is {encoding}")

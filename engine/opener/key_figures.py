@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.base.conversation import State, Verdict
+from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import NotFound
 from engine.base.number_format import counted, probability, share_range
 from engine.base.sign import in_words
 from engine.base.statistics.intervals import Interval
 from engine.base.text import whole_words
+from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import NO_FILTER, Filter, ListQuery, Term
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
+from engine.questions.records import YES_FROM, ExampleProbe, likely_success
 
 if TYPE_CHECKING:
     from engine.results.comparison.differences import Difference
@@ -32,10 +34,12 @@ MAX_LABEL_CHARACTERS = 40
 
 MAX_TO_READ = 5
 """Most conversations to read first."""
+UNLIKELY = "least likely to have succeeded"
+"""What the conversations to read first are, in words, where verdicts choose them."""
 MAX_TO_READ_PER_GROUP = 2
 """Most conversations of one group among those to read first, as long as other groups have any."""
 MOST_CONSIDERED = 100
-"""Number of conversations with the most trouble from which those to read first are chosen."""
+"""Number of conversations, those that come first, from which those to read first are chosen."""
 
 
 class MonthChange(NamedTuple):
@@ -204,20 +208,29 @@ class FirstReading(NamedTuple):
     reason: str
 
 
+def success_probe(project: OpenProject) -> ExampleProbe | None:
+    """Returns the probe by which the conversations to read first are chosen; None while it tells no failures and signs
+    of trouble choose them."""
+    probe = project.example_probes.in_force()
+    return probe if probe is not None and probe.tells else None
+
+
 def conversations_to_read(
     project: OpenProject, filter: Filter = NO_FILTER, *, failures: bool = False
 ) -> list[FirstReading]:
-    """Returns the conversations of a filter to read first, those with the most trouble first.
-
-    They have no verdict and show a sign of trouble.
+    """Returns the conversations of a filter to read first: the least likely to have succeeded, where verdicts tell
+    that better than chance, else those with a sign of trouble, the most trouble first. They have no verdict.
 
     Args:
         failures: Whether conversations that a person judged failed are returned too.
     """
     conversations = project.conversations
-    ids = conversations.ids(ListQuery(filter, "trouble", descending=True))[:MOST_CONSIDERED]
-    verdicts = (None, Verdict.NO) if failures else (None,)
-    rows = [row for row in conversations.rows(ids) if row.signs and row.verdict in verdicts]
+    values = (NO_VALUE, Verdict.NO) if failures else (NO_VALUE,)
+    among = Filter((*filter.terms, Term(SUCCEEDED, ":", values)))
+    by_probe = success_probe(project) is not None
+    query = ListQuery(among, "success") if by_probe else ListQuery(among, "trouble", True)
+    rows = conversations.rows(conversations.ids(query)[:MOST_CONSIDERED])
+    rows = [row for row in rows if (row.success is not None if by_probe else row.signs)]
     labels = _goal_labels(project) if rows else {}
     preferred: list[ConversationRow] = []
     others: list[ConversationRow] = []
@@ -225,8 +238,12 @@ def conversations_to_read(
     for row in rows:
         label = labels.get(row.id, "")
         count_by_label[label] += 1
-        (preferred if count_by_label[label] <= MAX_TO_READ_PER_GROUP else others).append(row)
-    # more conversations of large groups only fill the list up; then all are sorted by trouble
+        is_preferred = count_by_label[label] <= MAX_TO_READ_PER_GROUP and (
+            row.success is None or row.success < YES_FROM
+        )
+        (preferred if is_preferred else others).append(row)
+    # what probably succeeded, and more conversations of large groups, only fill the list up; then all are in their
+    # order again
     chosen = sorted((preferred + others)[:MAX_TO_READ], key=rows.index)
     return [FirstReading(row, _reason_text(row, labels.get(row.id))) for row in chosen]
 
@@ -245,9 +262,11 @@ def _goal_labels(project: OpenProject) -> dict[int, str]:
 
 
 def _reason_text(row: ConversationRow, label: str | None) -> str:
-    """Returns why a conversation is to be read first, in words: its signs, whether it broke off, and its goal."""
+    """Returns why a conversation is to be read first, in words: how likely it succeeded, its signs, whether it broke
+    off, and its goal."""
     parts = ["judged failed"] if row.verdict is Verdict.NO else []
-    parts.append(in_words(row.signs))
+    parts += [] if row.success is None else [likely_success(row.success)]
+    parts += [in_words(row.signs)] if row.signs else []
     if row.state == State.INCOMPLETE:
         parts.append(f"{row.state.word} ({probability(row.p_end_normalised)})")
     if label:

@@ -21,11 +21,13 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
+    UNLIKELY,
     FirstReading,
     KeyFigures,
     conversations_to_read,
     imported_failures,
     month_change,
+    success_probe,
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
@@ -106,12 +108,7 @@ _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
 def write_report(
-    services: OpenProject,
-    path: Path,
-    filter: Filter,
-    *,
-    redact: bool = False,
-    force: bool = False,
+    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
@@ -307,20 +304,23 @@ class _Report:
                 ),
             )
         failed, judged = figures.judged
+        all_judged = judged == figures.counts.conversations
         if judged:
+            doubt = (
+                "" if all_judged else " People choose what they judge, so this is no share of all."
+            )
             yield Paragraph(
-                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed. People choose what they"
-                " judge, so this is no share of all.",
+                f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 True,
             )
-        if figures.succeeded is None:
+        share = figures.succeeded
+        if share is None and not all_judged:
             by_score = self._services.comparison.goes_by_score(self._filter)
             why = self._measures.rate(by_score=by_score).why
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {why}."
             )
-        else:
-            share = figures.succeeded
+        elif share is not None:
             yield Paragraph(
                 f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
                 " scores without their errors, as verdicts show them.",
@@ -455,10 +455,13 @@ class _Report:
             yield Paragraph(f"{more}{none}")
 
     def _reading_blocks(self) -> Iterator[Block]:
-        """Yields the conversations with the most signs of trouble."""
+        """Yields the conversations to read first."""
         if self._readings:
+            probe = success_probe(self._services)
             yield text_table(
-                "The conversations with the most signs of trouble",
+                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                if probe
+                else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),
                 tuple(
                     (
@@ -532,13 +535,7 @@ class _Report:
         if words:
             yield text_table(
                 "The words that speak most for an end and against one",
-                (
-                    "words",
-                    "in a message of",
-                    "messages before the end",
-                    "weight",
-                    "conversations",
-                ),
+                ("words", "in a message of", "messages before the end", "weight", "conversations"),
                 tuple(
                     (
                         one_line(word.text, GOAL_CHARACTERS),

@@ -37,15 +37,7 @@ _FIXED_COLUMNS = (  # grouped by subject
 )
 """Columns that every table has, in order."""
 
-_NUMBER_COLUMNS = {
-    "p_end",
-    "p",
-    "p_succeeded",
-    "trouble",
-    "max_logprob",
-    "entropy",
-    "perplexity",
-}
+_NUMBER_COLUMNS = {"p_end", "p", "p_succeeded", "trouble", "max_logprob", "entropy", "perplexity"}
 """Fixed columns of numbers."""
 
 _COUNT_COLUMNS = {"messages", "turns", "length", "leaves"}
@@ -206,7 +198,8 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
     """Returns the type of a column of the table.
 
     Args:
-        values: Types of the values, for a field of the metadata or the truth.
+        name: Name of the column.
+        values: Types of the values, for a column that is a field of the metadata or of the truth.
     """
     if name in _NUMBER_COLUMNS:
         return "number"

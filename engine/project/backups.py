@@ -109,10 +109,7 @@ def restore(path: str, backup: str) -> str | None:
 
 def _copy_backup(backup: str, target: Path, real: str) -> None:
     """Writes a sound backup of a project to a file and waits until it is on the disk."""
-    with (
-        translate_file_errors(backup, real),
-        closing(_open_for_reading(backup, backup)) as conn,
-    ):
+    with translate_file_errors(backup, real), closing(_open_for_reading(backup, backup)) as conn:
         _check_backup(conn, backup)
         _vacuum(conn, target)
         with target.open("rb") as file:
@@ -166,7 +163,11 @@ def _set_aside(real: str, lock: WriteLock) -> str:
 
 
 def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
-    """Opens a file for reading, after a check that its log belongs to it; `name` is the path as the person gave it."""
+    """Opens a file for reading, after a check that its log belongs to it; `name` is the path as the person gave it.
+
+    Raises:
+        ProjectError: There is no such file, or its log belongs to another one.
+    """
     if not os.path.isfile(real):
         raise ProjectError(f"There is no file {name}.", "Check the path.")
     check_log(real)
@@ -177,7 +178,7 @@ def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
     """Checks that a backup is a project and not damaged.
 
     Raises:
-        ProjectError: It is not.
+        ProjectError: It is no project, or it is damaged.
     """
     (application,) = conn.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:

@@ -227,6 +227,9 @@ class Project:
         """Opens a file that this process does not write; `reason` says why not.
 
         The second attempt tells SQLite that nobody writes the file, so that it needs no side files.
+
+        Raises:
+            ProjectTooOld: The file is of an older version, which only a writer can bring up to date.
         """
         for immutable in (False, True):
             file = ProjectFile(real, os.O_RDONLY)

@@ -115,6 +115,9 @@ class WriteLock:
 
         Args:
             deadline: When to stop waiting for a dead holder, in seconds of the monotonic clock.
+
+        Raises:
+            ProjectLocked: Another process holds the lock.
         """
         while True:
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -136,7 +139,13 @@ class WriteLock:
         self._fd = fd
 
     def _lock_file(self, deadline: float, create: bool) -> None:
-        """Opens and locks the project file, if there is one; `deadline` is as in `_lock_name`."""
+        """Opens and locks the project file, if there is one; `deadline` is as in `_lock_name`.
+
+        Raises:
+            ProjectLocked: Another process holds the lock of the file.
+            ProjectLinked: The file has a second name.
+            ProjectError: The file system cannot exclude a second writer, or a log of another file lies beside the file.
+        """
         if not os.path.lexists(self._project) and has_log(self._project):
             raise _log_of_another(self._project)
         for _ in range(_ATTEMPTS):

@@ -40,8 +40,16 @@ MIN_EXAMPLES_OF_EACH = 3
 """Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
 interval above chance."""
 
+MIN_DRAWN = 10
+"""Smallest number of answers on conversations drawn at random from which the share among all is told."""
+
 YES_FROM = 0.5
 """Probability from which on a probe predicts yes."""
+
+
+def likely_success(p: float) -> str:
+    """Returns the probability of success of a conversation in words."""
+    return f"{p:.0%} likely to have succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +241,7 @@ class TriageItem:
 
 QueueOrder = Literal[
     "trouble",
+    "failures",
     "threshold",
     "lowest",
     "informative",
@@ -265,6 +274,7 @@ class TriagePlace:
         filter: The filter as text.
         conversation: Id of the current conversation; None if there is none.
         skipped: Ids of skipped conversations, in order; they come again at the end of the queue.
+        chosen: Whether the person chose the order.
     """
 
     order: QueueOrder = "threshold"
@@ -272,6 +282,7 @@ class TriagePlace:
     conversation: int | None = None
     skipped: tuple[int, ...] = ()
     question: str = SUCCEEDED
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +447,7 @@ class CalibrationReport:
         ]
         if self.auroc is not None:
             low_high = number_format.figure_range(self.auroc.low, self.auroc.high)
-            chance = ": no better than chance" if self.auroc.low <= CHANCE else ""
+            chance = f": {doubt}" if (doubt := doubt_about(self.auroc)) else ""
             facts.append(
                 ("AUROC", f"{number_format.figure(self.auroc.value)} ({low_high}){chance}")
             )
@@ -460,6 +471,13 @@ class CalibrationReport:
         return facts
 
 
+def doubt_about(area: Interval) -> str:
+    """Returns why an AUROC of the scores against verdicts gives no threshold; empty where it is above chance."""
+    if area.high < CHANCE:
+        return "it points the other way, what succeeded has the lower scores"
+    return "no better than chance" if area.low <= CHANCE else ""
+
+
 def format_threshold(rule: DecisionRule) -> str:
     """Returns the threshold of a rule; near the ends with a digit more, because scores crowd there."""
     threshold = rule.threshold
@@ -477,7 +495,8 @@ class ExampleProbeTest:
         precision: Share of the examples at or above `YES_FROM` that are positive; None if there is none.
         above: Number of conversations at or above it, of `conversations` with a probability.
         proposed: Those of them that are no examples.
-        rate: Share of positive ones among all, corrected for the probe's errors.
+        rate: Share of positive ones among all, by the examples that were drawn at random.
+        drawn: Number of those examples.
     """
 
     positive: int
@@ -489,6 +508,7 @@ class ExampleProbeTest:
     conversations: int
     proposed: int
     rate: CompletionRate
+    drawn: int = 0
 
     @property
     def enough(self) -> bool:
@@ -500,6 +520,14 @@ class ExampleProbeTest:
         """Whether its probabilities mean anything: there are examples enough, and the interval of the AUROC is above
         chance."""
         return self.enough and self.auroc.low > CHANCE
+
+
+def explain_no_share(drawn: int) -> str:
+    """Returns why the share among all conversations is not told by so many answers on drawn ones."""
+    return (
+        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed; the others were"
+        " chosen. “calibration sample” (O in triage) draws"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +548,11 @@ class ExampleProbe:
     def tells(self) -> bool:
         """Whether its probabilities mean anything."""
         return self.test is not None and self.test.tells
+
+    @property
+    def basis(self) -> str:
+        """On what its probabilities rest, in words."""
+        return f"by {number_format.counted(self.marks, 'answer')} of yours"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""
@@ -550,11 +583,14 @@ class ExampleProbe:
         predicted = (
             f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
         )
-        corrected = ", corrected for the probe's errors" if test.rate.corrected is not None else ""
-        facts += [
-            ("predicted yes", predicted),
-            ("share of all", test.rate.corrected_text + corrected),
-        ]
+        rate = test.rate.corrected
+        if rate is None or test.drawn < MIN_DRAWN:
+            share = explain_no_share(test.drawn)
+        elif rate.low == rate.high:
+            share = f"{rate.value:.0%}, for all are answered"
+        else:
+            share = f"{test.rate.corrected_text}, by {test.drawn:,} drawn at random"
+        facts += [("predicted yes", predicted), ("share of all", share)]
         if self.subject == SUCCEEDED and self.tells:
             facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
         elif self.subject == SUCCEEDED:

@@ -7,9 +7,10 @@ how the signs were chosen, and what each tells on sets with truth.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,9 @@ COMPARED_MESSAGES = 20
 MAX_REPLY_WORDS = 5
 """Most different words of a short answer, which repeats no request right after a question of the assistant."""
 
+MAX_STATED = 200
+"""Most characters of the first and of the last line of a result in which a tool says how it went."""
+
 MAX_DEVIATIONS = 2.0
 """Largest standard score that counts, so that no single rare sign outweighs the others."""
 
@@ -58,17 +62,29 @@ NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
 """Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
 
+_LOG_LINE = re.compile(r"^[\W\d]{0,24}(?:[a-z]{1,8}[\W\d]{1,16})?\d?\d:\d\d\b", re.MULTILINE)
+"""Matches the beginning of a line of a log in lower case up to its time, after a date and a level if they are there."""
+
+_NEGATION = re.compile(r"(?:\b(?:not|never|nothing|nicht|pas|nie|niet|não|не)|n't)\s+(?:\w+\s+)?$")
+"""Finds the word that denies what follows it, at once or after one word."""
+
 _QUESTION_MARK = re.compile("[?？؟]")
 """Finds the mark of a question in the scripts that have one."""
 
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 """Matches a word; a Chinese or Japanese character is one."""
 
-_ERROR_PATTERN = re.compile(
-    r"\w{3,}(?:error|exception)\b|\bexit (?:code|status):? [1-9]|\bhttp[ /\d.]* [45]\d\d\b"
+_ERROR_STATUS = re.compile(
+    r"\bexit (?:code|status):? [1-9]|\bhttp[ /\d.]* [45]\d\d\b"
     r"|\"(?:status|code|status_?code)\": ?\"?[45]\d\d\b|\b[45]\d\d (?:bad|unauth|forbid|not |internal|service|too)"
 )
-"""Finds the name of an exception, an exit status or a status of HTTP (RFC 9110) that stands for an error."""
+"""Finds an exit status or a status of HTTP (RFC 9110) that stands for an error."""
+
+_EXCEPTION = re.compile(r"\w{3,}(?:error|exception)\b")
+"""Finds the name of an exception."""
+
+_THROWN = re.compile(r"^(?:traceback\b|[\w.]*(?:error|exception)\b)", re.MULTILINE)
+"""Finds the first and the last line of what a program prints of an exception, at the beginning of a line."""
 
 _NO_ERROR_STATED = re.compile(
     r"\berrors?\"?\s*[:=]\s*(?:null|none|false|0\b|\"\"|\[\]|\{\})|\b(?:no|0|zero|without) (?:errors?|failures?)\b"
@@ -127,12 +143,64 @@ def _is_refusal(text: str) -> bool:
     return _find("refusal", text) is not None
 
 
-def _is_error(text: str) -> bool:
-    """Returns whether a result in lower case looks like an error."""
-    if not _find("error", text) and not _ERROR_PATTERN.search(text):
+def _closes(text: str) -> bool:
+    """Returns whether a user in lower case thanks, is content or says goodbye, and asks nothing."""
+    if _QUESTION_MARK.search(text):
         return False
-    text = _NO_ERROR_STATED.sub(" ", text)
-    return bool(_find("error", text) or _ERROR_PATTERN.search(text))
+    hits = (hit.start() for pattern in _patterns("closing") for hit in pattern.finditer(text))
+    return any(not _NEGATION.search(text, 0, start) for start in hits)
+
+
+def _mentions_error(text: str) -> bool:
+    """Returns whether a text in lower case has a word of errors, a status or the name of an exception."""
+    return bool(_find("error", text) or _ERROR_STATUS.search(text) or _EXCEPTION.search(text))
+
+
+def _is_error(entry: _Entry) -> bool:
+    """Returns whether a tool says in a result that it failed; what the result only quotes or lists does not count."""
+    if not _mentions_error(entry.text):
+        return False
+    parts = (_NO_ERROR_STATED.sub(" ", part) for part in _own_words(entry.raw))
+    return any(map(_mentions_error, parts))
+
+
+def _own_words(result: str) -> Iterator[str]:
+    """Yields what a tool says itself in a result, in lower case.
+
+    That is of an object of JSON its fields and those of objects in it, but nothing in lists, which are data; of other
+    text the beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
+    """
+    try:
+        fields = json.loads(result) if result.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):
+        fields = None
+    if fields is None:
+        yield from _own_lines(result)
+        return
+    waiting = [("", fields)]
+    while waiting:
+        name, value = waiting.pop()
+        if value and "error" in name:
+            yield "error"
+        elif isinstance(value, dict):
+            waiting += [(str(key).lower(), field) for key, field in value.items()]
+        elif isinstance(value, str) and not value.isdecimal():
+            yield from _own_lines(value)
+        elif not isinstance(value, list):
+            yield f'"{name}": {value}'.lower()
+
+
+def _own_lines(text: str) -> Iterator[str]:
+    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses."""
+    text = _shortened(text).strip()
+    said = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
+    yield said.partition("\n")[0][:MAX_STATED]
+    yield said.rpartition("\n")[2][-MAX_STATED:]
+    yield from (thrown.group() for thrown in _THROWN.finditer(said))
+    yield from _ERROR_STATUS.findall(said)
+    last = text.rpartition("\n")[2]
+    if not _LOG_LINE.match(last):
+        yield from _ERROR_STATUS.findall(last)
 
 
 def read_signs(messages: Sequence[Message]) -> list[SignReading]:
@@ -151,11 +219,13 @@ class _Entry:
 
     Attributes:
         index: Its position in the conversation, from 0.
-        text: What is read of its text, in lower case.
+        raw: Its text as models read it.
+        text: What is read of that, in lower case.
     """
 
     index: int
     message: Message
+    raw: str
     text: str
 
 
@@ -166,6 +236,7 @@ class _SignReader:
         assistant: The messages of the assistant.
         user: Those of the user.
         results: The answers of tools.
+        results_of: The texts of the results of each message of the assistant by the id of the call, "" without one.
         replies: Indices of the messages of the user right after a question of the assistant.
         last_role: Who has the last word.
         ends_in_call: Whether the last message calls a tool.
@@ -175,10 +246,12 @@ class _SignReader:
         self.assistant: list[_Entry] = []
         self.user: list[_Entry] = []
         self.results: list[_Entry] = []
+        self.results_of: defaultdict[int, dict[str, str]] = defaultdict(dict)
         self.replies: set[int] = set()
         self.last_role: Role = "system"
         self.ends_in_call = False
         before = ""  # what the assistant said just before
+        callers: dict[str, int] = {}  # the last message with a call of an id
         for index, message in enumerate(messages):
             if message.hidden:
                 continue
@@ -189,14 +262,19 @@ class _SignReader:
             if role == "user" and _QUESTION_MARK.search(before):
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
-            entry = _Entry(index, message, _shortened(raw))
+            entry = _Entry(index, message, raw, _shortened(raw))
             self.last_role, self.ends_in_call = role, bool(message.tool_calls)
             if role == "assistant":
                 self.assistant.append(entry)
+                callers.update((call.call_id or "", index) for call in message.tool_calls)
             elif role == "user":
                 self.user.append(entry)
             elif role == "tool":
                 self.results.append(entry)
+                if self.assistant:
+                    call = message.tool_call_id or ""
+                    results = self.results_of[callers.get(call, self.assistant[-1].index)]
+                    results[call] = results.get(call, "") + entry.text
 
     def signs(self) -> Iterator[SignReading]:
         """Yields the signs that the conversation has, in the order of `Sign`."""
@@ -209,7 +287,7 @@ class _SignReader:
 
     def _unanswered_end(self) -> Iterator[SignReading]:
         """Yields the sign of a conversation in which an answer is missing at the end."""
-        if self.last_role == "user" and not _find("closing", self.user[-1].text):
+        if self.last_role == "user" and not _closes(self.user[-1].text):
             reason = "the user has the last word"
             yield SignReading(Sign.UNANSWERED, 1, (self.user[-1].index,), reason)
         if self.last_role == "tool":
@@ -235,7 +313,7 @@ class _SignReader:
     def _result_signs(self) -> Iterator[SignReading]:
         """Yields the signs of results of tools that are errors or empty."""
         total = len(self.results)
-        errors = [entry.index for entry in self.results if _is_error(entry.text)]
+        errors = [entry.index for entry in self.results if _is_error(entry)]
         if errors:
             reason = f"{len(errors):,} of {counted(total, 'result')} an error"
             yield SignReading(Sign.ERRORS, len(errors) / total, tuple(errors), reason)
@@ -265,17 +343,24 @@ class _SignReader:
             yield SignReading(Sign.COMPLAINT, share, messages, f"user: {quoted}")
 
     def _repeats(self) -> Iterator[SignReading]:
-        """Yields the sign of answers and calls that the assistant made before."""
-        counts: Counter[tuple[str, str]] = Counter()  # by tool and arguments, or "" and the text
+        """Yields the sign of answers and calls that the assistant made before and that led to the same result as then.
+
+        Another result shows that something changed in between, or that a retry succeeded.
+        """
+        counts: Counter[tuple[str, str, str]] = Counter()  # tool, or "", arguments or text, result
         repeats = []
         for entry in self.assistant:
-            keys = [(call.name, call.arguments) for call in entry.message.tool_calls]
-            keys = keys or [("", " ".join(entry.text.split()))]
+            results = self.results_of.get(entry.index, {})
+            whole = "".join(results.values())
+            keys = [
+                (call.name, call.arguments, results.get(call.call_id or "", whole))
+                for call in entry.message.tool_calls
+            ] or [("", " ".join(entry.text.split()), whole)]
             if any(key in counts for key in keys):
                 repeats.append(entry.index)
             counts.update(keys)
         if repeats:
-            ((tool, _), times) = counts.most_common(1)[0]
+            ((tool, _, _), times) = counts.most_common(1)[0]
             what = f"call of {tool}" if tool else "answer"
             reason = f"the same {what} {times:,} times"
             share = len(repeats) / len(self.assistant)

@@ -20,7 +20,7 @@ CONVERSATIONS_PER_BATCH = 500
 
 
 class SignStage(CpuStage):
-    """Reads the signs of every conversation that was not read in its present text, then compares all.
+    """Reads the signs of every conversation that was not read in its present text and way, then compares all.
 
     Attributes:
         read: Number of the conversations read.
@@ -48,6 +48,8 @@ class SignStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
+        if self._project.read(tables.is_outdated):
+            self._project.write(tables.forget_outdated)
         ids = self._project.read(tables.unread_ids)
         for progress in self._run_batches(
             run_id, ids, CONVERSATIONS_PER_BATCH, self._read_signs, tables.put

@@ -25,13 +25,32 @@ from engine.conversations.tables.fields import (
     number_condition,
     select_among,
 )
+from engine.project import settings
 from engine.project.sql import IdSet, chunks, placeholders, read_ids
 
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints
 
+READING = 2
+"""Number of the way in which signs are read, to be raised whenever the same text may give other signs."""
+
+READING_SETTING = "signs.reading"
+"""Setting: by which `READING` the stored signs were read; 1 where there is none."""
+
 _SIGNS = "SELECT conversation_id FROM sign WHERE score > 0"
 """Beginning of a query of the ids of the conversations that have a sign."""
+
+
+def is_outdated(conn: sqlite3.Connection) -> bool:
+    """Returns whether the stored signs were read in another way than `READING`, or none are stored yet."""
+    return bool(settings.get(conn, READING_SETTING, 1) != READING)
+
+
+def forget_outdated(conn: sqlite3.Connection) -> None:
+    """Deletes all signs, so that they are read anew."""
+    conn.execute("DELETE FROM sign")
+    conn.execute("DELETE FROM trouble")
+    settings.put(conn, READING_SETTING, READING)
 
 
 def unread_ids(conn: sqlite3.Connection) -> array[int]:

@@ -200,7 +200,7 @@ def _shares_of_full(rows: Sequence[Aptitude]) -> list[dict[str, float | None]]:
 
 
 def _place_of(conv_type: str) -> int:
-    """Returns the index of a condition among those of the paper; their number if it is none of them.
+    """Returns the index of a condition among those of the paper; the number of these if the condition is none of them.
 
     Args:
         conv_type: Name of the condition in the logs, perhaps with a number of shards and temperatures after it.

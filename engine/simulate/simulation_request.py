@@ -114,9 +114,7 @@ class SimulationRequest:
     )
     parallel: int = options.whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
     limit: int | None = options.whole_number(
-        None,
-        "play the first so many only; of sharded, so many instructions",
-        words="all",
+        None, "play the first so many only; of sharded, so many instructions", words="all"
     )
     instructions: str = options.declare_option(
         BUNDLED[0],

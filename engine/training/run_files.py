@@ -94,7 +94,7 @@ def run_named(project: Path, name: str) -> RunDirectory:
     """Returns the run of a project with this name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such run.
     """
     runs = {run.path.name: run for run in all_runs(project)}
     if name not in runs:

@@ -58,7 +58,7 @@ class TrainingRuns:
         return [self._history(run) for run in all_runs(self.project_path)]
 
     def history(self, name: str) -> RunHistory:
-        """Returns the history of the run with a name; raises UsageError if there is none."""
+        """Returns the history of the run with a name; raises UsageError if there is no such run."""
         return self._history(run_named(self.project_path, name))
 
     def check_idle(self) -> None:
@@ -121,7 +121,7 @@ def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
     """Returns the adapter of a run of the project, or an adapter that the catalog finds by name, file or run directory.
 
     Raises:
-        UsageError: There is none, or the run failed.
+        UsageError: There is no such adapter, or the run failed.
     """
     runs = {run.path.name: run for run in all_runs(Path(project.path))}
     if name in runs:

@@ -84,8 +84,7 @@ class TrainingRequest:
         ),
     )
     seed: int = options.declare_option(
-        0,
-        options.Option("seed of what is held out", convert=int, must="a whole number"),
+        0, options.Option("seed of what is held out", convert=int, must="a whole number")
     )
     settings: tuple[tuple[str, str], ...] = options.declare_option(
         (),

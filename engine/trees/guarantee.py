@@ -146,7 +146,7 @@ def parse_predicate(text: str) -> Predicate:
     """Reads `contains two years`, `equals yes`, `regex ^\\d+$` or `json order.id` (or `json order.id=7`).
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: The text is no such property.
     """
     kind, _, rest = text.partition(" ")
     if rest:

@@ -107,7 +107,11 @@ class TreeService:
         return self._restore(row)
 
     def _restore(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """Returns a tree and the tokens of its recorded answer."""
+        """Returns a tree and the tokens of its recorded answer.
+
+        Raises:
+            NotFound: No tree was grown there.
+        """
         frame = self._project.read(
             tree_tables.frame, row.conversation_id, row.step, row.config_hash
         )

@@ -173,7 +173,7 @@ def _span(first: str, last: str) -> str:
 
 
 def reading_content(reading: FirstReading, cells: int) -> Content:
-    """Returns a conversation to read first as a line of at most so many cells: its name and the reason."""
+    """Returns a conversation to read first as a line of at most `cells` cells: its name and the reason."""
     name = middle_cut(reading.row.external_id, _READING_NAME_CHARACTERS)
     reason = fitting(reading.reason.split(" · "), cells - _READING_NAME_CHARACTERS - 2)
     return Content.assemble(name.ljust(_READING_NAME_CHARACTERS), ("  " + reason, "$tone-muted"))
@@ -250,7 +250,7 @@ def answer_lines(
 
 
 def answer_content(line: AnswerLine, cells: int) -> Content:
-    """Returns a question and its answer as a line of at most so many cells.
+    """Returns a question and its answer as a line of at most `cells` cells.
 
     Clauses that do not fit are left out. The first one goes on below where it does not fit, since its end may be its
     figure.
@@ -387,8 +387,7 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     split = "  " if brief else "\n"
     if not given:
         return Content.assemble(
-            ("No verdicts yet.", "bold"),
-            (f"{split}Only verdicts say (3, triage).", "$tone-muted"),
+            ("No verdicts yet.", "bold"), (f"{split}Only verdicts say (3, triage).", "$tone-muted")
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

@@ -27,7 +27,7 @@ from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.personal_data import replaced_text
 from engine.goals.records import GoalGroup, ReviewProgress
-from engine.opener.key_figures import FirstReading, conversations_to_read
+from engine.opener.key_figures import UNLIKELY, FirstReading, conversations_to_read, success_probe
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport
@@ -119,8 +119,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Yields the answers, with what to read and to do and a conversation beside them; and the other cards."""
         with Horizontal(id="answered"):
             with Vertical(id="columns"):
-                with Vertical(id="readings", classes="card") as readings:
-                    readings.border_title = Content("Read these first")
+                with Vertical(id="readings", classes="card"):
                     yield Choices(id="to-read", markup=False, compact=True)
                 with Vertical(id="answers-card", classes="card") as answers:
                     answers.border_title = Content("In short")
@@ -193,14 +192,22 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._readings_for = tally
 
-        def show(readings: list[FirstReading]) -> None:
+        def read() -> tuple[list[FirstReading], str]:
+            """Returns the conversations, and the title of the card, which says by what they were chosen."""
+            probe = success_probe(self.services)
+            by = f" · {UNLIKELY}, {probe.basis}" if probe else ""
+            return conversations_to_read(self.services), f"Read these first{by}"
+
+        def show(read: tuple[list[FirstReading], str]) -> None:
             """Shows the card with these conversations, if there are any."""
+            readings, title = read
+            self.query_one("#readings").border_title = Content(title)
             self._readings = readings
             self.set_class(bool(readings), "-readings")
             self.query_one(Preview).set_class(bool(readings), "-followed")
             self.call_after_refresh(self._show_readings)  # once the card has its width
 
-        self.in_background(lambda: conversations_to_read(self.services), show, group="readings")
+        self.in_background(read, show, group="readings")
 
     def _show_readings(self) -> None:
         """Lists the conversations to read first, as wide as there is room; the cursor stays."""

@@ -20,6 +20,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.actions import ActionParseResult
 from textual.app import App, ScreenStackError
+from textual.cache import LRUCache
 from textual.color import Color
 from textual.css.query import NoMatches
 from textual.css.stylesheet import Stylesheet
@@ -49,6 +50,11 @@ class StyleSheets(Stylesheet):
 
     _values: Mapping[str, str] | None = None
     """The variables at the last parse."""
+
+    def __init__(self, *, variables: dict[str, str]) -> None:
+        """Keeps what is parsed of all style sheets. Textual keeps 64, fewer than the widgets have."""
+        super().__init__(variables=variables)
+        self._parse_cache = LRUCache(1024)
 
     def reparse(self) -> None:
         """Parses as Textual does, if there is a reason."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import ScreenResume
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -47,6 +48,8 @@ T = TypeVar("T")
 
 REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
+WIDTH_CLASSES = [(0, "-narrow"), (100, "-wide"), (150, "-very-wide")]
+"""Columns of the terminal from which on a screen has a class, narrow ones first."""
 FORMS = {
     "clustering": ("goals", "run_clustering"),
     "assign": ("goals", "assign"),
@@ -75,11 +78,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         ),
     ]
 
-    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it
-        (0, "-narrow"),
-        (100, "-wide"),
-        (150, "-very-wide"),
-    ]
+    HORIZONTAL_BREAKPOINTS = [*WIDTH_CLASSES]  # noqa: RUF012 - Textual declares it
     MODE: ClassVar[str]
     """Name of the mode; of a screen that is no mode itself, that from which it was opened."""
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
@@ -87,11 +86,16 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str = "") -> None:
         """`mode` is that of the screen from which a screen that is no mode itself is opened."""
-        super().__init__()
+        app_width = self.app.size.width
+        # Textual would set the class after the first layout, and compute the styles of all widgets once more.
+        super().__init__(classes=[name for width, name in WIDTH_CLASSES if width <= app_width][-1])
+        # A new screen has no styles to refresh. Textual would refresh those of the screen that it replaces.
+        self._css_update_count = self.app._css_update_count
         if mode:
             self.MODE = mode  # type: ignore[misc]
         self.services = services
         self.feed = feed
+        self._has_been_left = False  # for another screen
         self._stale = False  # data changed while another screen was in front
         self._refresh_due = False  # a timer for the next refresh runs
         self._is_reading = False
@@ -118,8 +122,15 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self.feed.signal.subscribe(self, self._handle_event)
         self.refresh_data()
 
-    def on_screen_resume(self) -> None:
+    def on_screen_suspend(self) -> None:
+        """Notes that another screen comes to the front."""
+        self._has_been_left = True
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
         """Reads again if data changed while another screen was in front."""
+        # A new screen has just been given its styles. Textual would compute them twice more.
+        if not self._has_been_left:
+            event.refresh_styles = False
         for line in self.query(TitleLine):  # none while the screen is composed
             line.show_state()
         if self._stale:

@@ -51,8 +51,7 @@ TREE_PLACES: dict[TreePlace, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
     "end": FormChoice("at the end", "What would come next?"),
     "every": FormChoice(
-        "at every answer",
-        "Where did the model become unsure? As many trees as there are answers.",
+        "at every answer", "Where did the model become unsure? As many trees as there are answers."
     ),
 }
 """The places of a conversation where trees are grown; the help is the question that trees there answer."""
@@ -160,10 +159,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._unusual_only = False
         self._deciles = Deciles()
         self.table = ItemTable(
-            columns(lambda: self._deciles),
-            lambda item: item.id,
-            sort=("leaves", True),
-            id="trees",
+            columns(lambda: self._deciles), lambda item: item.id, sort=("leaves", True), id="trees"
         )
 
     def compose_body(self) -> ComposeResult:
@@ -385,7 +381,7 @@ def _grown(row: TreeRow, value: float) -> float | None:
 
 
 def _summary(items: Sequence[TreeItem], cells: int) -> Content:
-    """Returns the number of trees and of their leaves, and how they grew, as far as that fits into so many cells."""
+    """Returns the number of trees and of their leaves, and how they grew, as far as that fits into `cells` cells."""
     leaves = sorted(item.row.leaves for item in items if item.row.reason is None)
     count = len(leaves)
     parts = [number_format.counted(count, "tree")]

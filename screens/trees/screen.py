@@ -84,11 +84,7 @@ class AnswersDialog(Dialog[int]):
             yield self.table
             yield Static(id="whole")
             yield Static(
-                hint_line(
-                    ("enter", "goes to it"),
-                    ("y", "copies it"),
-                    ("escape", "leaves"),
-                )
+                hint_line(("enter", "goes to it"), ("y", "copies it"), ("escape", "leaves"))
             )
 
     def on_mount(self) -> None:
@@ -225,7 +221,7 @@ def account_content(row: TreeRow) -> Content:
 def measures_content(
     row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None, cells: int
 ) -> Content:
-    """Returns the figures of the tree that fit on a line of so many cells, after the bounds on a property, if any.
+    """Returns the figures of the tree that fit on a line of `cells` cells, after the bounds on a property, if any.
 
     Args:
         kinds: The kinds of all nodes.
@@ -250,8 +246,8 @@ def measures_content(
 
 
 def segment_content(segment: Segment, cells: int) -> Content:
-    """Returns how a segment ends, and of its figures with more digits than on its line what fits into so many
-    cells."""
+    """Returns how a segment ends, and its figures with more digits than on its line, as many of them as fit into
+    `cells` cells."""
     parts: list[str] = []
     if segment.forks:
         parts.append(f"fork · {leaf_count(segment.leaves)}")

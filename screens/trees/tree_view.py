@@ -242,7 +242,7 @@ class Folding:
         self._unfolded: set[int] = set()
 
     def opened_at_first(self, most: int = OPEN_LINES) -> Folding:
-        """Unfolds the most probable branches while there are at most so many lines, and the recorded answer.
+        """Unfolds the most probable branches while there are at most `most` lines, and the recorded answer.
 
         Returns itself.
         """

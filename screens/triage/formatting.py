@@ -23,12 +23,13 @@ from screens.widgets.formatting import VERDICT_LOOKS, agreement_piece
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "trouble": ("most trouble first", "signs in the text that something went wrong"),
+    "failures": ("least likely to have succeeded first", "by the probe of your answers"),
     "threshold": ("near the threshold first", "where the score is least certain"),
     "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
     "informative": ("most informative first", "few answers that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "answered ones, to decide which answer holds"),
-    "sample": ("calibration sample", "spread over all scores, for figures of all"),
+    "sample": ("calibration sample", "drawn at random, for figures of all"),
     "check": ("check of the machine", "20 drawn that tell most about its errors; it stays hidden"),
     "answerers": ("answers differ", "two patterns, models, files or probes say different things"),
     "doubtful": ("least sure first", "where a machine's answer is least probable"),
@@ -36,7 +37,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
 }
 """Name of each order and what it is good for."""
 
-SCORE_ORDERS = frozenset(("threshold", "lowest", "disagreement", "sample"))
+SCORE_ORDERS = frozenset(("threshold", "lowest", "disagreement"))
 """Orders by the completeness score, which are offered for the question of verdicts only."""
 
 Piece = tuple[str, str]
@@ -95,7 +96,7 @@ def orders_of(question: Question) -> Mapping[QueueOrder, tuple[str, str]]:
     return {
         order: words
         for order, words in ORDERS.items()
-        if (order not in SCORE_ORDERS or question.name == SUCCEEDED)
+        if (order not in (*SCORE_ORDERS, "failures") or question.name == SUCCEEDED)
         and (order != "informative" or question.kind == "yes-no")
     }
 
@@ -203,6 +204,8 @@ def status_line(
         with_tally: Whether it begins with the number of conversations with each answer, and says less, to be short.
     """
     name, reason = ORDERS[order]
+    if order == "failures" and status.probe is not None and status.probe.tells:
+        reason = status.probe.basis
     parts: list[Piece] = []
     if with_tally:
         parts += [*tally_pieces(status.tally), ("  ", "")]

@@ -140,12 +140,14 @@ class LoadedQueue:
     """The queue of a question as it was read.
 
     Attributes:
+        order: The order that goes on.
         page: The first page.
         any_scored: Whether any conversation of the project is scored, or the question needs no scores.
         conversations: Number of conversations in the project.
     """
 
     question: Question
+    order: QueueOrder
     page: TriagePage
     status: TriageStatus
     any_scored: bool
@@ -159,6 +161,7 @@ def load_queue(
     filter: Filter,
     only: Collection[int] | None = None,
     *,
+    chosen: bool = True,
     draws: bool = False,
 ) -> LoadedQueue:
     """Reads the queue of a question.
@@ -166,8 +169,11 @@ def load_queue(
     Args:
         filter: Leaves out conversations that it does not match; in the order `list` the list's own filter does, too.
         only: Ids of the only conversations that may be in the queue; None for all.
+        chosen: Whether a person chose the order; else a better one may go on in its place.
         draws: Whether the order `check` draws the next conversations where all that were drawn are answered.
     """
+    if not chosen:
+        order = services.triage.better_order(order, question)
     if order == "informative":
         services.example_probes.prepare(question)
     if order == "check" and draws and services.read_only is None:
@@ -181,7 +187,7 @@ def load_queue(
     any_scored = page.total > 0 or counts.scored > 0 or question != SUCCEEDED
     status = load_status(services, question)
     return LoadedQueue(
-        services.questions.find(question), page, status, any_scored, counts.conversations
+        services.questions.find(question), order, page, status, any_scored, counts.conversations
     )
 
 

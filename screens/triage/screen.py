@@ -89,12 +89,7 @@ class TriageScreen(WorkbenchScreen[None]):
             "Blind",
             tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
-        Binding(
-            "K",
-            "calibration",
-            "Calibration",
-            tooltip="What the verdicts say of the scores",
-        ),
+        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
         Binding(
             "escape",
             "judge_all",
@@ -104,16 +99,13 @@ class TriageScreen(WorkbenchScreen[None]):
         ),
     ]
 
-    def __init__(
-        self,
-        services: OpenProject,
-        feed: EngineFeed,
-    ) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None
         self.question = read_built_in()[SUCCEEDED]
         self.order: QueueOrder = "threshold"
+        self._is_order_chosen = False
         self.filter = Filter()
         self.only: NamedConversations | None = None
         self.shown: int | None = None
@@ -180,6 +172,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self._place = place
             self._question_name = place.question
             self.order = place.order if place.order in ORDERS else "threshold"
+            self._is_order_chosen = place.chosen
             try:
                 self.filter = parse_filter(place.filter)
             except FilterError:
@@ -198,6 +191,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Reads the queue of the question, the order and the filter that are chosen, and goes to a place in it."""
         chosen = self._question_name, self.order, self._filter_in_force, self.only
         question, order, filter_in_force, only = chosen
+        is_order_chosen = self._is_order_chosen
 
         def show(loaded: LoadedQueue) -> None:
             if chosen != (self._question_name, self.order, self._filter_in_force, self.only):
@@ -207,6 +201,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.refresh_bindings()
             self._any_scored, self._conversations = loaded.any_scored, loaded.conversations
             self.queue.refresh(loaded.page)
+            self.order = loaded.order
             if place is not None:
                 self.queue.restore(place.conversation, place.skipped)
             self.query_one(FilterLine).complain(None)
@@ -216,7 +211,13 @@ class TriageScreen(WorkbenchScreen[None]):
         ids = None if only is None else only.ids
         self.in_background(
             lambda: load_queue(
-                self.services, question, order, filter_in_force, ids, draws=place is not None
+                self.services,
+                question,
+                order,
+                filter_in_force,
+                ids,
+                chosen=is_order_chosen,
+                draws=place is not None,
             ),
             show,
             group="queue",
@@ -331,6 +332,7 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.conversation,
                 self.queue.skipped,
                 self._question_name,
+                self._is_order_chosen,
             )
             keep_place = self.services.triage.keep_place
             write_in_order(self, lambda: keep_place(place), lambda _: None, self.show_error)
@@ -511,7 +513,7 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.in_background(lambda: self.services.triage.start(name), begin, group="start")
 
         def begin(place: TriagePlace) -> None:
-            self.order = place.order
+            self.order, self._is_order_chosen = place.order, False
             self._ask_anew()
 
         dialogs.ask_question(self, self._question_name, choose)
@@ -520,6 +522,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Asks for the order of the queue."""
 
         def choose(order: QueueOrder) -> None:
+            self._is_order_chosen = True
             if order != self.order or order == "check":  # which draws the next ones
                 self.order = order
                 self._ask_anew()
@@ -559,7 +562,8 @@ class TriageScreen(WorkbenchScreen[None]):
     # Blind repeats and second answers
 
     def action_blind(self) -> None:
-        """Asks some conversations again, blind: one's own, or those that others judged; in such a round ends it."""
+        """Asks some conversations again, blind: one's own, or those that others judged; in a blind round, ends the
+        round."""
         if self.blind is not None:
             self._end_blind()
             return

@@ -342,8 +342,8 @@ class FilterLine(Keyed, Vertical):
 
 
 def _completion_content(completion: Completion, cells: int, *, with_count: bool) -> Content:
-    """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them in so many
-    cells."""
+    """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them, `cells`
+    wide."""
     count = "" if completion.count is None else f"{completion.count:,}"
     text = f"{one_line(completion.text, 40):<{TEXT_WIDTH}}"
     counts = f" {count:>9} " if with_count else ""

@@ -74,7 +74,7 @@ def date_and_minute(time: str) -> str:
 
 
 def facts_table(facts: Sequence[tuple[str, str]], cells: int) -> Content:
-    """Returns names and values below each other in so many cells, each value wrapped beside its name; both are
+    """Returns names and values below each other, `cells` wide, each value wrapped beside its name; both are
     display-safe."""
     width = max((len(name) for name, _ in facts), default=0) + 2
     lines = []
@@ -105,7 +105,7 @@ def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
 
 
 def fitting(clauses: Sequence[str], cells: int) -> str:
-    """Returns the first clauses that fit into so many cells, with ` · ` between them; display-safe.
+    """Returns the first clauses that fit into `cells` cells, with ` · ` between them; display-safe.
 
     The first clause is cut between words where it does not fit alone.
     """

@@ -126,7 +126,7 @@ def plot(
 
 
 def _cell(share: float, cells: int) -> int:
-    """Returns the index of the cell, or dot, that a share of the width or height is in, of so many."""
+    """Returns in which of `cells` cells, or dots, a share of the width or height is, as its index."""
     return min(int(share * cells), cells - 1)
 
 

@@ -408,7 +408,7 @@ class LineBounds:
         return len(self.starts)
 
     def first(self, count: int) -> LineBounds:
-        """Returns the first so many lines."""
+        """Returns the first `count` lines."""
         return LineBounds(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:

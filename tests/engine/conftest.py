@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.base import folders
+from engine.completeness import probe
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.model.interface import LoadOptions
@@ -21,6 +22,17 @@ from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_NINE, SMALL, write_shallow
+
+
+@pytest.fixture(scope="package", autouse=True)
+def quick_fits() -> Iterator[None]:
+    """Fits to conversations divide them into three folds twice, and these into two, in place of five folds three times
+    and three: a quarter of the regressions, of which each is fitted as ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "REPEATS", 2)
+        patch.setattr(probe, "FOLDS", 3)
+        patch.setattr(probe, "INNER_FOLDS", 2)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from tests.engine.conftest import clustered, clustered_file, goals, review, tuned, tuned_shallow
+from tests.engine.conftest import (
+    clustered,
+    clustered_file,
+    goals,
+    quick_fits,
+    review,
+    tuned,
+    tuned_shallow,
+)
 
-__all__ = ["clustered", "clustered_file", "goals", "review", "tuned", "tuned_shallow"]
+__all__ = ["clustered", "clustered_file", "goals", "quick_fits", "review", "tuned", "tuned_shallow"]

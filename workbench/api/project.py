@@ -73,7 +73,7 @@ class Project:
     cannot use the project of its parent.
 
     Every `filter` is a line of the filter language, such as `state:broken-off turns>5 "refund"`; an empty one matches
-    all. Every `limit` takes only the first so many of the conversations that match; None takes all.
+    all. Every `limit` takes only that many of the conversations that match; None takes all.
     """
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
@@ -518,7 +518,7 @@ class Project:
         """Returns the key of the conversation with an id in its source.
 
         Raises:
-            NotFound: There is none, or several have it and no source is named.
+            NotFound: No conversation has this id, or several have it and no source is named.
         """
         ids = self._workspace.conversations.named(external_id, source)
         if not ids:

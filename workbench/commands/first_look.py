@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
-from engine.base.number_format import counted, duration, trouble
+from engine.base.number_format import counted, duration, probability, trouble
 from engine.base.text import one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
@@ -28,7 +28,13 @@ from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.opener.jobs import import_stages
-from engine.opener.key_figures import MAX_TO_READ, FirstReading, conversations_to_read
+from engine.opener.key_figures import (
+    MAX_TO_READ,
+    UNLIKELY,
+    FirstReading,
+    conversations_to_read,
+    success_probe,
+)
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering
@@ -202,10 +208,12 @@ class _FirstLook:
             **counts_json(counts, self._workspace.conversations.rule()),
             **sets_json(self._workspace.score_sets.all()),
             "groups": groups,
+            "read_first_by": self._read_first_by(),
             "read_first": [
                 {
                     "name": row.external_id,
                     "trouble": row.trouble,
+                    "p_succeeded": row.success,
                     "p": row.p_end_normalised,
                     "why": reason,
                     "opening": row.opening,
@@ -319,26 +327,33 @@ class _FirstLook:
 
     def _to_read_lines(self, to_read: Sequence[FirstReading]) -> list[str]:
         """Returns the conversations to read first, each with the reason."""
-        lines = ["\nRead these first, the most signs of trouble:"]
+        lines = [f"\nRead these first, {self._read_first_by()}:"]
         if not to_read:
             return [*lines, "  none: no conversation shows a sign of trouble"]
         for row, reason in to_read:
             name, opening = one_line(row.external_id, 24), one_line(row.opening, 80)
-            lines.append(f"  {trouble(row.trouble):>5}  {name}  {opening}")
+            value = trouble(row.trouble) if row.success is None else probability(row.success)
+            lines.append(f"  {value:>5}  {name}  {opening}")
             lines.append(f"         {one_line(reason, 160)}")
         return lines
+
+    def _read_first_by(self) -> str:
+        """Returns by what the conversations to read first are chosen, in words."""
+        probe = success_probe(self._workspace)
+        return f"{UNLIKELY}, {probe.basis}" if probe else "the most signs of trouble"
 
     def _steps_by_hand(self) -> list[str]:
         """Returns lines with a command for each step."""
         project = shlex.quote(str(self._project))
         files = " ".join(shlex.quote(str(path)) for path in self._paths)
+        order = "success" if success_probe(self._workspace) else "trouble --reverse"
         return [
             "\nEach step by hand, to do it again or in another way:",
             f"  workbench import {project} {files}",
             f"  workbench run cluster {project} --no-labels --decide auto",
             f"  workbench run complete {project} --mode words",
             f"  workbench run complete {project} --no-remaining",
-            f"  workbench list {project} --sort trouble --reverse --limit {MAX_TO_READ}",
+            f"  workbench list {project} --sort {order} --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
 

@@ -98,10 +98,7 @@ def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dic
     ]
 
 
-@takes(
-    PROJECT,
-    number("--show", "open the clustering N instead"),
-)
+@takes(PROJECT, number("--show", "open the clustering N instead"))
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show opens one of them first.
 
@@ -265,7 +262,11 @@ def move(arguments: argparse.Namespace) -> CommandResult:
     ),
 )
 def undo(arguments: argparse.Namespace) -> CommandResult:
-    """Takes your newest decision on groups back, or another act."""
+    """Takes your newest decision on groups back, or another act.
+
+    Raises:
+        NotYet: There is nothing to take back.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
         goals = review.goals
@@ -446,7 +447,7 @@ def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
     """Returns the group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
-        UsageError: There is none, or several have this label.
+        UsageError: There is no such group, or several have this label.
     """
     folded = " ".join(name.split()).lower()
     named = (
@@ -468,7 +469,7 @@ def conversation(workspace: OpenProject, name: str) -> int:
     """Returns the key of the conversation that was imported with this id.
 
     Raises:
-        NotFound: There is none, or there are several.
+        NotFound: No conversation has this name, or several have it.
     """
     keys = workspace.conversations.named(name)
     if len(keys) == 1:

@@ -356,7 +356,11 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
-    """Pulls the files of a plan with narration; returns what arrived as JSON values."""
+    """Pulls the files of a plan with narration; returns what arrived as JSON values.
+
+    Raises:
+        Cancelled: A person stopped the pull.
+    """
     folders.log_to_file()
     manifest, title = plan.manifest, f"Pulling {plan.name}"
     refuse_without_room(plan)

@@ -271,7 +271,7 @@ def _read_only_refusal() -> UsageError:
 
 
 def are_logs(paths: Sequence[Path]) -> bool:
-    """Returns whether these are files or folders of conversations, not one project."""
+    """Returns whether paths are files or folders of conversations, not one project."""
     return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
 
 

@@ -81,9 +81,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
-            arguments.question,
-            keep=is_new and not arguments.estimate,
-            pattern=arguments.pattern,
+            arguments.question, keep=is_new and not arguments.estimate, pattern=arguments.pattern
         )
         if arguments.check:
             return _check(workspace, question)
@@ -444,7 +442,11 @@ def _give(
 
 
 def _undo_or_redo(workspace: OpenProject, *, redo: bool) -> CommandResult:
-    """Takes the newest act of people back, or redoes the one that was taken back last."""
+    """Takes the newest act of people back, or redoes the one that was taken back last.
+
+    Raises:
+        NotYet: There is no such act.
+    """
     row = workspace.triage.redo() if redo else workspace.triage.undo()
     word = "given again" if redo else "taken back"
     if row is None:

@@ -43,9 +43,7 @@ from workbench.narration import narrate, run_stages
 
 
 @takes(
-    PROJECT,
-    *request_arguments(ScoringRequest),
-    switch("--estimate", "estimate the cost and stop"),
+    PROJECT, *request_arguments(ScoringRequest), switch("--estimate", "estimate the cost and stop")
 )
 def run_complete(arguments: argparse.Namespace) -> CommandResult:
     """Scores what is not scored yet and writes the remaining tasks."""
@@ -136,7 +134,7 @@ def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
     """Returns the set with this number, else the one whose configuration hash begins like this.
 
     Raises:
-        NotFound: There is none, or several hashes begin like this.
+        NotFound: No hash begins so, or several do.
     """
     numbers = [str(score_set.number) for score_set in sets]
     if which in numbers:
@@ -216,12 +214,7 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     argument("project", help="a project with past conversations"),
-    argument(
-        "paths",
-        nargs="+",
-        metavar="PATH",
-        help="files or folders that grow",
-    ),
+    argument("paths", nargs="+", metavar="PATH", help="files or folders that grow"),
     *request_arguments(WatchRequest, ("model",)),
     *request_arguments(ImportRequest, ("format",)),
     *request_arguments(WatchRequest, ("every", "idle")),

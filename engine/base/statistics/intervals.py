@@ -54,6 +54,18 @@ def wilson_ends(share: float, of: float) -> tuple[float, float]:
     return 0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half
 
 
+def share_of_drawn(part: int, drawn: int, of: float) -> Interval:
+    """Returns the share among all by those drawn at random without replacement; without error where all are drawn.
+
+    Args:
+        part, drawn: Number of the drawn ones that are counted, and of all drawn ones.
+        of: Number of all.
+    """
+    share, left = part / drawn, of - drawn
+    ends = wilson_ends(share, drawn * (of - 1) / left) if left > 0 else (share, share)
+    return Interval(share, *ends)
+
+
 @dataclass(frozen=True, slots=True)
 class Classification:
     """How well a value separates complete from incomplete conversations; each figure has a 95% bootstrap interval.

@@ -95,7 +95,7 @@ class ConversationScorer:
         Raises:
             FormatError: The messages cannot be read.
             ModelError: The model cannot be loaded, or cannot answer this mode's question.
-            UsageError: There is no such model or adapter, or no probe for it.
+            UsageError: There is no such model or adapter, or no probe for the model.
         """
         readable, leaks = read_messages(messages)
         mode = self._runs.mode_for(request)

@@ -263,9 +263,16 @@ def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
             return lowest <= draw <= highest
         return COMPARISONS[term.op](draw, lowest)
 
+    numbers = random_numbers(len(among.flags))
+    return IdSet(
+        bytes(holds(number) and flag for number, flag in zip(numbers, among.flags, strict=True))
+    )
+
+
+def random_numbers(count: int) -> list[float]:
+    """Returns a random number from 0 to 1 for each id below `count`, always the same for an id."""
     draw = Random(0).random
-    # one draw for each id, also for those not in the set, so that the numbers are the same for any set
-    return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
+    return [draw() for _ in range(count)]
 
 
 def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

@@ -133,6 +133,9 @@ def _ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: I
 
     Descending order is the exact reverse, also of equal values, so that an index is read in one direction without
     sorting.
+
+    Raises:
+        ValueError: Conversations are not ordered by `sort`.
     """
     if sort == "id":
         ascending = among.ascending()

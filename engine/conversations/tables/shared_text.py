@@ -122,7 +122,7 @@ def _count(conn: sqlite3.Connection) -> int:
 
 
 def _read(conn: sqlite3.Connection, key: str) -> SharedText:
-    """Returns the shared text that is stored as a setting; that of nothing where there is none."""
+    """Returns the shared text that is stored as a setting; `NOTHING_SHARED` where nothing is stored."""
     row = conn.execute("SELECT value FROM setting WHERE key = ?", (key,)).fetchone()
     return NOTHING_SHARED if row is None else _parsed(row[0])
 

@@ -63,7 +63,11 @@ def _is_complete(record: Mapping[str, Any]) -> bool:
 
 
 def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
-    """Reads a record of the uniform format, which exports of this program have too."""
+    """Reads a record of the uniform format, which exports of this program have too.
+
+    Raises:
+        BadRecord: The record or its truth is no object, or it has no messages.
+    """
     record = as_object(record)
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
@@ -96,7 +100,11 @@ def _draft(
 
 def _messages_with_facts(items: Any) -> tuple[Message, ...]:
     """Returns the messages of a complete record, in the order of the record, with what else is known of each under
-    `facts`."""
+    `facts`.
+
+    Raises:
+        BadRecord: There are no messages, or one of them cannot be read.
+    """
     if not isinstance(items, list) or not items:
         raise BadRecord("no messages")
     messages: list[Message] = []

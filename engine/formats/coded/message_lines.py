@@ -51,7 +51,11 @@ _USUAL_KEYS = {"toolCallId": "tool_call_id", "toolName": "name"}
 
 
 def _message_of(line: Any) -> ChatMessage | None:
-    """Returns the message of a line in the form of a chat API; None if it has none."""
+    """Returns the message of a line in the form of a chat API; None if it has none.
+
+    The first that fits: a message of AutoGen, an item of the Responses API, a role with content, columns as of a table,
+    a part of a message. Where the message is an object within the line, the rest of the line is facts of it.
+    """
     if not isinstance(line, dict):
         return None
     if is_autogen_message(line):

@@ -285,7 +285,11 @@ def _messages_of_events(events: Any) -> tuple[Any, Any]:
 
 
 def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
-    """Returns the messages that an event adds to the input and to the output of its span, two lists."""
+    """Returns the messages that an event adds to the input and to the output of its span, two lists.
+
+    Both are empty for an event that is none of GenAI: a prompt or a completion, the details of an operation, a choice,
+    or a message of a role.
+    """
     name = _event_name(event)
     attributes = _object_of_pairs(event.get("attributes") or event)
     gen_ai = object_in(_nest_attributes(attributes).get("gen_ai"))
@@ -359,7 +363,10 @@ def _messages_in_body(
 
 
 def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the spans of an export: OTLP, Jaeger, or an object of lists of spans."""
+    """Returns the spans of an export, and the other objects of it that say something of their traces.
+
+    An export is one of OTLP, one of Jaeger, or an object of lists of spans; any other object is a span itself.
+    """
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("resourceLogs"), list):
@@ -425,7 +432,7 @@ def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, An
 
 
 def _event_name(log: dict[str, Any]) -> str:
-    """Returns the name of the event that a log record is; "" if it is none."""
+    """Returns the name of the event that a log record is; "" if the record is no event."""
     attributes = _object_of_pairs(log.get("attributes"))
     name = first_filled(log, "event.name", "eventName", "event_name")
     return as_text(name or attributes.get("event.name") or log.get("name"))

@@ -266,7 +266,8 @@ def _messages_of_ticks(ticks: list[Any]) -> list[Any]:
 
 
 def _is_same_utterance(utterances: list[Any], others: list[Any]) -> bool:
-    """Returns whether chunks with these ids of utterances are of the same one, as far as they have any."""
+    """Returns whether chunks with these ids of utterances are of the same utterance; a chunk without ids may be of
+    any."""
     return not utterances or not others or any(entry in utterances for entry in others)
 
 
@@ -344,7 +345,8 @@ def _likeliest(sample: dict[str, Any]) -> str | None:
 def _add_field(
     name: str, value_of: Callable[[dict[str, Any]], Any], frames: Iterable[Frame]
 ) -> Iterator[Frame]:
-    """Yields the records; an object gets a field of this name with its value, unless that is None."""
+    """Yields the records; each that is an object gets the field `name` with what `value_of` returns of it, unless that
+    is None."""
     for frame in frames:
         is_readable = frame.reason is None and isinstance(frame.value, dict)
         value = value_of(frame.value) if is_readable else None

@@ -454,7 +454,8 @@ def _is_next_step(
 
 
 def _continue_whole(history: _History, request: _MessageList, spoken: _MessageList) -> bool:
-    """Brings a history to a request that repeats all of it, maybe after other instructions; returns whether it does."""
+    """Brings a history to a request that repeats all of the history, maybe after other instructions; returns whether
+    the request repeats it."""
     before = history.transcript.without_instructions()
     if not before.keys or not _begins_with(before.keys, spoken.keys):
         return False
@@ -469,7 +470,7 @@ def _continue_whole(history: _History, request: _MessageList, spoken: _MessageLi
 def _continue_window(
     history: _History, span: Span, request: _MessageList, spoken: _MessageList
 ) -> bool:
-    """Brings a history to a request that repeats the end of it; returns whether it does.
+    """Brings a history to a request that repeats the end of the history; returns whether the request repeats it.
 
     An application may send the last answer again or leave it out, and drop the oldest messages.
     """

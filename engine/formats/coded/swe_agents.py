@@ -474,7 +474,11 @@ def _find_written_text(response: dict[str, Any]) -> str:
 
 
 def _message_of_version_1(event: dict[str, Any]) -> ChatMessage | None:
-    """Returns the message of an event with a kind; None if the event is no message."""
+    """Returns the message of an event with a kind, as OpenHands 1 writes events; None if the event is no message.
+
+    A message is a system prompt, what somebody wrote, an action, which is a call, or an observation, which is an
+    answer.
+    """
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":

@@ -207,7 +207,7 @@ def _role_and_name(
         speakers: The role of each speaker so far; a new speaker is added.
 
     Raises:
-        BadRecord: There is no word, or the column is one of roles and the word is none.
+        BadRecord: There is no word, or the column is one of roles and the word is no role.
     """
     if not word:
         raise BadRecord(f"message {number} has no role")
@@ -378,7 +378,11 @@ class _ConversationPlace(NamedTuple):
 
 
 def _find_conversation(record: Any) -> _ConversationPlace | None:
-    """Returns where a record has its conversation; None if it has none."""
+    """Returns where a record has its conversation; None if it has none.
+
+    The first that fits: the column with the longest list of messages or turns, columns with a question and an answer, a
+    column with exchanges, a column with a whole conversation as text.
+    """
     if not isinstance(record, dict) or looks_like_message(record):
         return None
     if isinstance(record.get("shards"), list):

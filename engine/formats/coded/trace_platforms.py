@@ -52,7 +52,7 @@ _SPANS_LOOKED_AT = 5
 
 
 def _langsmith_span(run: Any) -> Span | None:
-    """Returns a run as a span; None if the record is none."""
+    """Returns a run as a span; None if the record is no run of LangSmith."""
     if not isinstance(run, dict) or not isinstance(run.get("run_type"), str) or "id" not in run:
         return None
     metadata = object_in(object_in(run.get("extra")).get("metadata"))
@@ -142,7 +142,11 @@ def _is_trace(record: dict[str, Any]) -> bool:
 
 
 def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the observations of a trace, or of the traces of a session, and the traces without them."""
+    """Returns the observations of a trace, or of the traces of a session, and the traces without them.
+
+    A record without observations is one itself. A trace with a time of its own is the outermost observation; then only
+    what people said of it is returned beside the observations.
+    """
     if not isinstance(record, dict):
         return [], []
     if isinstance(record.get("traces"), list):
@@ -225,7 +229,7 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _weave_span(call: Any) -> Span | None:
-    """Returns a call as a span; None if the record is none."""
+    """Returns a call as a span; None if the record is no call of Weave."""
     if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
         return None
     if "trace_id" not in call or "inputs" not in call:
@@ -251,7 +255,7 @@ def _weave_span(call: Any) -> Span | None:
 
 
 def _helicone_span(record: Any) -> Span | None:
-    """Returns a request of Helicone as a span; None if the record is none."""
+    """Returns a request of Helicone as a span; None if the record is no such request."""
     if not isinstance(record, dict):
         return None
     is_flat = record.keys() >= {"request_body", "response_body"}

@@ -76,7 +76,11 @@ def _with_attachments(path: Path, frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 def _resolve_attachments(value: Any, texts: Any) -> Any:
-    """Returns a value with the texts of attachments in place of the references to them."""
+    """Returns a value with the texts of attachments in place of the references to them.
+
+    Args:
+        texts: The texts of the attachments by name, which are a part of the value and stay as they are.
+    """
     if isinstance(value, str):
         if "attachment://" not in value or not isinstance(texts, dict):
             return value

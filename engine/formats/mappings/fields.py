@@ -278,7 +278,7 @@ def text_weight(field: Field) -> float:
 
 
 def _goes_on_from(later: str, earlier: str) -> bool:
-    """Returns whether a text repeats an earlier one and adds to it."""
+    """Returns whether a text begins with an earlier one and goes on."""
     is_longer = len(later) > len(earlier) > _MIN_HISTORY_CHARACTERS
     return is_longer and later.startswith(earlier[:_COMPARED_CHARACTERS])
 

@@ -329,7 +329,15 @@ def read_mapping(table: Table[str, Any]) -> Mapping:
 
 
 def _decode_value(kind: type, value: Any) -> Any:
-    """Returns what the value of a key is in the types of this module, for msgspec."""
+    """Returns what the value of a key of a mapping file is in the types of this module, for msgspec.
+
+    Args:
+        kind: The type that the key takes.
+        value: The value as TOML has it.
+
+    Raises:
+        ValueError: The value is not what the key takes.
+    """
     if kind is Paths:
         return Paths(map(read_path, _texts(value)))
     if kind is Conditions:

@@ -340,7 +340,21 @@ class _Reading:
     def _draft_message(
         self, rule: MessageRule, part: Target, item: Target, position: int, used: list[Trail]
     ) -> list[dict[str, Any]]:
-        """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
+        """Returns the message of a part of an item in the form of a chat API; [] if it has none.
+
+        What the mapping leaves out or makes metadata by its role is no message. With a rule that names neither text,
+        calls nor reasoning, the part is a message of a chat API itself.
+
+        Args:
+            rule: The rule of the mapping for such parts.
+            part: The part.
+            item: The item that it is a part of.
+            position: Position of the item among the items of the record, for roles that take turns.
+            used: Gets the trails of what is read.
+
+        Raises:
+            BadRecord: Nothing says who speaks, or a part that should be a message itself is no object.
+        """
         value, within = part.value, part.trail or ()
 
         def read(path: Path | None) -> list[Any]:
@@ -433,7 +447,14 @@ class _Reading:
     def _role_and_speaker(
         self, rule: MessageRule, value: Any, position: int
     ) -> tuple[Destination, str | None]:
-        """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
+        """Returns the role of an item, and the name of a speaker whose role its name does not tell; else None.
+
+        The role is told by the first that applies: the turn, the `roles` of the mapping, its `user`, the word itself,
+        what the same speaker was before, or whether the speaker is the first.
+
+        Raises:
+            BadRecord: Nothing says who speaks.
+        """
         speaker_role = rule.role or _DEFAULT_ROLE
         if speaker_role.path is None:
             return speaker_role.in_turn[position % len(speaker_role.in_turn)], None

@@ -192,7 +192,11 @@ def _answer_content(output: Any) -> Any:
 
 
 def input_messages(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the input of a call; [] if it has no messages but, at most, a text."""
+    """Returns the messages of the input of a call; [] if it has no messages but, at most, a text.
+
+    They are the input itself, a list or a text of several messages, or what an object has: under `kwargs`, under a key
+    of a list of messages, or as one prompt of several messages. A question makes messages only with a system prompt.
+    """
     value = json_within(value)
     if isinstance(value, list):
         return _messages_of_list(value)
@@ -217,7 +221,11 @@ def input_messages(value: Any) -> list[ChatMessage]:
 
 
 def output_messages(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the output of a call; [] if it has no messages but, at most, a text."""
+    """Returns the messages of the output of a call; [] if it has no messages but, at most, a text.
+
+    They are the output itself, a list, a message or a text that names the assistant, or what an object has: its first
+    choice, messages within it, or calls of tools beside a text.
+    """
     value = json_within(value)
     if isinstance(value, list):
         return messages_of_pieces(value) or _messages_of_list(value)
@@ -269,7 +277,10 @@ def output_text(value: Any) -> str | None:
 
 
 def _only_text(value: Any, keys: Iterable[str]) -> str | None:
-    """Returns the text under the first of some keys, or the only one; None if there is none."""
+    """Returns a text itself, or the text under the first of some keys that has one, else the only text of an object.
+
+    A list of one value counts as that value. None stands for no text, or one that is only the name of something.
+    """
     if isinstance(value, str):
         return value or None
     if isinstance(value, list) and len(value) == 1:
@@ -287,7 +298,8 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
 
 
 def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
-    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if it is none of these."""
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if a value in it is none of
+    these. Definitions of tools are left out."""
     if len(values) == 1 and isinstance(values[0], list):
         return _messages_of_list(values[0])
     values = [json_within(value) for value in values]

@@ -154,7 +154,8 @@ def _from_autogen(value: Mapping[str, Any]) -> ChatMessage:
 
 
 def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
-    """Returns a message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if it is none."""
+    """Returns a message of LangChain, as `dumpd`, `messages_to_dict` or `model_dump` write it; None if the value is no
+    such message."""
     kind, body = _langchain_body(value)
     if not isinstance(kind, str) or "content" not in body:
         return None
@@ -187,7 +188,7 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
 
 
 def _langchain_body(value: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """Returns the type and the fields of a message of LangChain, (None, {}) if a value is none."""
+    """Returns the type and the fields of a message of LangChain, (None, {}) if the value is no such message."""
     kind, data = value.get("type"), value.get("data")
     if kind == "constructor" and isinstance(value.get("id"), list) and value["id"]:  # dumpd
         name = str(value["id"][-1])

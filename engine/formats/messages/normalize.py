@@ -236,10 +236,7 @@ def read_in_turn(items: Iterable[Any]) -> list[Message]:
 
 
 def messages_of(
-    item: Any,
-    number: int,
-    rendered_calls: bool = False,
-    facts: Mapping[str, Any] | None = None,
+    item: Any, number: int, rendered_calls: bool = False, facts: Mapping[str, Any] | None = None
 ) -> list[Message]:
     """Reads one message of a file, which is several here if the answers of tools are among its parts.
 
@@ -337,7 +334,11 @@ def _role_problem(spoken_by: Any, number: int) -> str:
 
 
 def _calls_beside_content(item: Mapping[str, Any], number: int) -> list[ToolCall]:
-    """Returns the calls that a message has beside its content."""
+    """Returns the calls that a message has beside its content.
+
+    Raises:
+        BadRecord: `tool_calls` is no list, or a call in it cannot be read.
+    """
     listed = item.get("tool_calls")
     if listed is not None and not isinstance(listed, list):
         raise BadRecord(f"message {number} has tool_calls that are {kind_of(listed)}")

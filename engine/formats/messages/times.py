@@ -209,7 +209,8 @@ def is_ambiguous(text: str) -> bool:
 
 
 def day_comes_first(text: str) -> bool | None:
-    """Returns whether the day comes before the month in a date of numbers; None if either may, or it is none."""
+    """Returns whether the day comes before the month in a date of numbers; None if either may, or if the text is no
+    such date."""
     match = _NUMERIC_DATE.match(text)
     if match is None or int(match[3]) > 12:
         return None if match is None else False
@@ -242,7 +243,12 @@ def date_of(value: Any, day_first: bool | None = None) -> str | None:
 
 
 def _written_date(text: str, day_first: bool | None = None) -> str | None:
-    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told."""
+    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told.
+
+    Args:
+        day_first: Whether the day stands before the month in dates of numbers without dots; None if that is not known,
+            so that dates that could be either are not told.
+    """
     try:
         if _BASIC_ISO_DATE.match(text):
             return datetime.fromisoformat(text).isoformat()

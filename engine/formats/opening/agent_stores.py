@@ -229,7 +229,8 @@ facts about it."""
 
 
 def session_tables(tables: Sequence[str]) -> frozenset[str]:
-    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is none."""
+    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is no such
+    database."""
     for store in _STORES:
         if store.tables <= set(tables):
             return frozenset(tables) if store.has_all_tables else store.tables

@@ -138,7 +138,7 @@ class _File:
     held: Any = None
 
     def share(self, packed: int) -> int:
-        """Returns how many bytes of the person's file so many bytes of this one stand for."""
+        """Returns for how many bytes of the person's file `packed` bytes of this one stand."""
         return packed * self.size // max(1, os.path.getsize(self.path))
 
 
@@ -228,7 +228,11 @@ def _row_content(
 
 
 def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables of a database; those in which a program stores sessions are one content."""
+    """Yields the tables of a database; those in which a program stores sessions are one content.
+
+    Raises:
+        FormatError: The database has no rows.
+    """
     names = sqlite_tables(file.path, file.label, file.expansion.bounds)
     if not names:
         raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
@@ -264,6 +268,9 @@ def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterat
         open_stream: Opens the stream.
         file: What to call it; its path need not be that of the stream.
         length: Number of bytes of the stream; None if that is the size of the file.
+
+    Raises:
+        FormatError: It is an archive in too many others, or it is damaged.
     """
     content_itself = Content(
         file.label,
@@ -311,7 +318,11 @@ def cannot_open(label: str, error: OSError) -> FormatError:
 
 
 def _write_to_disk(start: bytes, source: Source, file: _File) -> Any:
-    """Writes a stream into a file that is deleted when it is closed."""
+    """Writes a stream into a file that is deleted when it is closed.
+
+    Raises:
+        TooMuch: It unpacks to more than is allowed.
+    """
     temporary_file = tempfile.NamedTemporaryFile()  # noqa: SIM115 -- lives as long as what is in it is read
     while start:
         temporary_file.write(start)
@@ -350,7 +361,11 @@ class _Member(io.BufferedIOBase):
 
 
 def _zip_members(file: _File) -> Iterator[Content]:
-    """Yields what is in the members of a zip archive; a log of Inspect is one content."""
+    """Yields what is in the members of a zip archive; a log of Inspect is one content.
+
+    Raises:
+        FormatError: The archive is damaged.
+    """
     try:
         archive = zipfile.ZipFile(file.path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
@@ -430,7 +445,11 @@ def _member(
 
 
 def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
-    """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them."""
+    """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them.
+
+    Raises:
+        OSError: The member is encrypted or compressed with LZMA, or the archive is damaged.
+    """
     if entry.flag_bits & _ENCRYPTED:
         raise OSError("it is encrypted")
     plain = copy.copy(entry)
@@ -477,7 +496,11 @@ def _inspect_frames(
 
 
 def _json_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Any:
-    """Returns the JSON value of a member, which may be as large as a record."""
+    """Returns the JSON value of a member, which may be as large as a record.
+
+    Raises:
+        BadRecord: The member is too large, damaged or no JSON.
+    """
     try:
         source = Source(_zip_stream(archive, entry))
     except OSError as error:

@@ -106,7 +106,7 @@ class Expansion:
         return self._size is not None and self._total > self._most(self._size)
 
     def _most(self, size: int) -> int:
-        """Returns to how many bytes so many bytes of a file may unpack."""
+        """Returns to how many bytes `size` bytes of a file may unpack."""
         return max(self.bounds.unpacked, MOST_TIMES * size)
 
 
@@ -310,7 +310,7 @@ class Source:
         return chunk
 
     def peek(self, least: int) -> bytes:
-        """Returns what is read next, of at least so many bytes if there are; it is read again afterwards."""
+        """Returns what is read next, at least `least` bytes if there are so many; it is read again afterwards."""
         chunks: list[bytes] = []
         size = 0
         while size < least and (chunk := self._next()):

@@ -352,7 +352,8 @@ def _group_rows(file: Any, group: int, footer: Any) -> Iterator[dict[str, Any]]:
 
 
 def _as_python(value: Any) -> Any:
-    """Returns what a value of Arrow holds; what Python has no value for, such as nanoseconds, is a text."""
+    """Returns what a value of Arrow holds. A value within it for which Python has none, such as a time in nanoseconds,
+    becomes a text."""
     try:
         return value.as_py()
     except _PARQUET_ERRORS:

@@ -444,7 +444,8 @@ def _mark_doubts(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_parts(text: str) -> list[str]:
-    """Returns the conversations of a text that are divided by lines of dashes; the text itself if they are none."""
+    """Returns the conversations of a text that are divided by lines of dashes; the text itself if what stands between
+    such lines is no conversation."""
     parts = [part for part in _RULE.split(text) if part.strip()]
     are_conversations = len(parts) > 1 and all(
         (turns := _plain_turns(part)) and not part[: turns[0].start()].strip() for part in parts

@@ -196,7 +196,7 @@ def order_canonically(vectors: Vectors, rows: Indices, seed: int) -> Indices:
 
 
 def is_full_batch(count: int) -> bool:
-    """Returns whether all of so many rows are used in every iteration."""
+    """Returns whether every iteration uses all of `count` rows."""
     return count <= FULL_BATCH_ROWS
 
 
@@ -349,7 +349,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> int:
 
 
 def range_of_proposals(rows: int) -> tuple[int, int]:
-    """Returns the least and the greatest k that `propose_k` may propose for so many rows; at least 1."""
+    """Returns the least and the greatest k that `propose_k` may propose for `rows` rows; at least 1."""
     sample = min(rows, TRIAL_ROWS)
     least = math.isqrt(sample)
     most = max(math.ceil(OVERESTIMATE * _max_trial_k(sample)), 2 * least)
@@ -357,7 +357,7 @@ def range_of_proposals(rows: int) -> tuple[int, int]:
 
 
 def _max_trial_k(rows: int) -> int:
-    """Returns the greatest k that is tried on a sample of so many rows."""
+    """Returns the greatest k that is tried on a sample of `rows` rows."""
     return min(MAX_TRIAL_K, rows // _TRIAL_ROWS_PER_CLUSTER)
 
 

@@ -87,6 +87,8 @@ _QUESTION = re.compile(
 MIN_INSTRUCTION_WORDS = 8
 """What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
 has this many words."""
+MIN_REPEATING = 4
+"""Members that repeat a sentence, or all where there are fewer, where a program wrote it: two may by chance."""
 MIN_ECHOES = 3
 """Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
 alike from which on a list shows what follows."""
@@ -206,13 +208,15 @@ class Cluster:
         error = math.sqrt(share * (1 - share) / len(self.texts))
         return share >= least and share - error >= NEARLY_HALF
 
-    def words(self, *, with_adjectives: bool = False) -> list[str]:
+    def words(self, *, with_adjectives: bool = False, with_participles: bool = False) -> list[str]:
         """Returns the stems of the content words of the texts, and the pairs of signs, those of most texts first."""
         return sorted(
             (
                 word
                 for word in self._forms
-                if says_much(word) or (with_adjectives and word in ADJECTIVES)
+                if says_much(word)
+                or (with_adjectives and word in ADJECTIVES)
+                or (with_participles and is_participle(word))
             ),
             key=lambda word: (-len(self._texts_with[word]), word),
         )
@@ -261,7 +265,7 @@ class Cluster:
         """Returns whether members ask about what a phrase with this verb names: they ask questions, and the verb says
         little or most do not use it ("when do I play tennis?", not "schedule tennis")."""
         is_of_few = verb not in OPEN_VERBS and self.verb_share(verb) < MIN_SUPPORT
-        return self.are_questions and (verb in ("get", "count", "list") or is_of_few)
+        return self.are_questions and (verb in ("get", "find", "count", "list") or is_of_few)
 
     @cached_property
     def requests(self) -> dict[frozenset[str], _Request]:
@@ -379,10 +383,12 @@ def kind_of(verb: str) -> str:
 
 def without_instructions(texts: Sequence[str]) -> list[str]:
     """Returns the texts of a group without what a program wrote in them: sentences that half of the members repeat
-    word for word (`MIN_INSTRUCTION_WORDS`), and sentences that one text has several times. No text is left empty."""
+    word for word (`MIN_INSTRUCTION_WORDS`, `MIN_REPEATING`), and sentences that one text has several times. No text is
+    left empty."""
     parts = [_PARTS.split(text[:MAX_TEXT_CHARS]) for text in texts]
     counts = Counter(part for text_parts in parts for part in set(text_parts))
-    repeated = {part for part, count in counts.items() if part and 2 * count >= len(texts) > 4}
+    least = max(min(len(texts), MIN_REPEATING), MIN_ECHOES, len(texts) / 2)
+    repeated = {part for part, count in counts.items() if part and count >= least}
     if max((len(part.split()) for part in repeated), default=0) < MIN_INSTRUCTION_WORDS:
         repeated = set()
     stripped = []

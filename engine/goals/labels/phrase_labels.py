@@ -10,10 +10,11 @@ alarm"), the commonest first; where the name has most members, a further part mu
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
-owners", "Get help with my account"). Members without any of these have no request in common, and the name says so,
-without support. Values are no part of a name: names of places, people and products, known by their capital letters or
-their places in sentences, and words of which many stand before one noun. They follow it where two clusters would have
-the same name ("Find a restaurant · Lebanese, Swedish").
+owners", "Get help with my account"). Members without any of these have no request in common. The name says so, without
+support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
+names of places, people and products, known by their capital letters or their places in sentences, and words of which
+many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
+Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -91,10 +92,13 @@ members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_OPENING_SHARE, MIN_TELLING_CONTRAST = 2, 0.55, 0.45, 0.7
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and that
 begin with it, and its least contrast to the other clusters of that name."""
+MIN_SUBJECT_SHARE, MIN_SUBJECT_CONTRAST = 0.2, 1.2
+"""Least share of the members, at least two, that have a word which tells what a cluster without a common request is
+about, and its least contrast."""
+MEANS = "use"
+"""Verb of requests that name a means to something: "use my certificate"."""
 _PHRASE_DRAW = 0x7068
 """Stands beside the seed for the draw of the texts, so that it differs from other draws ("ph")."""
-SUBJECTS = "requests about"
-"""Begins the name of a cluster whose members name the same things, and ask for nothing in common."""
 OTHER_REQUESTS, OTHER_REASONS = "Other requests", "Other reasons"
 """Labels of a cluster whose members have nothing in common."""
 
@@ -131,8 +135,11 @@ def phrase_labels(
         near = near[:CENTRAL_MEMBERS]
         if len(rows) > max_texts:
             rows = np.sort(rng.choice(rows, max_texts, replace=False))
-        read = without_instructions([texts[int(row)] for row in [*near, *rows]])
-        central[number], sampled_texts[number] = read[: len(near)], read[len(near) :]
+        rows_read = sorted({*near.tolist(), *rows.tolist()})
+        stripped = without_instructions([texts[row] for row in rows_read])
+        text_of_row = dict(zip(rows_read, stripped, strict=True))
+        central[number] = [text_of_row[row] for row in near.tolist()]
+        sampled_texts[number] = [text_of_row[row] for row in rows.tolist()]
     all_texts = [text for cluster_texts in sampled_texts.values() for text in cluster_texts]
     verbs, usage = verbs_of(all_texts), Usage(all_texts)
     spaceless = SpacelessPhrases(all_texts)
@@ -182,6 +189,8 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
         has_support = cluster.has(least, cluster.texts_asking(phrase))
         if share < MIN_CHOSEN_SHARE or not has_support or usage.has_value(phrase):
             continue
+        if phrase.verb == MEANS:
+            continue
         first = len(cluster.texts_beginning(content)) / len(cluster.texts)
         contrast = contrast_of(number, content, clusters)
         contrast = max(contrast, act_contrast_of(number, phrase, clusters))
@@ -194,11 +203,7 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
 
 
 def _name(
-    number: int,
-    chosen: Phrase | None,
-    clusters: Mapping[int, Cluster],
-    usage: Usage,
-    asks: bool,
+    number: int, chosen: Phrase | None, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
 ) -> Named:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that
@@ -229,11 +234,15 @@ def _name(
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
         label = f"{activity} {_joined(nouns)}".strip()
         return Named(_spelled(label, usage), support=cluster.support(*texts))
+    is_topic = chosen and contrast_of(number, chosen.content, clusters) >= MIN_TOPIC_CONTRAST
+    if chosen and is_topic and cluster.are_questions:
+        label = " ".join((activity, *chosen.object_words))
+        return Named(_spelled(label, usage), support=cluster.support(cluster.texts_asking(chosen)))
     if is_search:
         return Named(_spelled(f"{activity} other things", usage))
     if not asks:
         return Named(OTHER_REASONS)
-    return _name_by_subjects(number, clusters, usage) or Named(OTHER_REQUESTS)
+    return Named(OTHER_REQUESTS)
 
 
 def _listed_requests(
@@ -293,7 +302,11 @@ def _topics(
         if topic
         and (not needs_help or topic.startswith(("my ", "the ")))
         and usage.is_noun(cluster.form(noun))
-        and (is_search or cluster.asks_for(noun) or usage.is_thing(cluster.form(noun)))
+        and (
+            is_search
+            or (cluster.asks_for(noun) and not cluster.are_questions)
+            or usage.is_thing(topic.split()[-1])
+        )
         and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
         and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
         and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
@@ -311,30 +324,6 @@ def _topics(
     if not has_support or not (has_common or is_list):
         return []
     return [told[topic] for (topic,) in topics]
-
-
-def _name_by_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Named | None:
-    """Returns a name of the things, at most `MAX_REQUESTS`, that half of the members name at their beginning and few
-    others do; None where there are none."""
-    cluster = clusters[number]
-    worth = {
-        content: contrast
-        for noun in cluster.words()
-        if usage.is_noun(form := cluster.form(noun))
-        and usage.is_thing(form)
-        and usage.topic(form) != noun  # a thing has an article or a plural
-        and not usage.is_value(form)
-        and cluster.share(content := frozenset({noun})) >= MIN_LISTED_SHARE
-        and (contrast := contrast_of(number, content, clusters)) >= MIN_ADDED_CONTRAST
-    }
-    texts = {content: cluster.texts_opening_with(content) for content in worth}
-    subjects = _cover(cluster, worth, texts)
-    naming = [texts[content] for content in subjects]
-    if not cluster.has(MIN_LIST_SUPPORT, *naming):
-        return None
-    things = [usage.topic(cluster.form(noun)) for (noun,) in subjects]
-    label = f"{SUBJECTS} {_joined(things)}"
-    return Named(_spelled(label, usage), support=cluster.support(*naming), is_request=False)
 
 
 def _spelled(label: str, usage: Usage) -> str:
@@ -426,11 +415,31 @@ def _told_apart(
         label = min(counts, key=lambda label: (-counts[label], label))
         namesakes = {number: clusters[number] for number in numbers}
         for number in numbers:
-            words = _telling_words(number, namesakes, label, usage) if len(numbers) > 1 else []
+            words: list[str] = []
+            if label == OTHER_REQUESTS:
+                words = _subjects(number, clusters, usage)
+            elif len(numbers) > 1:
+                words = _telling_words(number, namesakes, label, usage)
             full = " · ".join(filter(None, (label, ", ".join(words))))
             taken[full] += 1
             full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
     return full_labels
+
+
+def _subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:
+    """Returns the words that tell best what a cluster without a common request is about: many of its members have
+    them, and few others do."""
+    cluster = clusters[number]
+    least = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
+    gains = {
+        word: contrast * share
+        for word in cluster.words(with_participles=True)
+        if (share := cluster.share(frozenset({word}))) >= least
+        and not usage.is_value(cluster.form(word))
+        and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_SUBJECT_CONTRAST
+    }
+    best = sorted(gains, key=lambda word: (-gains[word], word))
+    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
 def _telling_words(

@@ -49,7 +49,7 @@ ADVERBS = word_set(
     "today tomorrow tonight yesterday asap together anymore anyway however therefore rather quite pretty almost once "
     "twice not n't more most less least much many few several such same other else both either neither enough own "
     "next last first second ahead apart forward anywhere somewhere everywhere right else well further early late "
-    "exactly definitely certainly especially"
+    "exactly definitely certainly especially ago"
 )
 INTERJECTIONS = word_set(
     "hi hello hey greetings ok okay yes yeah yep yup no nope sure thanks thank thankyou great good fine perfect nice "
@@ -71,7 +71,7 @@ VERB_FORMS = word_set(
     "needed know knows knew eat eats ate see sees saw seen find finds found tell tells told ask asks asked think "
     "thinks thought keep keeps kept become becomes became begin begins began bring brings brought put puts lets seem "
     "seems looking looked try tries tried use uses used include includes require requires write writes wrote contain "
-    "contains built written known shown held"
+    "contains built written known shown held proceed proceeds"
 )
 """Forms of common verbs that are seldom a noun."""
 FUNCTION_WORDS = PRONOUNS.union(
@@ -118,7 +118,8 @@ _VAGUE_NOUNS = word_set(
     "suggestion suggestions recommendation recommendations name number date place answer list problem issue "
     "reason look want need wants needs know think guess mean hope love prefer sense matter end part rest fact "
     "chance change changes difference differences pack pair piece bunch color colour inch people person guys sir "
-    "madam user goal goals task tasks step steps turn order size style quality ounce set package id ids advice tip tips"
+    "madam user goal goals task tasks step steps turn order size style quality ounce set package id ids advice tip "
+    "tips agent agents representative supervisor human"
 )
 """Heads of noun phrases that say little."""
 NOUNS_CLEAR_WITH_VERB = word_set("order item items orders size sizes")

@@ -49,12 +49,12 @@ MIN_NOUN_SHARE = 0.1
 MIN_DETERMINER_SHARE = 0.2
 """Least share of the uses of a noun that have its commonest determiner where a name has it."""
 _BEFORE_NOUNS = DETERMINERS.union(
-    PREPOSITIONS,
+    PREPOSITIONS - {"to"},
     NUMBERS,
     REQUEST_VERBS,
     word_set("many much more most which what whose other same"),
 )
-"""Words that a noun may follow."""
+"""Words that a noun may follow; after "to" mostly a verb stands."""
 _PLACE_WORDS = word_set("in from at near called named")
 """Words before the names of places and things."""
 MIN_CODE_LETTERS = 6

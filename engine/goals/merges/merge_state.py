@@ -12,6 +12,8 @@ are replayed. Former groups, which were merged or split, are kept with the group
 - *theme* puts a group under a theme, where the group that it is merged into, and its parts, stay.
 - *pin* takes a group out of the proposals; a merge with a pinned group is pinned.
 
+No two current groups have one label: where an act gives a label that another group has, `end_act` numbers it.
+
 Latecomers are conversations that were imported after the clustering and assigned to groups. `latecomers` has those that
 a decision moved; the others are in the group that `current_of` gives for their assignment.
 """
@@ -19,15 +21,21 @@ a decision moved; the others are in the group that `current_of` gives for their 
 from __future__ import annotations
 
 import hashlib
+import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.goals.records import GoalDecision, Ids, Pair, Support, part_ids
+
+_NUMBER = re.compile(r" \(\d\d?\)$")
+"""The number at the end of a label that tells it from the same label of another group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +111,8 @@ class MergeState:
         changed_by_moves: Ids of groups whose members a move changed.
         latecomers: Group of each latecomer that a decision moved, by conversation id; None is no group.
         digests: Cache of hashes of members, by group.
+        label_counts: Number of current groups with each label.
+        just_named: Ids of the groups that the decisions of the present act named, in order.
     """
 
     groups: dict[str, Group]
@@ -115,6 +125,8 @@ class MergeState:
     changed_by_moves: set[str] = field(default_factory=set)
     latecomers: dict[int, str | None] = field(default_factory=dict)
     digests: dict[str, bytes] = field(default_factory=dict)
+    label_counts: Counter[str] = field(default_factory=Counter)
+    just_named: dict[str, None] = field(default_factory=dict)
 
     @classmethod
     def of_clusters(
@@ -137,6 +149,7 @@ class MergeState:
             state.groups[key] = replace(
                 state.groups[key], label=label, description=description, support=support
             )
+        state.label_counts = Counter(state.groups[key].label for key in state.current)
         return state
 
     def copy(self) -> MergeState:
@@ -152,6 +165,8 @@ class MergeState:
             changed_by_moves=set(self.changed_by_moves),
             latecomers=dict(self.latecomers),
             digests=dict(self.digests),
+            label_counts=self.label_counts.copy(),
+            just_named=dict(self.just_named),
         )
 
     # Queries
@@ -259,10 +274,19 @@ class MergeState:
             "theme": self._theme,
         }[decision.kind](decision)
 
+    def end_act(self) -> None:
+        """Numbers each label that the act gave and that another current group has."""
+        for key in reversed(self.just_named):
+            group = self.groups[key]
+            if key in self.current and group.label and self.label_counts[group.label] > 1:
+                (label,) = free_labels([group.label], self.label_counts)
+                self._rewrite(replace(group, label=label))
+        self.just_named.clear()
+
     def complete(self, decision: GoalDecision) -> GoalDecision:
         """Returns the decision with the current labels of its groups and a name for each group that it makes: for a
         merge the name of the pinned or else the larger group, for parts of a split the name of the group with a
-        number."""
+        number. What a person makes gets a label that no other group has."""
         labels = tuple(self.groups[key].label for key in decision.sides if key in self.groups)
         names = decision.names
         if decision.kind == "merge" and not names:
@@ -276,6 +300,9 @@ class MergeState:
             unnamed_parts = range(len(names), len(parts))
             numbered_labels = (f"{group.label} ({index + 1})".strip() for index in unnamed_parts)
             names += tuple((label, group.description) for label in numbered_labels)
+        if decision.kind in ("merge", "split") and decision.author == "human":
+            free = free_labels([label for label, _ in names], self.label_counts - Counter(labels))
+            names = tuple((label, text) for label, (_, text) in zip(free, names, strict=True))
         return replace(decision, labels=labels, names=names)
 
     def _pair(self, decision: GoalDecision) -> tuple[Group, Group]:
@@ -293,7 +320,11 @@ class MergeState:
         return self.group(side)
 
     def _merge(self, decision: GoalDecision) -> None:
-        """Replaces two groups by one with all their members."""
+        """Replaces two groups by one with all their members.
+
+        Raises:
+            UsageError: A person pinned one of the groups or keeps them apart, and the decision is not of a person.
+        """
         a, b = self._pair(decision)
         if decision.author != "human" and (a.pinned or b.pinned or self.is_kept_apart(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
@@ -315,7 +346,11 @@ class MergeState:
         self._replace((a.id, b.id), (made,))
 
     def _refuse(self, decision: GoalDecision) -> None:
-        """Notes an *apart* or a *never* on a pair of groups."""
+        """Notes an *apart* or a *never* on a pair of groups.
+
+        Raises:
+            UsageError: The pair is refused or forbidden already.
+        """
         a, b = self._pair(decision)
         pair = pair_of(a.id, b.id)
         if pair in self.forbidden:
@@ -381,7 +416,12 @@ class MergeState:
         return named_parts, parts
 
     def _move(self, decision: GoalDecision) -> None:
-        """Moves conversations to a group or, without one, to the outliers; latecomers are only noted."""
+        """Moves conversations to a group or, without one, to the outliers; latecomers are only noted.
+
+        Raises:
+            NotYet: No conversation is named.
+            UsageError: A group would be left without members, or all are there already.
+        """
         target = self._single(decision) if decision.sides else None
         if len(decision.parts) != 1 or not all(map(len, decision.parts)):
             raise NotYet("There is no conversation to move.")
@@ -416,35 +456,56 @@ class MergeState:
             self.latecomers[latecomer] = None if target is None else target.id
 
     def _rename(self, decision: GoalDecision) -> None:
-        """Gives a group the label and the description of the decision."""
+        """Gives a group the label and the description of the decision.
+
+        Raises:
+            UsageError: The label is empty.
+        """
         group = self._single(decision)
         label, description = decision.names[0] if decision.names else ("", "")
         if not label.strip():
             raise UsageError("A group needs a name.", "Write a few words.")
-        self.groups[group.id] = replace(
-            group,
-            label=label,
-            description=description,
-            support=decision.support,
-            named_by=decision,
+        self._rewrite(
+            replace(
+                group,
+                label=label,
+                description=description,
+                support=decision.support,
+                named_by=decision,
+            )
         )
 
     def _pin(self, decision: GoalDecision) -> None:
-        """Pins or unpins a group."""
+        """Pins or unpins a group.
+
+        Raises:
+            UsageError: The group is pinned, or not pinned, already.
+        """
         group = self._single(decision)
         pins = decision.kind == "pin"
         if group.pinned == pins:
             raise UsageError("It is pinned already." if pins else "It is not pinned.")
         # A pinned group keeps the label that it had when it was pinned.
         label = decision.labels[0] if decision.labels and pins else group.label
-        self.groups[group.id] = replace(group, label=label, pinned_by=decision if pins else None)
+        self._rewrite(replace(group, label=label, pinned_by=decision if pins else None))
 
     def _theme(self, decision: GoalDecision) -> None:
-        """Puts a group under the theme of the decision, or under none."""
+        """Puts a group under the theme of the decision, or under none.
+
+        Raises:
+            UsageError: The theme has no name.
+        """
         group = self._single(decision)
         if not decision.names:
             raise UsageError("A theme needs a name.", "Write a few words.")
         self.groups[group.id] = replace(group, themed_by=decision)
+
+    def _rewrite(self, group: Group) -> None:
+        """Stores a current group that may have another label than before."""
+        self.label_counts[self.groups[group.id].label] -= 1
+        self.label_counts[group.label] += 1
+        self.groups[group.id] = group
+        self.just_named[group.id] = None
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
         """Replaces groups by new ones, which inherit their *never* decisions."""
@@ -457,9 +518,11 @@ class MergeState:
         for key in old:
             del self.current[key]
             self.successor[key] = largest.id
+            self.label_counts[self.groups[key].label] -= 1
         for group in new:
             self.groups[group.id] = group
-            self.current[group.id] = None
+            self.current[group.id] = self.just_named[group.id] = None
+            self.label_counts[group.label] += 1
 
 
 def pair_of(a: str, b: str) -> Pair:
@@ -490,9 +553,31 @@ def after_reviews(decisions: Iterable[GoalDecision]) -> list[GoalDecision]:
 def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
     """Returns the state after decisions, in order; `base` is not changed."""
     state = base.copy()
-    for decision in decisions:
-        state.apply(decision)
+    for _, act in groupby(decisions, key=lambda decision: decision.act):
+        for decision in act:
+            state.apply(decision)
+        state.end_act()
     return state
+
+
+def free_labels(labels: Iterable[str], taken: Mapping[str, int]) -> list[str]:
+    """Returns labels, each with a number at its end, or another one, where a group or an earlier one of them has it; an
+    empty one stays.
+
+    Args:
+        taken: Number of groups with each label.
+    """
+    counts, free = Counter(taken), []
+    for label in labels:
+        stem = _NUMBER.sub("", label)
+        numbered = (f"{stem} ({number})" for number in count(2))
+        free.append(
+            label
+            if not label or not counts[label]
+            else next(other for other in numbered if not counts[other])
+        )
+        counts[free[-1]] += 1
+    return free
 
 
 def _sorted_ids(ids: Iterable[int]) -> Ids:

@@ -180,7 +180,7 @@ class GoalService:
         return self._rows(view, keys, ids[chosen], distances.select(chosen))
 
     def examples(self, group_id: str, count: int) -> GroupExamples:
-        """Returns so many of the most central and of the most doubtful members of a current or former group.
+        """Returns the `count` most central and the `count` most doubtful members of a current or former group.
 
         Raises:
             NotFound: There never was such a group.

@@ -274,12 +274,21 @@ class MergeReviewService:
     # Decisions on one group or on conversations
 
     def rename(self, group_id: str, label: str) -> GoalDecision:
-        """Gives a group another label; returns the decision."""
+        """Gives a group another label; returns the decision.
+
+        Raises:
+            UsageError: Another group has that label.
+        """
         name = " ".join(label.split())
 
         def plan(state: MergeState) -> list[GoalDecision]:
             """Returns the decision, with the description that the group has now."""
-            names = ((name, state.group(group_id).description),)
+            group = state.group(group_id)
+            if name != group.label and state.label_counts[name]:
+                raise UsageError(
+                    f"Another group is named “{name}”.", "Merge the two, or write another name."
+                )
+            names = ((name, group.description),)
             return [GoalDecision("rename", (group_id,), names)]
 
         return self._act(plan)[0]

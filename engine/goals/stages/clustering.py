@@ -93,6 +93,7 @@ class ClusterStage(CpuStage):
         k: int | None = None,
         seed: int = 0,
         paper: bool = False,
+        undecided: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -100,10 +101,11 @@ class ClusterStage(CpuStage):
             embed: The stage before, whose vectors are clustered.
             k: Number of clusters, an overestimate; None proposes one from the data.
             paper: Whether every conversation is placed, as in the paper.
+            undecided: Whether decisions of rules and models are taken back where the clustering is there already.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._paper = k, seed, paper
+        self._k, self._seed, self._paper, self._undecided = k, seed, paper, undecided
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -123,14 +125,13 @@ class ClusterStage(CpuStage):
         """Clusters and stores the result; if there is a clustering with the same parameters, shows it instead.
 
         Raises:
-            UsageError: No conversation has a vector, or more clusters are asked for than the conversations fill.
+            UsageError: No conversation has a vector, more clusters are asked for than the conversations fill, or
+                decisions of a person build on those that are to be taken back.
             Cancelled: `interrupt` was called.
         """
         self._raise_if_cancelled()
         if self.is_stored():
-            assert self.clustering_id is not None
-            self._decision_log.return_to(self.clustering_id)
-            self._summary = "This was clustered before; it is shown again."
+            self._show_again()
             return
         new = yield from self._run_on_thread(
             self._cluster_vectors, lambda done, note: Progress(done, None, note)
@@ -140,6 +141,22 @@ class ClusterStage(CpuStage):
         count = len(new.ids)
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
+
+    def _show_again(self) -> None:
+        """Shows the stored clustering, and notes what of earlier runs is in force on it."""
+        assert self.clustering_id is not None
+        log, key = self._decision_log, self.clustering_id
+        done = ""
+        if self._undecided and (count := log.take_back(key)):
+            done = f" {counted(count, 'decision')} of the rule or a model were taken back."
+        log.return_to(key)
+        in_force = sum(decision.decided_by != "human" for decision in log.active(key))
+        if in_force and not self._undecided:
+            done = (
+                f" {counted(in_force, 'decision')} of the rule or a model are in force; `--decide none` takes them"
+                " back."
+            )
+        self._summary = f"This was clustered before; it is shown again.{done}"
 
     def is_stored(self) -> bool:
         """Returns whether there is a clustering with the same parameters; `clustering_id` is then that one."""
@@ -151,7 +168,11 @@ class ClusterStage(CpuStage):
         return self._summary
 
     def _cluster_vectors(self, report: OnProgress) -> _NewClustering:
-        """Returns the clusters with words and labels; runs on a thread of its own."""
+        """Returns the clusters with words and labels; runs on a thread of its own.
+
+        Raises:
+            UsageError: There are too few conversations for so many clusters.
+        """
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
             report(0, f"{len(ids):,} vectors read")
@@ -293,11 +314,7 @@ class OneActStage(OnClustering, CpuStage):
     """Decides about the groups of a clustering and stores the decisions as one act."""
 
     def __init__(
-        self,
-        project: Project,
-        queue_cache: MergeQueueCache,
-        *,
-        cluster: ClusterStage | None = None,
+        self, project: Project, queue_cache: MergeQueueCache, *, cluster: ClusterStage | None = None
     ) -> None:
         """Reads nothing yet.
 

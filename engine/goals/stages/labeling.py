@@ -9,6 +9,7 @@ fragments of one goal, and the remaining ones become one group, the *rest*.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -20,7 +21,7 @@ from engine.base.number_format import counted
 from engine.goals.clusters.neighbors import find_fragments, find_loose_groups, measure_mixing
 from engine.goals.labels.member_texts import LEAST_SUPPORT
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
-from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
     EXAMPLES,
     LABEL_EXAMPLES,
@@ -36,6 +37,7 @@ from engine.goals.questions import (
 from engine.goals.records import GoalDecision, Ids
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering, OneActStage
 from engine.goals.tables import clusterings
+from engine.goals.tables import groups as goal_groups
 from engine.goals.tables.clusterings import Cluster, LabelEntry, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
@@ -178,7 +180,11 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         return entry.number
 
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
-        """Stores the labels of a block."""
+        """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
+        if not self._is_paper:
+            taken = Counter(goal_groups.labels(conn, self._stored.id).values())
+            free = free_labels([entry.label for entry in entries], taken)
+            entries = [replace(e, label=label) for e, label in zip(entries, free, strict=True)]
         clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
 
     def _tally(self, entries: Sequence[LabelEntry]) -> None:
@@ -189,9 +195,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
         """Returns the label of each cluster of a block, or the reason why the model gave none."""
         names = self._work.each(
-            block,
-            partial(self._ask, report=report),
-            lambda reason: Named("", reason=reason),
+            block, partial(self._ask, report=report), lambda reason: Named("", reason=reason)
         )
         return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
@@ -252,10 +256,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (
-            self._draw(ids[inside], self._most_members),
-            self._outside(number, inside),
-        )
+        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (
@@ -435,7 +436,7 @@ class _Members:
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
         for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {number for number, name in names.items() if not name.has_common_request}
+            unsupported = {number for number, name in names.items() if name.support is None}
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
@@ -461,7 +462,7 @@ class _Members:
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
-            if name.has_common_request or old is None or not old.has_common_request:
+            if name.support is not None or old is None or old.support is None:
                 continue
             if old.label not in labels:
                 names[number] = old

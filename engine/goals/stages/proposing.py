@@ -214,9 +214,7 @@ def _question_lists(question: MergeQuestion, max_chars: int) -> str:
 def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
     return paper_lists(
-        ("GROUP 1", question.first),
-        ("GROUP 2", question.second),
-        ("NOT IN GROUP", question.others),
+        ("GROUP 1", question.first), ("GROUP 2", question.second), ("NOT IN GROUP", question.others)
     )
 
 
@@ -325,7 +323,7 @@ class ProposeStage(OnClustering, ModelStage):
         return self.estimate(pairs, len(pairs))
 
     def estimate(self, pairs: Sequence[Pair], least: int) -> StageCost:
-        """Returns what asking endpoints about at least so many of these pairs costs; sends nothing."""
+        """Returns what asking endpoints about at least `least`, at most all of these pairs costs; sends nothing."""
         state = self._state()
         asks = [
             partial(self._answer_together, state, [pair], lambda _count, _note: None)
@@ -341,8 +339,7 @@ class ProposeStage(OnClustering, ModelStage):
         return self.estimate_pairs_ahead(groups, least, most)
 
     def estimate_pairs_ahead(self, groups: GroupForecast, least: int, most: int) -> StageCost:
-        """Returns what asking endpoints about at least and at most so many pairs costs, before there are groups; sends
-        nothing."""
+        """Returns what asking endpoints about `least` to `most` pairs costs, before there are groups; sends nothing."""
         limit = EXAMPLES if self._is_paper else VERDICT_EXAMPLES
         members = tuple(groups.texts_of(1, limit))
         others = tuple(groups.texts_of(max(0, groups.middling - 2), limit))
@@ -367,7 +364,7 @@ class ProposeStage(OnClustering, ModelStage):
     def _cost_of_pairs(
         self, asks: Sequence[Callable[[], object]], least: int, most: int
     ) -> StageCost:
-        """Returns what asking about at least and at most so many pairs costs, by what asks about some."""
+        """Returns what asking about `least` to `most` pairs costs, by what asks about some."""
         least_per_pair, most_per_pair = self._bounds_of_requests_per_pair()
         certain = least * least_per_pair / (most * most_per_pair) if most else 1.0
         return self._cost(asks, most * most_per_pair, certain)

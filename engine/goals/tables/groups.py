@@ -253,7 +253,11 @@ def _with_special_value(
 
 
 def _match_theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`."""
+    """Returns those of a set with a goal under a theme, given by its label, a part of it, `any` or `none`.
+
+    Raises:
+        WorkbenchError: No theme has this label.
+    """
     clustering_id = _searched_clusterings(conn, "goal")[0]
     groups_by_theme = _groups_by_theme(conn)
     matching = among - among

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import transfer_decisions
 from engine.goals.records import GoalDecision
@@ -118,6 +119,34 @@ class DecisionLog:
 
         return self._write(work)
 
+    def take_back(self, clustering_id: int) -> int:
+        """Undoes what rules and models decided by themselves, and returns the number of decisions.
+
+        Raises:
+            UsageError: A person decided on a group that one of them made; nothing was undone.
+        """
+
+        def work(conn: sqlite3.Connection) -> int:
+            """Appends the undos, and stores the groups that follow."""
+            active = _active(conn, clustering_id)
+            undone = {d.id: d for d in active if "human" not in (d.author, d.decided_by)}
+            undone = {key: d for key, d in undone.items() if not d.started_by_person}
+            made = {key for d in undone.values() for key in d.made_groups}
+            building = [d for d in active if d.id not in undone and not made.isdisjoint(d.sides)]
+            if building:
+                raise UsageError(
+                    f"{counted(len(building), 'decision')} of yours build on groups that the rule or a model made.",
+                    "Take them back (`workbench goals undo`), or cluster anew with another --seed.",
+                )
+            for act in dict.fromkeys(d.act for d in undone.values()):
+                goal_decisions.undo(conn, clustering_id, act)
+            self._store_groups(
+                conn, clustering_id, self._read_state(conn, clustering_id), undone.values()
+            )
+            return len(undone)
+
+        return self._write(work)
+
     def add_clustering(self, **made: Any) -> int:
         """Stores a clustering (arguments of `engine.goals.tables.clusterings.add`), shows it and transfers the
         decisions of people from the one before it of goals, or of the same reasons, in one transaction.
@@ -181,6 +210,7 @@ class DecisionLog:
                 state.apply(decision)
             decisions.append(decision)
             next_id += 1
+        state.end_act()
         goal_decisions.append(conn, clustering_id, decisions)
         if any(decision.reviewed is not None for decision in decisions):
             # A review changes decisions before it, so all are replayed.
@@ -292,7 +322,11 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
 
 
 def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """Returns the clusters of a clustering as groups without labels and decisions."""
+    """Returns the clusters of a clustering as groups without labels and decisions.
+
+    Raises:
+        NotFound: There is no such clustering.
+    """
     if clusterings.clustering(conn, clustering_id) is None:
         raise NotFound(
             f"There is no clustering {clustering_id}.",

@@ -278,7 +278,7 @@ class PairTables:
 
 
 def _draw(rows: Indices, most: int) -> Indices:
-    """Returns at most so many of some rows, drawn at random, ascending."""
+    """Returns at most `most` of some rows, drawn at random, ascending."""
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(SEED).choice(rows, most, replace=False))

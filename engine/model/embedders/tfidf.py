@@ -196,7 +196,11 @@ class TfidfEmbedder:
         return vectors
 
     def state(self) -> bytes:
-        """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
+        """Returns words, inverse document frequencies and axes: a JSON header, then little-endian float32.
+
+        Raises:
+            UsageError: The embedder is not fitted yet.
+        """
         if not self.fitted:
             raise UsageError("The TF-IDF embedder has not been fitted yet.")
         fields = {

@@ -139,6 +139,9 @@ def _placed_rows(
         count: Number of texts.
         batches: The places of the texts of each batch.
         rows_of_batches: The rows of each batch, which are computed when they are asked for.
+
+    Raises:
+        ModelError: The model gave no vectors, or not one of the same length for each text.
     """
     vectors: Vectors | None = None
     for places in batches:

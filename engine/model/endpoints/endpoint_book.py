@@ -55,7 +55,7 @@ class EndpointEntry:
 
     @property
     def redacted(self) -> bool:
-        """Whether personal data is replaced in what is sent to it."""
+        """Whether personal data is replaced in what is sent to the endpoint."""
         return not (self.as_is or self.address.local)
 
     @property
@@ -69,7 +69,7 @@ class EndpointEntry:
         return os.environ.get(self.key_env or "", "").strip()
 
     def sender(self, replies: Replies | None = None) -> RequestSender:
-        """Returns what sends requests to it.
+        """Returns what sends requests to the endpoint.
 
         Raises:
             UsageError: The variable with the key is not set.

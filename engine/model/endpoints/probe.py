@@ -116,7 +116,11 @@ class _Probe:
             return await self._probe_all()
 
     async def _probe_all(self) -> Capabilities:
-        """Probes the capabilities side by side, and those that depend on others after them."""
+        """Probes the capabilities side by side, and those that depend on others after them.
+
+        Raises:
+            EndpointError: The endpoint neither continues texts nor answers messages.
+        """
         props, plain, chat, tokens, server, template = await asyncio.gather(
             self._get("/props"),
             self._attempt(self._complete(_TEXT, max_tokens=4)),

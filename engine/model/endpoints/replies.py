@@ -254,6 +254,9 @@ class _PromptWriter:
         """Returns a log as it is sent, in the raw prompt if there is one, and a note on what was left out.
 
         A token has at least one byte, so the tokens of a text are counted only where its bytes do not fit.
+
+        Raises:
+            RequestRefused: It has steps that are too long, and the endpoint gives no tokens to cut them by.
         """
         can, tokenizer = self.access.can, self.access.tokenizer
         log = "".join(texts)
@@ -408,7 +411,11 @@ async def _drop_oldest(
     access: EndpointAccess, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
     """Returns the messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too
-    long. A token has at least one byte, so they are counted only where the bytes do not fit."""
+    long. A token has at least one byte, so they are counted only where the bytes do not fit.
+
+    Raises:
+        RequestRefused: The last message alone is too long, and the endpoint gives no tokens to cut it by.
+    """
     size = sum(len(message.content.encode()) + TEMPLATE_TOKENS for message in messages)
     if size <= room or not access.can.tokens or access.can.context is None:
         return messages

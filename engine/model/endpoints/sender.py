@@ -76,7 +76,7 @@ class Prices:
     written: float
 
     def cost_of(self, read_tokens: float, written_tokens: float) -> float:
-        """Returns what so many tokens cost, in the currency of the prices."""
+        """Returns what reading and writing numbers of tokens costs, in the currency of the prices."""
         return (read_tokens * self.read + written_tokens * self.written) / TOKENS_PRICED
 
 

@@ -171,7 +171,11 @@ class RequestedTokens:
         return before, after + prompt.reply
 
     async def _template_around(self, prompt: Prompt) -> tuple[str, str]:
-        """Returns the text of the chat template around a log, up to the reply; see `lay_out`."""
+        """Returns the text of the chat template around a log, up to the reply; see `lay_out`.
+
+        Raises:
+            RequestRefused: The endpoint cannot lay the message out, or leaves its text away.
+        """
         content = prompt.before + LOG_MARK + prompt.question
         rendered = await apply_template(
             self._ask, self._capabilities.template, [{"role": "user", "content": content}]

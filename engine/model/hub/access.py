@@ -282,7 +282,12 @@ class Hub:
 
     @contextlib.contextmanager
     def translated_errors(self, repository: str) -> Iterator[None]:
-        """Translates exceptions of a request into errors of this program."""
+        """Translates exceptions of a request into errors of this program.
+
+        Raises:
+            UsageError: The name of the repository is none.
+            HubError: The hub cannot be reached, refuses, or answers otherwise than a hub.
+        """
         import httpx2
         from huggingface_hub import errors
 
@@ -309,7 +314,12 @@ class Hub:
             ) from error
 
     def _refusal(self, error: Any, repository: str) -> ModelError:
-        """Returns the error for an HTTP status of the hub; its text is not shown."""
+        """Returns the error for a refusal of the hub, by its kind and its HTTP status; what the hub wrote is not shown.
+
+        Args:
+            error: The error of `huggingface_hub`.
+            repository: The repository that was asked about; empty for a search.
+        """
         from huggingface_hub import errors
 
         status = error.response.status_code if error.response is not None else 0
@@ -390,7 +400,7 @@ def hub_library() -> Any:
 
 
 def port_of(url: str) -> int:
-    """Returns the port of a URL; raises ValueError for one that is none."""
+    """Returns the port of a URL; raises ValueError where it has no valid one."""
     parts = urlsplit(url)
     return parts.port or (443 if parts.scheme == "https" else 80)
 

@@ -142,7 +142,7 @@ class _Reporter:
         self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(self, done: int, *, checking: bool = False, redirect: str = "") -> None:
-        """Reports that so many bytes have arrived, or were checked."""
+        """Reports the number of bytes that have arrived, or were checked, so far."""
         # A server that cannot resume sends a file from its beginning.
         if checking != self._last.checking or done < self._last.done:
             self._meter = RateMeter(time.monotonic, RATE_SECONDS)
@@ -438,7 +438,11 @@ class Download:
             raise self._bad_redirect_error() from error
 
     def _redirected(self, url: str, location: str, headers: dict[str, str]) -> str:
-        """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https."""
+        """Returns the URL that a redirect leads to. The token is sent to the hub only, and https stays https.
+
+        Raises:
+            HubError: The redirect has no sound URL, or leads to an unencrypted one or to this machine.
+        """
         try:
             target = urljoin(url, location)
             parts, port = urlsplit(target), port_of(target)
@@ -462,7 +466,12 @@ class Download:
 
     def _write_answer(self, answer: Any, have: int, host: str) -> None:
         """Writes what arrives to the file after its first `have` bytes; from its beginning where the server does not
-        resume."""
+        resume.
+
+        Raises:
+            _RetryLater: The server is busy, or does not have the rest.
+            HubError: The server sent another piece or too much, or the folder cannot take the data.
+        """
         if answer.status_code in BUSY_STATUSES:
             raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
         if answer.status_code == NO_SUCH_PIECE:

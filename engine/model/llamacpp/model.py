@@ -215,7 +215,7 @@ class LlamaModel:
         self._rows = 0
 
     def _load_weights(self, gpu_layers: int) -> Any:
-        """Returns llama.cpp's handle of the weights, with so many layers on the GPU (-1 for all); raises Cancelled or
+        """Returns llama.cpp's handle of the weights, with some layers on the GPU (-1 for all); raises Cancelled or
         ModelFileError."""
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
@@ -275,7 +275,7 @@ class LlamaModel:
         return int(kind) if kind else int(llama_cpp.LLAMA_POOLING_TYPE_MEAN)
 
     def use_threads(self, count: int) -> None:
-        """Computes with so many threads from now on."""
+        """Computes with another number of threads from now on."""
         llama_cpp.llama_set_n_threads(self._context, count, count)
 
     def close(self) -> None:
@@ -310,7 +310,7 @@ class LlamaModel:
         return self._context_tokens
 
     def max_separate(self, length: int) -> int:
-        """Returns how many sequences of so many tokens there is room for when each has cells of its own."""
+        """Returns for how many sequences of a length there is room when each has cells of its own."""
         return count_separate(self._max_cells, length)
 
     def arrange(self, separate: int) -> None:
@@ -502,7 +502,11 @@ class LlamaModel:
         self.clear()
 
     def _apply(self, name: str | None) -> None:
-        """Lets the context use a loaded adapter, or none."""
+        """Lets the context use a loaded adapter, or none.
+
+        Raises:
+            ModelError: llama.cpp cannot apply the adapter.
+        """
         adapters, scales, count = None, None, 0
         if name is not None:
             adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(self._adapters[name])

@@ -82,6 +82,9 @@ class ChatRenderer:
 
         Args:
             problem: What the error says of the chat template, as a verb phrase.
+
+        Raises:
+            ModelError: The chat template fails, or takes more steps or memory than it may.
         """
         try:
             with _limited_steps(), _limited_memory():

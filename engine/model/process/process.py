@@ -267,7 +267,12 @@ class ModelProcess:
 
     def _await_hello(self) -> Frame | None:
         """Waits for the first frame of the process, which says that it is ready, and returns it; None if it ended
-        instead."""
+        instead.
+
+        Raises:
+            Cancelled: The request was cancelled.
+            ModelError: The process does not answer in time.
+        """
         started = time.monotonic()
         while True:
             try:
@@ -296,7 +301,12 @@ class ModelProcess:
             process.wait()
 
     def _send_and_wait(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        """Sends a request to the process, which is started if it does not run, and returns the answer."""
+        """Sends a request to the process, which is started if it does not run, and returns the answer.
+
+        Raises:
+            ModelError: The process died, or a text cannot be encoded.
+            Cancelled: The request was cancelled.
+        """
         if not self._is_alive():
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
@@ -354,7 +364,11 @@ class ModelProcess:
                     progress(answer.done, answer.note)
 
     def _kill_if_unresponsive(self) -> None:
-        """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked."""
+        """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked.
+
+        Raises:
+            Cancelled: The process was killed.
+        """
         cancelled_at = self._cancelled_at
         if cancelled_at is not None and time.monotonic() - cancelled_at > CANCEL_GRACE_SECONDS:
             self._kill()

@@ -32,8 +32,7 @@ from engine.project import settings
 from engine.project.project import Project
 
 PROMPT_KEY = "prompt."
-"""Beginning of the names of settings with a prompt of this project, which takes the place of the shipped one of the
-same name (`prompts --set`)."""
+"""Setting: the prompt of this project in place of the shipped one of that name (`prompts --set`)."""
 
 MODELS_KEY = "models"
 """Setting: the model of each kind of work, by name (`models use`); without one the built-in model."""

@@ -52,12 +52,7 @@ class ModelService:
     is none of that name.
     """
 
-    def __init__(
-        self,
-        setup: RunSetup,
-        runner: JobRunner,
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, setup: RunSetup, runner: JobRunner, changed: Callable[[], None]) -> None:
         """Reads nothing yet.
 
         Args:
@@ -399,7 +394,7 @@ def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
     """Returns the model or adapter of this name in the catalog.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such model or adapter.
     """
     entries: list[ModelEntry | AdapterEntry] = [*catalog.entries(), *catalog.adapters()]
     for entry in entries:
@@ -413,7 +408,7 @@ def ggufs_in(path: Path) -> list[Path]:
     """Returns the GGUF files at a path, a file or a folder without its subfolders.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such file.
     """
     files = sorted(path.glob("*.gguf")) if path.is_dir() else [path]
     if not files:

@@ -26,7 +26,7 @@ from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
-from engine.questions.records import CHANCE, NO_NAME, Agreement, CalibrationReport, Proposal
+from engine.questions.records import NO_NAME, Agreement, CalibrationReport, Proposal, doubt_about
 from engine.questions.tables import answers, machine_answers, second_answers
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
@@ -218,8 +218,8 @@ def _propose(
     """
     if best is None or area is None:
         return None, ""
-    if area.low <= CHANCE:
-        return None, "the scores agree with your verdicts no better than by chance"
+    if doubt := doubt_about(area):
+        return None, f"AUROC of the scores: {doubt}"
     new = _make_rule(best)
     at_best = calibration.calibrate(judged.scores, judged.complete, population, best)
     then = calibration.count_states(population, new)

@@ -15,22 +15,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Floats, Ints
+from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
-from engine.base.statistics.intervals import wilson
+from engine.base.statistics.intervals import share_of_drawn, wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.probe_calibration import SEED
-from engine.completeness.records import DecisionRule
 from engine.completeness.stages.scoring import logs_of
 from engine.completeness.tables import hidden_states
 from engine.completeness.words import MessageWords
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions import calibration, example_fits
-from engine.questions.records import YES_FROM, ExampleProbe, ExampleProbeTest
-from engine.questions.tables import answers
+from engine.questions import example_fits
+from engine.questions.records import (
+    MIN_DRAWN,
+    YES_FROM,
+    CompletionRate,
+    ExampleProbe,
+    ExampleProbeTest,
+    explain_no_share,
+)
+from engine.questions.tables import answers, triage_queue
 from engine.questions.tables import example_probes as store
 from engine.signs import tables as sign_tables
 from engine.signs.reading import standard_scores, standardize, trouble
@@ -205,9 +211,7 @@ class ExampleProbeService:
             standardize(-trouble(scores)),
         )
         return _Conversations(
-            signs.ids,
-            known,
-            np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()]),
+            signs.ids, known, np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()])
         )
 
     def _read_words(self, ids: Sequence[int]) -> list[NDArray[np.uint16]] | None:
@@ -236,6 +240,7 @@ class ExampleProbeService:
         proposals for each conversation."""
         with self._project.reading() as conn, snapshot(conn):
             example_by_id = store.examples(conn, subject)
+            drawn = np.isin(conversations.ids, triage_queue.drawn(conn, subject))
         ids = conversations.ids.tolist()
         marks = np.array([_MARKS[example_by_id.get(key)] for key in ids], np.int64)
         groups = self._group_examples(conversations, conversations.ids[marks != 0].tolist())
@@ -245,7 +250,9 @@ class ExampleProbeService:
         p = example_fits.fit_to_examples(known, marks, groups)
         ranked = example_fits.rank_by_information(known.features, marks, p, conversations.scores)
         place_by_index = {index: place for place, index in enumerate(ranked.tolist())}
-        probe = ExampleProbe(subject, len(example_by_id), None if p is None else _test(p, marks))
+        probe = ExampleProbe(
+            subject, len(example_by_id), None if p is None else _test(p, marks, drawn)
+        )
         values = [
             (key, None if p is None else float(p[index]), place_by_index.get(index))
             for index, key in enumerate(ids)
@@ -276,14 +283,22 @@ def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     return abs(marks - (0 if newest is None else newest.marks)) >= example_fits.EXAMPLES_PER_FIT
 
 
-def _test(p: Floats, marks: Ints) -> ExampleProbeTest:
-    """Returns how well the probabilities p separate the examples. `marks` is 1, -1 or 0 (no example) for each
-    conversation; both have the shape (conversations,)."""
+def _test(p: Floats, marks: Ints, drawn: Bools) -> ExampleProbeTest:
+    """Returns how well the probabilities p separate the examples.
+
+    Args:
+        marks: 1, -1 or 0 (no example) for each conversation, shape (conversations,), as of `p` and `drawn`.
+        drawn: Whether it was drawn at random, and a person answered.
+    """
     is_example = marks != 0
     is_positive, values = marks[is_example] > 0, p[is_example]
-    above = values >= YES_FROM
-    calibrated = calibration.calibrate(values, is_positive, p, YES_FROM)
-    rule = DecisionRule(YES_FROM, band=0.0)
+    above, predicted = values >= YES_FROM, wilson(int((p >= YES_FROM).sum()), len(p))
+    decided = int((drawn & is_example).sum())
+    share = None
+    if decided >= MIN_DRAWN:
+        # who is unsure answers neither, and such conversations are left out of all in the same share
+        of = len(p) * decided / int(drawn.sum())
+        share = share_of_drawn(int((drawn & (marks > 0)).sum()), decided, of)
     return ExampleProbeTest(
         positive=int(is_positive.sum()),
         negative=int((~is_positive).sum()),
@@ -292,8 +307,17 @@ def _test(p: Floats, marks: Ints) -> ExampleProbeTest:
         precision=(
             wilson(int((above & is_positive).sum()), int(above.sum())) if above.any() else None
         ),
-        above=int((p >= YES_FROM).sum()),
+        above=predicted.part,
         conversations=len(p),
         proposed=int((p[~is_example] >= YES_FROM).sum()),
-        rate=calibration.estimate_completion_rate(calibrated, calibration.count_states(p, rule)),
+        rate=CompletionRate(
+            conversations=len(p),
+            scored=len(p),
+            apparent=predicted.value,
+            corrected=share,
+            why="" if share else explain_no_share(decided),
+            low=predicted.low,
+            high=predicted.high,
+        ),
+        drawn=decided,
     )

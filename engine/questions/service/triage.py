@@ -15,6 +15,7 @@ from engine.project.project import Project
 from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import (
     answers,
+    example_probes,
     machine_answers,
     questions,
     second_answers,
@@ -25,7 +26,9 @@ from engine.signs import tables as sign_tables
 T = TypeVar("T")
 
 PLACE = "triage.place"
-"""Name of the setting that says where triage goes on: its order, its filter, and what was skipped."""
+"""Setting: where triage goes on: its order and whether a person chose it, its filter, and what was skipped."""
+_DEFAULT_ORDERS = ("trouble", "threshold", "informative")
+"""Orders in which triage of verdicts began by itself, in places that do not say whether a person chose the order."""
 RECENT_ANSWERS = 10
 """Number of newest answers that are not asked again, because a person may still remember them."""
 
@@ -123,22 +126,33 @@ class TriageService:
         stored = self._project.read(settings.get, PLACE)
         if stored is None:
             return self.start(SUCCEEDED)
-        return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})
+        chosen = stored.get("chosen", stored.get("order") not in _DEFAULT_ORDERS)
+        skipped = tuple(stored.get("skipped", ()))
+        return TriagePlace(**{**stored, "skipped": skipped, "chosen": chosen})
 
     def start(self, question: str) -> TriagePlace:
-        """Returns the beginning of the order that suits a question: the check of a machine if one answered, else
-        `informative`; while there are no answers, `trouble`."""
+        """Returns the beginning of the order that suits a question: the check of a machine if one answered, the
+        `failures` where answers tell them, else `informative`; while there are no answers, `trouble`."""
         with self._project.reading() as conn:
             is_yes_no = questions.get(conn, question).kind == "yes-no"
             order: QueueOrder = "threshold" if question == SUCCEEDED else "list"
+            probe = example_probes.get(conn, question)
             if question != SUCCEEDED and machine_answers.answerers(conn, question):
                 order = "check"
+            elif question == SUCCEEDED and probe is not None and probe.tells:
+                order = "failures"
             elif is_yes_no and answers.counts(conn, question):
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 order = "informative"
             elif next(sign_tables.ids_most_trouble_first(conn), None) is not None:
                 order = "trouble"
         return TriagePlace(order, question=question)
+
+    def better_order(self, order: QueueOrder, question: str) -> QueueOrder:
+        """Returns the order that goes on in the place of one that nobody chose: the `failures` as soon as answers tell
+        them, and not once they no longer do."""
+        default = self.start(question).order
+        return default if "failures" in (order, default) else order
 
     def keep_place(self, place: TriagePlace) -> None:
         """Stores the place of the person in the queue."""

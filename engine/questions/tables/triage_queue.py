@@ -1,6 +1,7 @@
-"""The triage queue: conversations that wait for a person's answer to a question, in one of eleven orders.
+"""The triage queue: conversations that wait for a person's answer to a question, in one of twelve orders.
 
 - `trouble`: the most signs of trouble first, as the sum of their standard scores; those without a sign come last.
+- `failures`: the lowest probability of success first, by the probe of verdicts; the others as in `trouble`.
 - `threshold`: nearest the threshold first, then broken off ones by falling score, then unscored ones. Ended ones
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
@@ -9,8 +10,8 @@
   order of what has answers already.
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
   (`engine.questions.example_fits.rank_by_information`); then those that came later, in id order.
-- `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
-  size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
+- `sample`: in a random order, for figures of all. It is that of the filter `draw`; no answer and no score changes it,
+  so that it is known afterwards what was drawn (`drawn`).
 - `check`: those that were drawn to check what a machine answered (`engine.questions.answer_check`), as drawn.
 - `answerers`: those that two patterns, models, files or probes answer differently, in id order.
 - `doubtful`: the lowest probability of a machine's answer first; those without a probability are left out.
@@ -22,7 +23,6 @@ A queue returns its first `PAGE` items only, because a million items would take 
 from __future__ import annotations
 
 import heapq
-import random
 import sqlite3
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -38,22 +38,17 @@ from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import NO_VALUE, QUESTION_FIELD
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
+from engine.conversations.tables.fields import random_numbers
 from engine.project import settings
 from engine.project.sql import IdSet, chunks, placeholders, read_ids, snapshot
-from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage, likely_success
 from engine.questions.tables import example_probes, machine_answers, second_answers
-from engine.questions.tables.answers import CURRENT_VERDICTS, scored_values
+from engine.questions.tables.answers import CURRENT_ANSWERS
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
 
 PAGE = 5_000
 """Largest number of items of a page of the queue."""
-
-SAMPLE_GROUPS = 20
-"""Number of groups of scores from which the calibration sample is drawn."""
-
-SAMPLE_SEED = 7
-"""Seed of the calibration sample."""
 
 _NO_SIGNS = "no sign of trouble"
 """Reason of a conversation that comes last in the order of trouble."""
@@ -95,8 +90,6 @@ def queue(
         match order:
             case "disagreement":
                 return _queue_disagreements(conn, rule, config, among, page)
-            case "sample":
-                return _sample(conn, among, page)
             case "check" | "answerers" | "doubtful":
                 rows = _MACHINE_ORDERS[order](conn, question)
                 items = [TriageItem(key, reason) for key, reason in rows if among.flags[key]]
@@ -110,8 +103,14 @@ def queue(
                 items = [
                     TriageItem(key, _opinions_text(conn, key, question)) for key in waiting[:page]
                 ]
+            case "sample":
+                numbers = random_numbers(len(among.flags))
+                keys = heapq.nsmallest(page, waiting, key=numbers.__getitem__)
+                items = [TriageItem(key, "calibration sample: drawn at random") for key in keys]
             case "trouble":
                 items = _items_by_trouble(conn, waiting, page)
+            case "failures":
+                items = _items_by_success(conn, waiting, page)
             case "informative":
                 items = _items_by_information(conn, waiting, page, question)
             case "threshold":
@@ -340,6 +339,18 @@ def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) 
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 
 
+def _items_by_success(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
+    """Returns the waiting conversations by rising probability of success, then those without one by falling trouble."""
+    probe = example_probes.get(conn, SUCCEEDED)
+    p_by_id = example_probes.success_of(conn, waiting)
+    ranked = sorted(p_by_id, key=lambda key: (p_by_id[key], key))[:page]
+    others = array("q", (key for key in waiting if key not in p_by_id))
+    return [
+        TriageItem(key, f"{likely_success(p_by_id[key])}, {probe.basis if probe else ''}")
+        for key in ranked
+    ] + _items_by_trouble(conn, others, page - len(ranked))
+
+
 def _items_by_information(
     conn: sqlite3.Connection, waiting: array[int], page: int, question: str
 ) -> list[TriageItem]:
@@ -366,31 +377,16 @@ def _informative_reason(p: float | None, question: str) -> str:
     """Returns why a ranked conversation is in the queue; `p` is None while the probe tells nothing."""
     if p is None:
         return "most informative: unlike those asked about before"
-    likely = "to have succeeded" if question == SUCCEEDED else f"to be {question}: yes"
-    return f"most informative: {p:.0%} likely {likely}, and unlike those judged"
+    likely = likely_success(p) if question == SUCCEEDED else f"{p:.0%} likely to be {question}: yes"
+    return f"most informative: {likely}, and unlike those judged"
 
 
-def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> TriagePage:
-    """Returns one conversation of each group per round; a judged one keeps its place, so the order never changes.
-
-    The ids come by rising score, so each group is a range of places among them.
-    """
-    ids, _ = scored_values(conn)
-    judged = read_ids(conn, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})")
-    drawable = (waiting | IdSet.every(conn).of(judged)).flags
-    in_filter = array("q", [key for key in ids if drawable[key]])
-    groups = min(SAMPLE_GROUPS, len(in_filter))
-    turns: list[tuple[int, int, int]] = []
-    for group in range(groups):
-        low, high = group * len(in_filter) // groups, (group + 1) * len(in_filter) // groups
-        # Drawn from judged ones too: with fewer to draw from, the same seed would draw others.
-        count = min(high - low, PAGE)
-        places = random.Random(f"{SAMPLE_SEED}:{group}").sample(range(low, high), count)
-        turns += [(turn, group, in_filter[place]) for turn, place in enumerate(places)]
-    items = [
-        TriageItem(key, f"calibration sample: score group {group + 1} of {groups}")
-        for _, group, key in sorted(turns)
-        if waiting.flags[key]
-    ]
-    total = sum(map(waiting.flags.__getitem__, in_filter))
-    return TriagePage(tuple(items[:page]), total)
+def drawn(conn: sqlite3.Connection, question: str) -> list[int]:
+    """Returns the ids of the conversations that are a random sample whatever else people answered: those in the order
+    `sample` before the first one without an answer to the question."""
+    every = IdSet.every(conn)
+    sql = f"SELECT conversation_id FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+    answered = every.of(read_ids(conn, sql, (question,)))
+    numbers = random_numbers(len(every.flags))
+    first = min(map(numbers.__getitem__, (every - answered).ascending()), default=1.0)
+    return [key for key in answered.ascending() if numbers[key] < first]

@@ -152,8 +152,11 @@ def notes(result: Associations) -> list[str]:
     lines = []
     if result.split.outcome == MOST_TROUBLE:
         lines.append(
-            "No outcome is known: A are those with the most signs of trouble, which say where to look, not who failed."
+            f"{result.split.shortage or 'No outcome is known.'} A are those with the most signs of trouble, which say"
+            " where to look, not who failed."
         )
+    elif result.split.shortage:
+        lines.append(result.split.shortage)
     if result.goals:
         lines.append(
             f"Compared within {counted(result.goals, 'goal')}; those of few conversations count as one."
@@ -189,9 +192,17 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
                 f"Goes with {letter}"
                 + (f", the clearest {most} of {len(rows)}" if len(rows) > most else ""),
                 ("what", "A", "B", "odds (range)", "and in nearly the same conversations"),
-                [(*association_cells(row), near_equal_text(row)) for row in rows[:most]],
+                [(*association_cells(row), near_equal_text(row)) for row in _listed(rows, most)],
                 (1, 2),
             )
+
+
+def _listed(rows: list[Association], most: int) -> list[Association]:
+    """Returns the clearest rows, in their order; of the rows that are terms up to two thirds of `most`, because a
+    property tells a reader more than one more word."""
+    terms = [row for row in rows if isinstance(row.feature, Term)][: 2 * most // 3]
+    words = [row for row in rows if row not in terms][: most - len(terms)]
+    return [row for row in rows if row in terms or row in words]
 
 
 def association_lines(result: Associations) -> list[str]:
@@ -265,8 +276,7 @@ def _feature_json(feature: Feature) -> dict[str, str | None]:
 def feature_sentence(row: Association, result: Associations) -> str:
     """Returns an association as a sentence that begins with the side with which the feature goes.
 
-    The shares are those of all conversations of a side. Where they say the opposite of what is true within goals, the
-    sentence has the shares within goals, and says so.
+    The shares are those of tables; where these are within goals, the sentence says so.
 
     Args:
         result: The comparison that the association is of.
@@ -280,13 +290,10 @@ def feature_sentence(row: Association, result: Associations) -> str:
         words = one_line(feature.text, _FEATURE_CHARACTERS)
         holds = f"{_SENTENCES[feature.speaker, feature.place]} “{words}”"
     side, other, verbs = row.side, 1 - row.side, result.split.verbs
-    shares = [count / size for count, size in zip(row.counts, result.sizes, strict=True)]
-    opening = "In"
-    if shares[side] <= shares[other]:
-        opening, shares = "Within goals, in", list(row.shares)
+    opening = "Within goals, in" if result.goals else "In"
     return (
-        f"{opening} {shares[side]:.0%} of the conversations that {verbs[side]} and {shares[other]:.0%} of those that"
-        f" {verbs[other]} {holds}."
+        f"{opening} {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of"
+        f" those that {verbs[other]} {holds}."
     )
 
 

@@ -188,8 +188,14 @@ def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, siz
     return np.where(varies, np.sign(away) * np.sqrt(deviance.clip(min=0) / scale), 0.0)
 
 
-def adjust_p_values(p: Floats) -> Floats:
-    """Returns p values corrected for their number by Benjamini and Hochberg, shape (tests,)."""
+def adjust_p_values(p: Floats, weights: Floats | float = 1.0) -> Floats:
+    """Returns p values corrected for their number by Benjamini and Hochberg, shape (tests,).
+
+    Args:
+        weights: Of the tests, 1 in the mean; one of weight 2 counts as if its p value were half as large (Genovese,
+            Roeder and Wasserman 2006, Biometrika 93).
+    """
+    p = p / weights
     order = np.argsort(p)
     ratios = p[order] * len(p) / np.arange(1, len(p) + 1)
     corrected = np.empty(len(p))

@@ -45,12 +45,14 @@ class Split:
         outcome: What the first side is called in a heading, such as `failure`; empty where it has no such name.
         verbs: What the conversations of each side did, such as `failed` and `succeeded` with an outcome; without one
             which side they are in.
+        shortage: A sentence on a better known outcome that too few conversations have; empty where there is none.
     """
 
     first: Filter
     second: Filter
     outcome: str = ""
     verbs: tuple[str, str] = ("are in A", "are in B")
+    shortage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,19 @@ NEAR_EQUAL = 0.8
 LONG_QUANTILE = 0.75
 """Quantile of the number of messages from which on a conversation counts as long."""
 
+TERM_WEIGHT = 10
+"""Weight of a term in the correction for many tests against that of all features, so that the few terms are not lost
+among thousands of words; measured in docs/lab/why.md."""
+
+MOST_TERM_WEIGHT = 0.5
+"""Most of all weight that terms have together."""
+
+COPY = 0.98
+"""Jaccard similarity from which a value is taken for another name of one that a side is chosen by."""
+
+FAILURE = "failure"
+"""What the first side is called where what failed is known."""
+
 _FAILURE_FILTERS = (
     ("succeeded:no", "succeeded:yes"),
     ("truth.succeeded:false", "truth.succeeded:true"),
@@ -183,14 +196,19 @@ class AssociationService:
         Raises:
             NotFound: No outcome is known of enough conversations on both sides, and too few show signs of trouble.
         """
+        shortage = ""
         with self._project.reading() as conn, snapshot(conn):
             for split in (*_splits_by_failure(), *_split_by_trouble(conn), _split_by_state()):
-                if all(_count(conn, side) >= MIN_SIDE for side in (split.first, split.second)):
-                    return split
-        raise NotFound(
-            f"No outcome is known of {MIN_SIDE} conversations on each side, and fewer show signs of trouble.",
-            "Give verdicts, or name two filters.",
-        )
+                counts = [_count(conn, side) for side in (split.first, split.second)]
+                if min(counts) >= MIN_SIDE:
+                    return replace(split, shortage=shortage)
+                if split.outcome == FAILURE and not shortage and any(counts):
+                    shortage = (
+                        f"{counts[0]} conversations that failed are known ({split.first}) and {counts[1]} that"
+                        f" succeeded, {MIN_SIDE} of each are needed."
+                    )
+        nothing = f"No outcome is known of {MIN_SIDE} conversations on each side, and fewer show signs of trouble."
+        raise NotFound(shortage or nothing, "Give verdicts, or name two filters.")
 
     def as_json(self, result: Associations) -> dict[str, Any]:
         """Returns a result as JSON values, with names of conversations as examples."""
@@ -272,7 +290,8 @@ def _associations(
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
-    p[tested] = adjust_p_values(odds.p[tested])
+    is_term = np.array([isinstance(feature, Term) for feature in features], bool)
+    p[tested] = adjust_p_values(odds.p[tested], _test_weights(is_term[tested]))
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     order = significant[np.lexsort(_order_keys(features, odds.z)[:, significant])]
     associations: dict[object, Association] = {}
@@ -321,6 +340,19 @@ def _associations(
     )
 
 
+def _test_weights(is_term: Bools) -> Floats:
+    """Returns the weight of each test, 1 in the mean; shape (tests,).
+
+    Args:
+        is_term: Whether the feature of each is a term, of the same shape.
+    """
+    tests, terms = len(is_term), int(is_term.sum())
+    if terms in (0, tests):
+        return np.ones(tests)
+    of_term = min(TERM_WEIGHT, MOST_TERM_WEIGHT * tests / terms)
+    return np.where(is_term, of_term, (tests - of_term * terms) / (tests - terms))
+
+
 def _order_keys(features: list[Feature], z: Floats) -> Floats:
     """Returns sort keys of features for `np.lexsort`, the last row first, shape (3, features).
 
@@ -342,7 +374,7 @@ def _count(conn: sqlite3.Connection, filter: Filter) -> int:
 def _splits_by_failure() -> list[Split]:
     """Returns the splits by outcomes that say what failed, the best known first."""
     return [
-        Split(parse_filter(failed), parse_filter(succeeded), "failure", ("failed", "succeeded"))
+        Split(parse_filter(failed), parse_filter(succeeded), FAILURE, ("failed", "succeeded"))
         for failed, succeeded in _FAILURE_FILTERS
     ]
 
@@ -400,7 +432,8 @@ def _eligible_terms(
     """Yields the terms that are features, with the conversations of a set that match each.
 
     At least `min_count` conversations match a feature, and at least as many do not. The fields by which a side is
-    chosen are left out, with those that say the same; so is truth, which is an outcome and no reason.
+    chosen are left out, with those that say the same, and values of others that are only another name of theirs; so is
+    truth, which is an outcome and no reason.
     """
     chosen_by = {
         term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
@@ -429,7 +462,21 @@ def _eligible_terms(
         sizes = message_counts(conn, among)
         long = sizes[int(len(sizes) * LONG_QUANTILE)]
         terms.append(Term("messages", ">=", (str(long),)))
+    chosen = [
+        selecting.matching(conn, Filter((Term(name, ":", (value,)),))) & among
+        for name in sorted(filter(_is_property, chosen_by))
+        for value, count in selecting.values(conn, name, NO_FILTER)
+        if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
+    ]
     for term in terms:
         members = selecting.matching(conn, Filter((term,))) & among
-        if min_count <= len(members) <= len(among) - min_count:
+        is_copy = _is_property(term.field) and any(
+            len(members & other) >= COPY * len(members | other) for other in chosen
+        )
+        if not is_copy and min_count <= len(members) <= len(among) - min_count:
             yield term, members
+
+
+def _is_property(field: str) -> bool:
+    """Returns whether a field has what came with a conversation, which one conversation may have under two names."""
+    return field in ("model", "source") or field.startswith(("meta.", "truth."))

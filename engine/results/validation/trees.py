@@ -53,9 +53,7 @@ class TreeValidation:
 
 
 def tree_validation(
-    project: Project,
-    query: ListQuery,
-    config_hash: str | None = None,
+    project: Project, query: ListQuery, config_hash: str | None = None
 ) -> TreeValidation:
     """Compares the tree measures of the matching conversations with truth.
 
@@ -103,7 +101,7 @@ def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeCo
     """Returns the only configuration whose hash begins with some characters.
 
     Raises:
-        UsageError: There is none, or there are several.
+        UsageError: No configuration begins so, or several do.
     """
     if not configs:
         raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")

@@ -267,7 +267,11 @@ class FormSession:
         there is none."""
 
         def read(reply: str) -> dict[str, Any]:
-            """Returns the last object of a reply."""
+            """Returns the last object of a reply.
+
+            Raises:
+                UnreadableReply: There is no object, or the last one does not have the shape that was asked for.
+            """
             self.calls += 1
             objects = [value for _, value in json_objects(reply)]
             if not objects or not fits(objects[-1]):

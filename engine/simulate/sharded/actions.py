@@ -106,7 +106,11 @@ def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
 
 
 def _question(instruction: Instruction) -> str:
-    """Returns the full question: the value itself, or the content of the last message in a list of turns."""
+    """Returns the full question: the value itself, or the content of the last message in a list of turns.
+
+    Raises:
+        BadInstruction: The question has no text.
+    """
     value = instruction.fields.get("fully_specified_question")
     while isinstance(value, list) and value:
         value = value[-1]
@@ -189,7 +193,7 @@ def _python_call(node: ast.AST) -> ParsedCall:
 
 
 def _python_value(node: ast.expr) -> Any:
-    """Returns the value of an expression; its source text if it is not a literal."""
+    """Returns the value of an expression: a literal, or arithmetic on literals; else its source text."""
     match node:
         case ast.Constant(value=value) if value is not Ellipsis:
             return value
@@ -301,7 +305,13 @@ def _can_be_paired(fits: Sequence[Sequence[bool]]) -> bool:
 
 
 def _call_mismatch(call: ParsedCall, reference: ReferenceCall, function: Mapping[str, Any]) -> str:
-    """Returns why a call does not match a reference; "" if it does."""
+    """Returns why a call does not match a reference, as the name, a parameter or a value differs; "" if it matches.
+
+    Args:
+        call: The call that was made.
+        reference: The name of the function -> its parameters -> the values that are accepted for each.
+        function: The declaration of the function.
+    """
     accepted = next(iter(reference.values()))
     name = str(function.get("name", next(iter(reference))))
     if call.name != name:

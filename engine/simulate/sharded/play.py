@@ -342,7 +342,11 @@ def extract_answer(
     )
 
     def quoted_part(extracted: ExtractedAnswer) -> str:
-        """Returns the part of the reply that is quoted."""
+        """Returns the part of the reply that is quoted.
+
+        Raises:
+            UnreadableReply: The part is not copied word for word.
+        """
         part = extracted.answer.strip()
         if not part or part not in reply:
             raise UnreadableReply("The answer is not copied word for word")
@@ -415,7 +419,11 @@ def ask_user(
 
 
 def _turn_of(reply: RevealedShard) -> UserTurn:
-    """Returns the turn in a reply."""
+    """Returns the turn in a reply.
+
+    Raises:
+        UnreadableReply: The response is empty.
+    """
     if not reply.response.strip():
         raise UnreadableReply("The response says nothing")
     return UserTurn(reply.response, reply.shard_id)

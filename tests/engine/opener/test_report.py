@@ -130,15 +130,15 @@ def test_the_least_sure(measured: OpenProject, tmp_path: Path) -> None:
     assert entropies == sorted(entropies, reverse=True)
 
 
-def test_goals_of_one_name(tmp_path: Path) -> None:
-    """Two goals with the same label both count: in their theme, beside what is in no goal, and in rates by goal."""
+def test_goals_of_one_theme(tmp_path: Path) -> None:
+    """Two goals of a theme both count: in it, beside what is in no goal, and in rates by goal."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill_topics(project)
         cluster(project, k=4)
     with OpenProject(tmp_path / "p.wb") as project:
         first, second, *_ = project.goals.groups()
-        for group in (first, second):
-            project.merge_review.rename(group.id, "same")
+        for group, label in ((first, "same"), (second, "same (2)")):
+            project.merge_review.rename(group.id, label)
         project.merge_review.place([first.id, second.id], "both")
         ids = project.conversations.ids(ListQuery())
         project.triage.answer([Act(key, SUCCEEDED, "yes") for key in ids])
@@ -146,7 +146,7 @@ def test_goals_of_one_name(tmp_path: Path) -> None:
         rates = project.comparison.rates(read_built_in()[SUCCEEDED], "goal")
         in_goals = sum(group.size for group in project.goals.groups())
     text = plain_text((tmp_path / "r.html").read_text("utf-8"))
-    assert f"both | {first.size + second.size} | same · same\n" in text
+    assert f"both | {first.size + second.size} | same · same (2)\n" in text
     assert f"\n{len(ids) - in_goals} conversation in no goal." in text
     assert sum(int(str(row.cells[2])) for row in rates.rows) == in_goals
 
@@ -213,6 +213,7 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert short.format("2 of 3", "5 of 8") in text
     assert short.format("1 of 1", "1 of 1") in one
     assert "no share of all" in text
+    assert "no share of all" not in one
     assert "status" not in text
     assert text.count(": judged failed · ") == 2
     assert "no0 | Where is no0? | judged failed · " in text

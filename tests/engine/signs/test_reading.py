@@ -99,10 +99,20 @@ def test_every_list_of_words_is_lower_case() -> None:
         ("finished with 0 errors", False),
         ("exit code 0", False),
         ("the terror of the seas", False),
+        ("[04:34] ERROR payroll.extract column missing\nattempt 3 of 3", False),
+        ("Last lines:\n2026-11-27T04:34:10Z ERROR failed\nKeyError: 'day'", False),
+        ('{"log": "ERROR 2026-11-27 04:34:10 failed", "lines": ["denied"]}', False),
+        ("[04:34] INFO step 1\nexit code 1", True),
+        ('{"content": [{"text": "denied"}], "isError": true}', True),
+        ('{"job": {"status": "Failed"}, "errors": []}', True),
+        ('{"error": {"code": 0}}', True),
+        ('{"rows": [["unknown", 12]], "errors": []}', False),
+        ("class Vault {\n  print('access denied');\n}", False),
+        ("3 files\nTraceback (most recent call last):\n  run()\nstopped", True),
     ],
 )
-def test_a_result_is_an_error_by_its_words_or_its_form(result: str, is_error: bool) -> None:
-    """Results are errors by words, statuses and names of exceptions, but not where they say that there is none."""
+def test_a_result_is_an_error_by_what_the_tool_says_of_itself(result: str, is_error: bool) -> None:
+    """Results are errors by words, statuses and exceptions, but not by what they quote, list, or say is not there."""
     reading = sign_of(Sign.ERRORS, agent("3 rows", result))
     assert (reading is not None) == is_error
     if reading is not None:
@@ -118,15 +128,32 @@ def test_the_environment_may_speak_as_the_user() -> None:
     assert [each.sign for each in signs] == [Sign.ERRORS, Sign.ERROR_LAST, Sign.TOOL_LAST]
 
 
-def test_the_same_call_is_a_repeat_and_another_one_is_not() -> None:
-    """Calls are the same if tool and arguments are; the reason says how often the most frequent one came."""
-    reading = sign_of(Sign.REPEATS, agent("a", "b", "c"))
+def test_the_same_call_with_the_same_result_is_a_repeat() -> None:
+    """Calls are the same if tool, arguments and result are; the reason says how often the most frequent one came."""
+    reading = sign_of(Sign.REPEATS, agent("a", "a", "a"))
     assert reading is not None
     assert (reading.messages, reading.reason) == ((3, 5), "the same call of search 3 times")
     calls = [
         Message("assistant", "", tool_calls=(ToolCall("search", query),)) for query in ("1", "2")
     ]
     assert sign_of(Sign.REPEATS, calls) is None
+
+
+def test_a_retry_that_succeeds_and_a_test_after_a_change_are_no_repeats() -> None:
+    """A call whose result is another one than before repeats nothing, whichever results come between."""
+    assert sign_of(Sign.REPEATS, agent("Error: busy", "3 rows")) is None
+
+    def call(name: str, number: int, result: str) -> list[Message]:
+        calls = (ToolCall(name, "{}", f"c{number}"),)
+        return [
+            Message("assistant", "", tool_calls=calls),
+            Message("tool", result, tool_call_id=f"c{number}"),
+        ]
+
+    tests = [*call("test", 1, "1 failed"), *call("edit", 2, "ok"), *call("test", 3, "2 passed")]
+    assert sign_of(Sign.REPEATS, tests) is None
+    first, second = call("test", 1, "1 failed"), call("test", 2, "2 passed")
+    assert sign_of(Sign.REPEATS, [first[0], second[0], first[1], second[1]]) is None
 
 
 def test_a_complaint_is_quoted() -> None:
@@ -159,9 +186,23 @@ def test_a_short_answer_to_a_question_asks_for_nothing_again() -> None:
         assert (reading is not None) == repeats
 
 
-@pytest.mark.parametrize(("text", "unanswered"), [("And the fee?", True), ("Great, bye!", False)])
+@pytest.mark.parametrize(
+    ("text", "unanswered"),
+    [
+        ("And the fee?", True),
+        ("Great, bye!", False),
+        ("Yep, that did it.", False),
+        ("Lovely, closing this.", False),
+        ("Looks right to me, ta.", False),
+        ("Alles klar, reicht mir so.", False),
+        ("解决了，很好", False),
+        ("Sounds great. Can I book it?", True),
+        ("No report today. Not great.", True),
+        ("Ok stop, I do it by hand.", True),
+    ],
+)
 def test_the_last_word_of_the_user_is_a_sign_unless_it_closes(text: str, unanswered: bool) -> None:
-    """A conversation that ends with the user is unanswered, unless the user thanks or says goodbye."""
+    """A conversation that ends with the user is unanswered, unless the user is content, thanks or says goodbye."""
     assert (sign_of(Sign.UNANSWERED, chat("Hello", "Hi", text)) is not None) == unanswered
 
 

@@ -12,6 +12,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
+from engine.signs import tables
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import run
 from tests.engine.project.support import fill, talk
@@ -84,3 +85,15 @@ def test_only_what_is_new_is_read(project: Project) -> None:
     third = SignStage(project)
     run(project, [third])
     assert (third.read, ids(project, "sign:refused")) == (1, [2, 3, 4])
+
+
+def test_signs_that_were_read_otherwise_are_read_anew(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where signs are read in another way than when they were stored, all conversations are read again, once."""
+    run(project, [SignStage(project)])
+    monkeypatch.setattr(tables, "READING", tables.READING + 1)
+    for expected in (3, 0):
+        stage = SignStage(project)
+        run(project, [stage])
+        assert (stage.read, ids(project, "sign:refused")) == (expected, [2, 3])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from engine.base.conversation import Verdict
+from engine.base.events import DataChanged
 from screens.conversations.screen import ConversationsBehindScreen
 from tests.engine.project.support import give_states
-from tests.screens.driving import Size, lines, opened, press, text, until
+from tests.screens.driving import Size, lines, opened, press, settle, text, until
 from tests.screens.project import project_of
 from tests.screens.samples import conversation
+from tests.screens.triage.ordering import choose_order
 from tests.screens.triage.test_triage import judged
 
 
@@ -38,7 +42,8 @@ class TestScreen:
 
     async def test_success(self) -> None:
         """What verdicts teach about success stands there with its test. Once there is a verdict triage begins with the
-        most informative, and shows the probability on the card."""
+        most informative, and shows the probability on the card; once verdicts tell success, the least likely to have
+        succeeded come next, unless a person chose the order."""
         support = project_of([conversation(n, 0.9) for n in range(1, 61)])
         give_states(support.file, {n: n % 2 == 0 for n in range(1, 61)})
         async with opened(support, (200, 60), mode="3") as pilot:
@@ -53,8 +58,16 @@ class TestScreen:
             support.example_probes.wait()
             await until(pilot, lambda: "AUROC of success" in text(pilot))
             assert "likely to have succeeded, by your verdicts" in text(pilot)
+            assert re.search(
+                r"least likely to have succeeded first · by \d\d answers of", text(pilot)
+            )
+            await choose_order(pilot, "informative")
+            await until(pilot, lambda: "most informative first" in text(pilot))
+            support.emit(DataChanged(frozenset({"example probes"})))
+            await settle(pilot)
+            assert "most informative first" in text(pilot)
             await press(pilot, "K")
-            assert "corrected for the probe's errors" in text(pilot)
+            assert "of the examples were drawn at random, 10 are needed" in text(pilot)
             assert "the success column" in text(pilot)
 
     async def test_nothing_judged(self) -> None:
@@ -90,7 +103,7 @@ class TestScreen:
             support.triage.give(number, Verdict.YES if number % 2 else Verdict.NO)
         async with opened(support, mode="3") as pilot:
             await press(pilot, "K")
-            assert "no better than by chance" in text(pilot)
+            assert "no better than chance" in text(pilot)
             await press(pilot, "a")
             assert "Your verdicts suggest no other threshold" in text(pilot)
             assert support.conversations.rule().source == "default"

@@ -294,7 +294,7 @@ class TestOrderAndFilter:
         async with opened(project(), mode="3") as pilot:
             assert "near the threshold first" in lines(pilot)[3]
             await press(pilot, "O")
-            assert "spread over all scores" in text(pilot)
+            assert "drawn at random" in text(pilot)
             await press(pilot, "down", "enter")
 
             assert "lowest score first" in lines(pilot)[3]
@@ -306,7 +306,7 @@ class TestOrderAndFilter:
         support = project()
         support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
         async with opened(support, mode="3") as pilot:
-            await press(pilot, "O", "up", "up", "enter")
+            await choose_order(pilot, "list")
 
             assert "the list's order" in lines(pilot)[3]
             assert "1 of 15" in lines(pilot)[0]

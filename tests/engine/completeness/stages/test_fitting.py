@@ -143,12 +143,6 @@ def mixed(conversations: Sequence[Conversation]) -> list[Conversation]:
     ]
 
 
-@pytest.fixture(autouse=True)
-def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conversations are divided into folds twice, not three times: a mean of two is a mean of several."""
-    monkeypatch.setattr(probe, "REPEATS", 2)
-
-
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of thirty sample conversations, not scored; half of what the agent says stands in another one, so that

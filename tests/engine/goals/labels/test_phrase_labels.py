@@ -131,11 +131,11 @@ def test_no_common_request() -> None:
 
 
 def test_no_common_request_but_common_things() -> None:
-    """Members that ask for nothing in common and name the same things are called by these; an act that nearly all of
-    them name goes before."""
+    """Members that ask for nothing in common are told by words that many of them have; an act that nearly all of them
+    name goes before."""
     jobs = ["The nightly job failed.", "My job is red.", "The job died again.", "The job!", "?"]
     name = named(jobs, FLIGHTS)[0]
-    assert (name.label, name.support) == ("Requests about the job", (4, 5))
+    assert (name.label, name.support) == ("Other requests · job", None)
     back = ["I want to return the hat.", "Send me a label to return it.", "How do I return a rug?"]
     back += ["Return my lamp please.", "Please send a form so that I can return both."]
     assert named(back, FLIGHTS)[0].label == "Return something"
@@ -148,7 +148,7 @@ def test_topic() -> None:
     cats = ["What is the color of the cats?", "What is the weight of the cats?"] * 2
     assert named(pets, FLIGHTS)[0].label == "Ask about dogs"
     assert named([*pets, *cats], FLIGHTS)[0].label == "Ask about dogs or cats"
-    assert named(pets[:3], FLIGHTS)[0].label == "Requests about dogs"
+    assert named(pets[:3], FLIGHTS)[0].label == "Ask about dogs"
     bank = ["Money left my bank account.", "I lost my bank account.", "My bank account!", "Hello."]
     name = named(bank * 2, FLIGHTS)[0]
     assert (name.label, name.support) == ("Get help with my bank account", (6, 8))

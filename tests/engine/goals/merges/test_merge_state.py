@@ -55,7 +55,9 @@ def groups_of(state: MergeState) -> dict[str | None, list[int]]:
 
 
 def check_partition(state: MergeState) -> None:
-    """Asserts that every conversation is in exactly one group or an outlier, and that the sizes are right."""
+    """Asserts that every conversation is in exactly one group or an outlier, that the sizes are right, and that no two
+    groups have one label."""
+    assert len({state.groups[key].label for key in state.current}) == len(state.current)
     found = groups_of(state)
     assert sorted(key for ids in found.values() for key in ids) == EVERYONE
     assert all(found[key] for key in state.current)
@@ -120,6 +122,19 @@ class TestSplitting:
         }  # fmt: skip
         assert state.current_of("c0") == "d7.2"
         assert [state.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
+
+    def test_a_free_label(self) -> None:
+        """A part whose label another group has gets the next number; so does a group that a person named as one that
+        an undo brings back."""
+        other = decided(1, "rename", "c1", name="bills (2)")
+        split = decided(2, "split", "c0", parts=[[1]])
+        split = replace(split, names=(("bills", ""), ("bills (2)", "")))
+        assert base().complete(split).names == split.names
+        state = after(other, split)
+        assert [state.groups[key].label for key in ("d2", "d2.1")] == ["bills", "bills (3)"]
+        merge, rename = decided(3, "merge", "c2", "c3"), decided(4, "rename", "c1", name="label 3")
+        assert after(merge, rename).groups["c1"].label == "label 3"
+        assert after(rename).groups["c1"].label == "label 3 (2)"
 
     @pytest.mark.parametrize(
         "parts",
@@ -242,12 +257,16 @@ def test_whatever_is_decided(wanted: list[tuple[DecisionKind, int, int, list[int
                 state.successor,
             )
             continue
+        state.end_act()
         given_.append(decision)
         check_partition(state)
         assert (f"d{number}" in state.current) == (decision.kind in ("merge", "split"))
     start = base()
     again = replay(start, given_)
     assert groups_of(again) == groups_of(state)
+    assert [again.groups[key].label for key in again.current] == [
+        state.groups[key].label for key in state.current
+    ]
     assert again.open_pairs() == state.open_pairs()
     assert groups_of(start) == groups_of(base())
     # undoing takes the newest first: what is left is what stood before it

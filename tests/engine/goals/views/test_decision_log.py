@@ -199,6 +199,21 @@ class TestClusteringAgain:
         fourth = decision_log.add_clustering(**{**reasons, "config_hash": "fourth"})
         assert [row.kind for row in decision_log.history(fourth)] == ["apart"]
 
+    def test_what_rules_decided_is_taken_back(self, project: Project) -> None:
+        """Decisions of rules and models are undone together, those of people stay; where one of these is on a group
+        that a rule made, nothing is undone."""
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(GoalDecision("pin", ("c0",))))
+        decision_log.decide(1, plans(GoalDecision("merge", ("c1", "c2"), author="auto")))
+        assert decision_log.take_back(1) == 1
+        assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
+        assert [row.kind for row in decision_log.active(1)] == ["pin"]
+        (merge,) = decision_log.decide(1, plans(GoalDecision("merge", ("c1", "c2"), author="auto")))
+        decision_log.decide(1, plans(GoalDecision("pin", merge.made_groups)))
+        with pytest.raises(UsageError, match="1 decision of yours"):
+            decision_log.take_back(1)
+        assert len(decision_log.active(1)) == 3
+
     def test_going_back(self, project: Project) -> None:
         """A clustering that is made again gets the decisions made since, once, and none of its own; one that is only
         shown again is unchanged.

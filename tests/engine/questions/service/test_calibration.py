@@ -85,7 +85,16 @@ class TestRule:
             triage.give(item.conversation_id, coin.choice([Verdict.YES, Verdict.NO]))
         report = CalibrationService(project).report()
         assert report.proposal is None
-        assert "no better than by chance" in report.not_proposed or not report.best
+        assert "no better than chance" in report.not_proposed or not report.best
+
+    def test_scores_that_point_the_other_way(self, project: Project) -> None:
+        """An interval below chance says that what succeeded has the lower scores."""
+        triage = TriageService(project)
+        for item in triage.queue("sample").items[:45]:
+            right = truth(item.conversation_id) is Verdict.YES
+            triage.give(item.conversation_id, Verdict.NO if right else Verdict.YES)
+        facts = dict(CalibrationService(project).report().facts())
+        assert "it points the other way, what succeeded has the lower scores" in facts["AUROC"]
 
 
 class TestReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pytest
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.events import DataChanged, Event
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.key_figures import MAX_TO_READ, conversations_to_read
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
@@ -63,6 +65,23 @@ def matching(workspace: OpenProject, text: str) -> list[int]:
 
 
 class TestSuccess:
+    def test_a_share_of_all(self, workspace: OpenProject) -> None:
+        """Verdicts that a person chose tell no share of all conversations; so many as are drawn at random do."""
+        for item in workspace.triage.queue("lowest").items[:12]:
+            workspace.triage.give(item.conversation_id, Verdict.NO)
+        for item in workspace.triage.queue("sample").items[:20]:
+            key = item.conversation_id
+            workspace.triage.give(key, Verdict.YES if succeeded(key) else Verdict.NO)
+        found = workspace.example_probes.fit(SUCCEEDED)
+        assert found.test is not None
+        assert found.test.rate.corrected is not None
+        assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
+        assert "by 2" in dict(found.facts())["share of all"]
+        for _ in range(15):
+            workspace.triage.undo()
+        facts = dict(workspace.example_probes.fit(SUCCEEDED).facts())
+        assert "drawn at random, 10 are needed" in facts["share of all"]
+
     def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
         """From enough verdicts of both kinds there is a probability of success for every conversation, tested out of
         fold; the completeness scores stay as they were, and screens are told."""
@@ -74,8 +93,7 @@ class TestSuccess:
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= MIN_EXAMPLES_OF_EACH
         assert found.test.auroc.value > 0.8
-        assert found.test.rate.corrected is not None
-        assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
+        assert found.test.rate.corrected is None
         rows = workspace.conversations.rows(list(range(1, COUNT + 2)))
         right = [(row.success or 0) > 0.5 for row in rows[:-1]]
         assert sum(a == succeeded(n) for n, a in enumerate(right, start=1)) > 0.9 * COUNT
@@ -110,6 +128,32 @@ class TestSuccess:
         workspace.example_probes.fit(SUCCEEDED)
         assert matching(workspace, "success>=.5")
         assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
+
+    def test_triage_and_what_to_read_first_go_by_it(self, workspace: OpenProject) -> None:
+        """Once verdicts tell failures, triage begins with the least likely to have succeeded, also in the place of an
+        order that nobody chose, and so do the conversations to read first; before, and after undos, signs do."""
+        triage = workspace.triage
+        assert triage.better_order("trouble", SUCCEEDED) == "trouble"
+        judge(workspace, 25)
+        assert triage.start(SUCCEEDED).order == "failures"
+        assert triage.better_order("trouble", SUCCEEDED) == "failures"
+        page = triage.queue("failures")
+        first = page.items[0]
+        assert re.fullmatch(r"\d+% likely to have succeeded, by 25 answers of yours", first.why)
+        ids = [item.conversation_id for item in page.items]
+        p = [row.success or 0 for row in workspace.conversations.rows(ids)]
+        assert (len(ids), p) == (COUNT + 1 - 25, sorted(p))
+        readings = conversations_to_read(workspace)
+        assert [reading.row.id for reading in readings] == ids[:MAX_TO_READ]
+        assert "% likely to have succeeded" in readings[0].reason
+        triage.keep_place(TriagePlace("sample", chosen=True))
+        assert triage.place().chosen
+        while triage.undo() is not None:
+            pass
+        workspace.example_probes.fit(SUCCEEDED)
+        assert triage.better_order("failures", SUCCEEDED) == "threshold"
+        assert conversations_to_read(workspace) == []
+        assert {item.why for item in triage.queue("failures").items} == {"no sign of trouble"}
 
     def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
         """Before three verdicts of each kind no reason has a probability; one whose verdict was undone says why it is

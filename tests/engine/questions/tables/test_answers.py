@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import SUCCEEDED, Verdict
 from engine.completeness.tables import score_sets
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
@@ -18,7 +20,7 @@ from engine.questions import records
 from engine.questions.question import YES, make_slug
 from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers
+from engine.questions.tables import answers, second_answers, triage_queue
 from tests.engine.project.support import fill, give_scores, talk
 
 CONVERSATIONS = 3
@@ -256,20 +258,24 @@ class TestQueue:
         triage.undo()
         assert triage.queue("people").total == 2
 
-    def test_a_sample_stands_for_every_score(self, project: Project) -> None:
-        """The first twenty of a sample are one from each twentieth of the scores; verdicts do not change what
-        follows.
-        """
+    def test_a_sample_stands_for_all(self, project: Project) -> None:
+        """A sample begins with what `draw` draws, and neither verdicts nor scores change what follows. What was
+        answered before the first one without an answer was drawn, whatever else was answered."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 202)])
-        give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
         triage = TriageService(project)
-        page = triage.queue("sample")
-        assert page.total == len(page.items) == 200
-        first = [item.conversation_id * 37 % 200 // 10 for item in page.items[:20]]
-        assert sorted(first) == list(range(20))
-        for item in page.items[:7]:
-            triage.give(item.conversation_id, Verdict.YES)
-        assert triage.queue("sample").items == page.items[7:]
+        order = [item.conversation_id for item in triage.queue("sample").items]
+        assert sorted(order) == list(range(1, 202))
+        with project.reading() as conn:
+            tenth = selecting.ids(conn, ListQuery(parse_filter("draw<.1")))
+        assert {*order[: len(tenth)]} == {*tenth}
+        give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
+        for key in (*order[:7], *order[8:12]):
+            triage.give(key, Verdict.YES)
+        assert [item.conversation_id for item in triage.queue("sample").items] == [
+            order[7], *order[12:]
+        ]  # fmt: skip
+        with project.reading() as conn:
+            assert triage_queue.drawn(conn, SUCCEEDED) == sorted(order[:7])
 
 
 class TestAgain:

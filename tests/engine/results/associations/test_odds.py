@@ -85,6 +85,14 @@ class TestOddsRatios:
         assert shown <= 9
 
 
+def test_a_weight_stands_for_so_many_tests() -> None:
+    """A test of more weight needs a less small p, at the cost of the others."""
+    p = np.array([0.01, 0.02, 0.5, 0.5])
+    assert adjust_p_values(p) == pytest.approx([0.04, 0.04, 0.5, 0.5])
+    weighted = adjust_p_values(p, np.array([0.4, 2.8, 0.4, 0.4]))
+    assert weighted[:2] == pytest.approx([0.05, 0.0286], abs=1e-4)
+
+
 class TestNearEqual:
     def test_features_of_the_same_conversations_are_one_group(self) -> None:
         """What nearly the same conversations have joins the feature that comes first; a part of them does not."""

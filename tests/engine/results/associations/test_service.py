@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message, ToolCall
+from engine.base.conversation import Conversation, Message, ToolCall, Verdict
 from engine.base.errors import NotFound, UsageError
 from engine.base.sign import Sign, SignReading
 from engine.conversations.filters import parse_filter
@@ -15,8 +16,17 @@ from engine.formats.records import Parsed
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
-from engine.results.associations.formatting import conclusion, feature_text, notes, side_lines
-from engine.results.associations.records import Associations, Split
+from engine.questions.service.triage import TriageService
+from engine.results.associations.formatting import (
+    association_cells,
+    association_tables,
+    conclusion,
+    feature_sentence,
+    feature_text,
+    notes,
+    side_lines,
+)
+from engine.results.associations.records import Associations, Split, WordFeature
 from engine.results.associations.service import AssociationService
 from engine.signs import tables as signs
 from tests.engine.goals.service.goal_project import cluster
@@ -66,7 +76,13 @@ def desk(number: int) -> Parsed:
             Message("assistant", "I transferred you."),
         )
     reward = float(not books) if not exception else 0.0
-    return record(f"desk{number}", messages, reward, channel=("web", "phone")[number % 3 == 0])
+    return record(
+        f"desk{number}",
+        messages,
+        reward,
+        channel=("web", "phone")[number % 3 == 0],
+        way="wp"[number % 3 == 0],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +150,9 @@ class TestAssociations:
         """Of what the same conversations have one feature is a row, a property before words."""
         result = service_of(airline).associations(FAILED)
         assert len(result.rows) <= 3
+        row, word = result.rows[0], WordFeature("user", "anywhere", "hello")
+        many = replace(result, rows=(*[replace(row, feature=word)] * 20, row))
+        assert next(association_tables(many)).rows[-1].cells[0] == "tool:book_reservation"
         assert feature_text(result.rows[0].feature) == "tool:book_reservation"
         assert result.significant > 20
 
@@ -151,6 +170,8 @@ class TestAssociations:
         by_word = service.associations(Split(parse_filter('"policy"'), parse_filter("")))
         assert "assistant: “policy”" not in names_of(by_word, 0)
         assert "tool:transfer_to_human_agents" in names_of(by_word, 0)
+        by_way = service.associations(Split(parse_filter("meta.channel:phone"), parse_filter("")))
+        assert by_way.rows == ()  # the field `way` says the same
 
     def test_a_split_at_random_shows_nothing_and_says_so(self, airline: Project) -> None:
         """Where nothing differs the sentence says how much was tested."""
@@ -216,6 +237,11 @@ def test_what_only_tells_goals_apart_is_no_association_within_them(tmp_path: Pat
         assert "user: “pizza”" not in names_of(within, 0)
         assert "assistant: “sorry”" in names_of(within, 0)
         assert "within 2 goals" in notes(within)[0]
+        for row in within.rows:
+            first, second = association_cells(row)[1:3][:: -1 if row.side else 1]
+            sentence = feature_sentence(row, within)
+            assert sentence.startswith(f"Within goals, in {first} of")
+            assert f"and {second} of" in sentence
 
 
 def test_a_goal_that_only_failed_is_a_finding(tmp_path: Path) -> None:
@@ -262,8 +288,14 @@ class TestSplit:
             split = service_of(project).split()
             assert (str(split.first), str(split.second)) == ("trouble>=3.0", "")
             assert "not who failed" in notes(service_of(project).associations(split))[0]
+            for key in (1, 2, 3):
+                TriageService(project).give(key, Verdict.NO)
+            assert service_of(project).split().shortage == (
+                "3 conversations that failed are known (succeeded:no) and 0 that succeeded, 10 of each are needed."
+            )
+            TriageService(project).undo()
             project.write(lambda conn: conn.execute("UPDATE trouble SET total = 0"))
-            with pytest.raises(NotFound, match="fewer show signs of trouble"):
+            with pytest.raises(NotFound, match="2 conversations that failed are known"):
                 service_of(project).split()
 
     def test_sides_are_named_by_filters_or_by_a_question(self, airline: Project) -> None:
