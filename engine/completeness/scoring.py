@@ -25,7 +25,7 @@ from engine.base.errors import ContextTooSmall, ModelError
 from engine.completeness import packing
 from engine.completeness.boundaries import BoundaryReading, QuestionTokens, boundaries
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
-from engine.model.log_windows import MIN_LOG_TOKENS, plan_windows, tokens_of_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, longest_piece, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Prompt, TokensAround, opening_tokens, tokens_around
 
 NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
@@ -291,14 +291,14 @@ def prepare_log(
     pieces = [tokenizer.tokenize(text) for text in texts]
     lengths = list(map(len, pieces))
     windows = plan_windows(lengths, item.boundaries, item.pinned_pieces, limit)
-    # A clipped window shortens the pieces that are longer than a third of the limit; see `plan_windows`.
-    longest_piece = limit // 3
+    # a clipped window shortens pieces that are longer; see `plan_windows`
+    longest = longest_piece(limit)
     shortened = {
         index
         for window in windows
         if window.clipped
         for index in window.pieces
-        if lengths[index] > longest_piece
+        if lengths[index] > longest
     }
     note = None
     if sum(lengths) > limit:

@@ -106,7 +106,8 @@ class _Opener:
     def __init__(
         self, format: str | None, all_paths: Sequence[str], without: Collection[str], bounds: Bounds
     ) -> None:
-        """
+        """Opens nothing yet.
+
         Args:
             all_paths: All paths that are imported, whose files may belong together.
             without: Files of folders that are not opened.

@@ -161,6 +161,8 @@ class GoalGroup:
         support: Share, in [0, 1], of the members who want what the label says; None where it was not counted.
         members_read: Number of members whose texts were read for that.
         theme: Label of its theme; empty where it is in none.
+        failed, with_outcome: Number of its conversations that failed, and of those of which that is known: by a
+            verdict, else by the outcome that came with them.
     """
 
     id: str
@@ -177,6 +179,13 @@ class GoalGroup:
     support: float | None = None
     members_read: int = 0
     theme: str = ""
+    failed: int = 0
+    with_outcome: int = 0
+
+    @property
+    def failures(self) -> str:
+        """How many failed, in words; empty where no outcome is known."""
+        return f"{self.failed:,} of {self.with_outcome:,}" if self.with_outcome else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +225,8 @@ class Theme:
             made_by=None,
             support=None,
             members_read=0,
+            failed=sum(goal.failed for goal in self.goals),
+            with_outcome=sum(goal.with_outcome for goal in self.goals),
         )
 
 

@@ -150,7 +150,8 @@ def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
     table = []
     for row, share in zip(rows, _shares_of_full(rows), strict=True):
         cells: list[Cell] = [row.condition, one_line(row.task, _MAX_NAME_CHARS)]
-        cells += [one_line(row.model, _MAX_NAME_CHARS)] if has_models else []
+        if has_models:
+            cells.append(one_line(row.model, _MAX_NAME_CHARS))
         cells += [
             row.instructions,
             row.runs,

@@ -372,7 +372,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
     rate = report.rate.corrected
     if rate is None:
         why = one_line(report.rate.why or report.why)
-        return Content.styled(f"corrected for the model's errors: {why}", "$tone-muted")
+        return Content.styled(f"not corrected: {why}", "$tone-muted")
     return Content.assemble(
         "corrected for the model's errors ",
         (f"{100 * rate.value:.0f}%", "bold"),
@@ -398,7 +398,8 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
-        parts += ["the score of ended agrees ", rate_piece(same.part, same.of)]
+        score = "score agrees " if brief else "the score of ended agrees "
+        parts += [score, rate_piece(same.part, same.of)]
         parts.append((f"  n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))

@@ -86,7 +86,8 @@ class Cycle(Keyed, Widget, can_focus=True):
     def __init__(
         self, values: Sequence[str], chosen_index: int = 0, *, id: str | None = None
     ) -> None:
-        """
+        """Shows one of some values.
+
         Args:
             values: The values to choose from, which are shown as given and in this order.
             chosen_index: Index of the value that is chosen at first.

@@ -277,7 +277,8 @@ def _answer_text(question: str, value: str) -> str:
 def _earlier_line(earlier: EarlierAnswers) -> str:
     """Returns the answers that were given to an earlier text of the conversation."""
     answers = [earlier.verdict.value] if earlier.verdict is not None else []
-    answers += ["the note"] if earlier.note else []
+    if earlier.note:
+        answers.append("the note")
     answers += [_answer_text(*answer) for answer in earlier.answers]
     length = number_format.counted(earlier.messages, "message")
     return f"given when it had {length}: {', '.join(answers)}"

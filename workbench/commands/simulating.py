@@ -122,7 +122,8 @@ def _tables(
     """Returns the tables of results as text, and as JSON values."""
     rows = result_tables.aptitudes(scores)
     tables = [result_tables.aptitude_table(rows)] if rows else []
-    tables += [result_tables.form_table(filled)] if filled else []
+    if filled:
+        tables.append(result_tables.form_table(filled))
     lines = [line for table in tables for line in (*table_lines(table), *table.notes)]
     forms = [asdict(row) for row in result_tables.form_rows(filled)]
     return lines, {"aptitude": result_tables.aptitude_json(rows), "forms": forms}

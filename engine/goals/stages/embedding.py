@@ -133,7 +133,8 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
             ((reason, _),) = self._reasons.most_common(1)
             shown = one_line(reason, REASON_CHARS).rstrip(".")
             text += f"; {self._reasons.total():,} have no summary, most often because: {shown}"
-        text += f"; of {self._shortened:,} it read a part" if self._shortened else ""
+        if self._shortened:
+            text += f"; of {self._shortened:,} it read a part"
         text += "."
         return text + self._work.spent()
 

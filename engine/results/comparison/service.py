@@ -166,6 +166,7 @@ class ComparisonService:
                     rate=part.rate(by_score=self.goes_by_score(filter)),
                     against=against if len(other_ids) else "",
                     change=completion_change(measures.of(other_ids), part),
+                    outcomes=part.outcomes(),
                 )
             )
             sides.append((measures.of(other_ids), part))

@@ -249,7 +249,8 @@ def _against_chance(rows: Sequence[FigureRow]) -> str:
     if not above and not below:
         return f"None of {len(rows)} figures differs significantly from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
-    parts += [f"below chance: {', '.join(below)}"] if below else []
+    if below:
+        parts.append(f"below chance: {', '.join(below)}")
     return f"{'; '.join(parts).capitalize()}; no other figure differs significantly from chance."
 
 

@@ -364,7 +364,8 @@ def _matching_configs(
 def _scoring_hint(mode: Mode | None, adapter: str | None) -> str:
     """Returns a sentence with the command that makes scores with a mode and an adapter."""
     words = f" --mode {mode}" if mode else ""
-    words += f" --adapter {adapter}" if adapter else ""
+    if adapter:
+        words += f" --adapter {adapter}"
     return f"`workbench run complete PROJECT{words}` makes scores."
 
 

@@ -150,7 +150,8 @@ def read_calls(text: str) -> list[ParsedCall]:
         NotCalls: The text is empty or contains anything but calls.
     """
     blocks = fenced_blocks(text)
-    bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
+    answer = blocks[-1] if blocks else text
+    bare = answer.strip().strip("`").strip()
     if not bare:
         raise NotCalls("The answer is empty.")
     try:
