@@ -250,15 +250,10 @@ class ScoreRow:
         mode: What the score was made by.
         model: Name of the model.
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
-        noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
-            are meaningless.
         features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """
 
-    conversation_id: int
-    config_hash: str
-    run_id: int
     state: State
     reason: str | None
     p_end: float | None
@@ -267,8 +262,7 @@ class ScoreRow:
     mode: Mode
     model: str
     adapter: str | None
-    noise: float | None
-    features: ProbeFeatures | None = None
+    features: ProbeFeatures | None
     generated: bool | None = None
 
 
@@ -280,10 +274,8 @@ class RemainingTasks:
         conversation_id: Id of the conversation.
         text: The tasks, one a line; empty if the reply was not usable.
         reason: Why `text` is empty; None otherwise.
-        config_hash: Key of the model and prompt that wrote them; empty in what is not stored yet.
     """
 
     conversation_id: int
     text: str
     reason: str | None = None
-    config_hash: str = ""

@@ -284,7 +284,7 @@ class _Opener:
                     path for path in self._imported_files if suffix(path) in (".jsonl", ".ndjson")
                 ]
                 files = [self._join_candidate(path) for path in paths]
-            self._batches[folder] = Batches(files)
+            self._batches[folder] = Batches(files, folder)
         return self._batches[folder]
 
     def _join_candidate(self, path: str) -> JoinCandidate:

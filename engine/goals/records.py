@@ -99,7 +99,6 @@ class Clustering:
         vector_config: Config hash of the vectors.
         paper: Whether it was made as Algorithm 1 of Soroka et al.; see `engine.goals.clustering_request`.
         goal_config: Config hash of the summaries; None where no summaries were clustered.
-        label_config: Config hash of the labels that are shown.
         pair_config: Config hash of the answers on pairs that are shown; None before a model was asked.
     """
 
@@ -117,7 +116,6 @@ class Clustering:
     paper: bool
     vector_config: str
     goal_config: str | None
-    label_config: str | None
     pair_config: str | None
 
     @property

@@ -20,7 +20,6 @@ from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
-from engine.questions.question import YES
 
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
@@ -118,11 +117,6 @@ class AnswerRow:
     count: int = 1
     earlier: EarlierAnswers | None = None
     annotator: str = ""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The questions that are answered with yes."""
-        return tuple(name for name, value in self.answers if value == YES)
 
 
 MachineKind = Literal["pattern", "model", "file"]

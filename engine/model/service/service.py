@@ -190,11 +190,6 @@ class ModelFacts:
             return self.manifest.license
         return self.header.text("general.license") if self.header else ""
 
-    @property
-    def runs_as(self) -> str:
-        """The format that the model runs as after tuning; "" before."""
-        return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
-
 
 def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
     """Returns the facts about a model. A broken file raises no error, but sets `problem`."""
@@ -247,7 +242,7 @@ def _model_row(facts: ModelFacts, folder: Path) -> ModelRow:
         size=facts.size,
         memory=footprint.need.total if footprint else None,
         fits=footprint.fits if footprint else None,
-        runs_as=facts.runs_as,
+        runs_as=str(facts.entry.tuning["chosen"]) if facts.entry.tuning else "",
         tokens_per_s=facts.tokens_per_s,
         license=facts.license,
         note="" if facts.header is None else facts.header.text("general.name"),

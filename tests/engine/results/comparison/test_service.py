@@ -317,7 +317,7 @@ class TestFields:
         assert change is not None
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
-        assert [row.name for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
+        assert [row.cells[0] for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
 
     def test_weeks(self, tmp_path: Path) -> None:
         """Weeks are those of ISO 8601, also where a year begins, and a filter selects the conversations of one."""
