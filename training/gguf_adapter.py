@@ -157,7 +157,8 @@ def convert(adapter: Path, config: Any, out: Path, origin: AdapterOrigin) -> Non
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")
         writer.add_float32(gguf.Keys.Adapter.LORA_ALPHA, float(settings["lora_alpha"]))
         for key, value in origin.values().items():
-            (writer.add_string if isinstance(value, str) else writer.add_uint32)(key, value)
+            add = writer.add_string if isinstance(value, str) else writer.add_uint32
+            add(key, value)
         for name, values in sorted(matrices.items()):
             writer.add_tensor(name, _in_16_bits(values, name))
         writer.write_header_to_file()

@@ -150,8 +150,10 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     judgment = reliability(set_in_force, sets)
     lines = [f"scores in force: set {set_in_force.number}, {set_text(set_in_force, sets)}"]
     lines += [f"  {kind}" for kind in judgment.kinds]
-    lines += [f"  {judgment.doubt}"] if judgment.doubt else []
-    lines += [f"  what would help: {judgment.remedy}"] if judgment.remedy else []
+    if judgment.doubt:
+        lines.append(f"  {judgment.doubt}")
+    if judgment.remedy:
+        lines.append(f"  what would help: {judgment.remedy}")
     others = len(sets) - 1
     if others:
         lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")

@@ -132,16 +132,19 @@ class _TextOfHtml(HTMLParser):
     def handle_starttag(self, tag: str, attrs: object) -> None:
         """Begins a line, or what is not shown."""
         self._hidden_element = self._hidden_element or (tag if tag in _HIDDEN_ELEMENTS else "")
-        self.pieces += ["\n"] if tag in _BLOCK_ELEMENTS else []
+        if tag in _BLOCK_ELEMENTS:
+            self.pieces.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         """Ends a line, or what is not shown."""
         self._hidden_element = "" if tag == self._hidden_element else self._hidden_element
-        self.pieces += ["\n"] if tag in _BLOCK_ELEMENTS else []
+        if tag in _BLOCK_ELEMENTS:
+            self.pieces.append("\n")
 
     def handle_data(self, data: str) -> None:
         """Collects a text."""
-        self.pieces += [] if self._hidden_element else [data]
+        if not self._hidden_element:
+            self.pieces.append(data)
 
 
 def without_markup(text: str) -> str:

@@ -159,7 +159,7 @@ def _count_text(
 
 
 def _kind(item: Any) -> str:
-    """Returns the type that an item of an unknown kind names, else its first keys, in words."""
+    """Returns the type that an item of an unknown kind names, else its first three keys, in words."""
     if not isinstance(item, dict):
         return kind_of(item)
     type_name = item.get("type")

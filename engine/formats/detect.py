@@ -59,6 +59,12 @@ RECORDS_TRIED = 1_000
 BYTES_TRIED = 8 << 20
 """Number of bytes of a file on which a mapping is tried."""
 
+_MAX_KEYS_SHOWN = 8
+"""Most keys of a record that an error names."""
+
+_MAX_KEY_CHARACTERS = 40
+"""Most characters of a key that an error names."""
+
 _OPENING = (b"{", b"[")
 """First bytes of JSON objects and lists."""
 
@@ -221,11 +227,18 @@ class Records:
     def __init__(
         self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
     ) -> None:
-        """
+        """Looks at the beginning of a file, and takes the reader of its format.
+
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             format_name: The format that the user chose; None to detect it.
             are_lines: Whether each line is a record, without a look at how they are framed.
+
+        Raises:
+            TooMuch: A limit is reached before the first record.
+            UnknownFormat: No reader knows the records, and a mapping could read them.
+            FormatError: There is nothing in the file that could be mapped.
+            OSError: The content cannot be read.
         """
         self._content = content
         self._are_lines = are_lines
@@ -521,5 +534,6 @@ def _describe_content(values: list[Any], sample: list[Frame]) -> str:
         return f"its first record is {kind_of(first)}"
     if not first:
         return "its first record is an empty object"
-    keys = ", ".join(f"`{key[:40]}`" for key in list(first)[:8])
+    shown_keys = list(first)[:_MAX_KEYS_SHOWN]
+    keys = ", ".join(f"`{key[:_MAX_KEY_CHARACTERS]}`" for key in shown_keys)
     return f"its records have {keys}"

@@ -48,8 +48,10 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
         others += filter(os.path.islink, paths)  # they are not followed: they may lead back here
         for name in names:
             path = os.path.join(parent, name)
-            is_other = is_no_log(os.path.relpath(path, folder)) or is_special(path)
-            (others if is_other else logs).append(path)
+            if is_no_log(os.path.relpath(path, folder)) or is_special(path):
+                others.append(path)
+            else:
+                logs.append(path)
     return sorted(logs), sorted(others)
 
 

@@ -253,6 +253,7 @@ def _with_view(message: Message, view: str) -> Message:
 
 def _index_near_end(messages: list[Message], *roles: Role) -> int | None:
     """Returns the index of the last message of some roles if at most one message follows it; else None."""
+    # the last two messages, the very last first
     near_end = range(len(messages) - 1, max(-1, len(messages) - 3), -1)
     return next((index for index in near_end if messages[index].role in roles), None)
 

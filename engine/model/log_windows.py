@@ -28,6 +28,11 @@ GAP = "\n[…]\n"
 """Replaces the middle of an over-long step."""
 
 
+def longest_piece(limit: int) -> int:
+    """Returns the most tokens, or characters, of a piece of a log that exceeds `limit`: longer ones are shortened."""
+    return limit // 3
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """One window of a log.
@@ -35,7 +40,7 @@ class Window:
     Attributes:
         pieces: Its pieces, in order.
         boundaries: The boundaries that it covers (piece indices).
-        clipped: Whether pieces over a third of the limit are shortened to that in it.
+        clipped: Whether pieces over `longest_piece` are shortened to that in it.
     """
 
     pieces: tuple[int, ...]
@@ -66,7 +71,7 @@ def plan_windows(
     tokens_up_to = list(accumulate(lengths))
     fitting = tuple(boundary for boundary in boundaries if tokens_up_to[boundary] <= limit)
     windows = [Window(tuple(range(fitting[-1] + 1)), fitting)] if fitting else []
-    clipped_lengths = [min(length, limit // 3) for length in lengths]
+    clipped_lengths = [min(length, longest_piece(limit)) for length in lengths]
     head = tuple(range(leading_pieces))
     room = limit - sum(clipped_lengths[:leading_pieces])
     uncovered = list(boundaries[len(fitting) :])
@@ -98,7 +103,7 @@ def tokens_of_windows(
     gap = tokenizer.tokenize(GAP)
     return [
         [
-            clip(pieces[index], limit // 3, gap) if window.clipped else pieces[index]
+            clip(pieces[index], longest_piece(limit), gap) if window.clipped else pieces[index]
             for index in window.pieces
         ]
         for window in windows
@@ -129,7 +134,7 @@ def log_tokens(
 ) -> tuple[list[int], str | None]:
     """Returns the tokens of a log, at most `limit`, and a note on what was left out; None where nothing was.
 
-    A log that does not fit has pieces over a third of `limit` shortened; if it still does not fit, only its first
+    A log that does not fit has pieces over `longest_piece` shortened; if it still does not fit, only its first
     `leading_pieces` pieces and as many of its last ones as fit stay.
 
     Raises:
@@ -144,8 +149,9 @@ def log_tokens(
     clipped = 0
     if sum(map(len, pieces)) > limit:
         gap = tokenizer.tokenize(GAP)
-        clipped = sum(len(piece) > limit // 3 for piece in pieces)
-        pieces = [clip(piece, limit // 3, gap) for piece in pieces]
+        longest = longest_piece(limit)
+        clipped = sum(len(piece) > longest for piece in pieces)
+        pieces = [clip(piece, longest, gap) for piece in pieces]
     fitting = last_pieces(list(map(len, pieces)), leading_pieces, limit)
     left_out = len(pieces) - len(fitting)
     tokens = [token for index in fitting for token in pieces[index]]

@@ -21,7 +21,7 @@ from engine.base.text import one_line
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, ChatMessage, Completion, seed_from
 from engine.model.interface import Sampling
-from engine.model.log_windows import GAP, last_pieces, omission_note
+from engine.model.log_windows import GAP, last_pieces, longest_piece, omission_note
 from engine.model.process.requests import Chat, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import (
@@ -211,7 +211,7 @@ def fenced_log(texts: Sequence[str], pinned_pieces: int, room: int) -> tuple[str
         pinned_pieces: Number of leading pieces that stay.
         room: Most characters.
     """
-    longest = max(room // 3, 1)
+    longest = max(longest_piece(room), 1)
     clipped = [text if len(text) <= longest else _middle_left_out(text, longest) for text in texts]
     pieces = list(texts) if sum(map(len, texts)) <= room else clipped
     shortened = sum(piece != text for piece, text in zip(pieces, texts, strict=True))

@@ -98,7 +98,8 @@ def check_demo(project: OpenProject) -> DemoCheck:
         for difference in project.comparison.compare(first, second).differences
         if difference.significant
     ]
-    true_changes = [("trouble in goal", label_of_goal.get(CHANGED_GOAL)), ("trouble", None)]
+    of_all = ("trouble", None), ("failed", None)
+    true_changes = [("trouble in goal", label_of_goal.get(CHANGED_GOAL)), *of_all]
     return DemoCheck(
         goals=len(label_of_goal),
         goals_found=sum(

@@ -99,10 +99,13 @@ class KeyFigures:
         if not counts.scored:
             return [self.doubt or "nothing is scored yet"]
         clauses = [f"{share_range(counts.above, counts.scored)} ended"]
-        clauses += [self.doubt] if self.doubt else []
+        if self.doubt:
+            clauses.append(self.doubt)
         clauses.append(f"{counts.incomplete:,} broken off")
-        clauses += [f"{counts.borderline:,} open"] if counts.borderline else []
-        clauses += [f"{counts.unscored:,} not scored"] if counts.unscored else []
+        if counts.borderline:
+            clauses.append(f"{counts.borderline:,} open")
+        if counts.unscored:
+            clauses.append(f"{counts.unscored:,} not scored")
         return clauses
 
     def failure_clauses(self) -> list[str]:
@@ -238,10 +241,12 @@ def conversations_to_read(
     for row in rows:
         label = labels.get(row.id, "")
         count_by_label[label] += 1
-        is_preferred = count_by_label[label] <= MAX_TO_READ_PER_GROUP and (
+        if count_by_label[label] <= MAX_TO_READ_PER_GROUP and (
             row.success is None or row.success < YES_FROM
-        )
-        (preferred if is_preferred else others).append(row)
+        ):
+            preferred.append(row)
+        else:
+            others.append(row)
     # what probably succeeded, and more conversations of large groups, only fill the list up; then all are in their
     # order again
     chosen = sorted((preferred + others)[:MAX_TO_READ], key=rows.index)

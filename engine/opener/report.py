@@ -426,6 +426,13 @@ class _Report:
         if theme_rows:
             columns = ("theme", "conversations", "goals")
             yield text_table("Themes, with the goals under each", columns, theme_rows, (1,))
+        any_known = any(part.outcomes()[1] for _, part in goals)
+
+        def failures(part: Measures) -> str:
+            """Returns how many conversations failed, of those of which that is known; a dash where it is of none."""
+            failed, known = part.outcomes()
+            return f"{failed:,} of {known:,}" if known else "–"
+
         rows, faint = [], []
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
@@ -433,7 +440,8 @@ class _Report:
                 faint.append((index, 3))
             count = len(part.ids)
             shares = _share(count, total), _share(above, scored)
-            rows.append((label, f"{count:,}", *shares, self._example(part)))
+            failed = [failures(part)] if any_known else []
+            rows.append((label, f"{count:,}", *shares, *failed, self._example(part)))
         yield text_table(
             "Goals, the most frequent first",
             (
@@ -441,10 +449,11 @@ class _Report:
                 "conversations",
                 "share (95% interval)",
                 "ended (95% interval)",
+                *(["failed"] if any_known else []),
                 "for example",
             ),
             tuple(rows),
-            (1, 2, 3),
+            (1, 2, 3, 4) if any_known else (1, 2, 3),
             faint,
         )
         unlisted = len(goals) - MAX_GOALS

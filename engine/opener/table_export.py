@@ -136,7 +136,8 @@ class TableColumns:
         for name in ("meta", "truth"):
             keys = [key for key, _ in counts.most_common() if key.startswith(f"{name}.")]
             fields |= {key: types[key] for key in sorted(keys[:MAX_COLUMNS])}
-            objects += [name] if len(keys) > MAX_COLUMNS else []
+            if len(keys) > MAX_COLUMNS:
+                objects.append(name)
         return cls(fields, tuple(objects))
 
     @property

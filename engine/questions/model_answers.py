@@ -14,7 +14,7 @@ import msgspec
 
 from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.errors import UsageError
-from engine.model.log_windows import last_pieces, plan_windows
+from engine.model.log_windows import last_pieces, longest_piece, plan_windows
 from engine.model.prompt_files import Prompt
 from engine.model.structured_replies import LEFT_OUT_MARK, StructuredReply, fenced_log
 from engine.questions.question import NO, UNSURE, YES, Question
@@ -104,7 +104,7 @@ def log_parts(messages: Sequence[Message], room: int, *, last: bool) -> list[Log
     lengths = [len(piece.text) for piece in pieces]
     plan: list[Sequence[int]] = [range(len(pieces))]
     if sum(lengths) > room and last:
-        lengths = [min(length, room // 3) for length in lengths]
+        lengths = [min(length, longest_piece(room)) for length in lengths]
         plan = [last_pieces(lengths, pinned, room - len(LEFT_OUT_MARK))]
     elif sum(lengths) > room:
         boundaries = range(pinned, len(pieces))

@@ -56,6 +56,9 @@ MAX_DEVIATIONS = 2.0
 LONG_SHARE = 0.9
 """Share of the conversations that have fewer messages than one that is called long."""
 
+LONG_RATIO = 1.5
+"""How many times the median of the messages a conversation has more than, if it is called long."""
+
 NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 """Signs that are shown and do not count: with them the sum tells less on the sets that it was chosen on."""
 
@@ -420,5 +423,5 @@ def are_long(messages: Ints) -> Bools:
     Args:
         messages: Number of messages of each conversation, shape (conversations,).
     """
-    bound = max(np.quantile(messages, LONG_SHARE), 1.5 * np.median(messages))
+    bound = max(np.quantile(messages, LONG_SHARE), LONG_RATIO * np.median(messages))
     return np.asarray(messages > bound)

@@ -129,6 +129,9 @@ _SHARE_OF_TIMEOUTS = 0.55
 _ATTEMPTS = 20
 """Most times that a conversation is written until no other begins alike."""
 
+_DISCOUNT = 0.15
+"""Share of the price that a voucher saves."""
+
 FAILING_CARRIER = "Northway"
 """The carrier whose system times out."""
 
@@ -174,7 +177,7 @@ class Talk:
             "first": first,
             "size": other_size,
             "price": f"£{price:.2f}",
-            "saving": f"£{price * 0.15:.2f}",
+            "saving": f"£{price * _DISCOUNT:.2f}",
             "order": f"FH-{rng.randrange(41_000, 59_000)}",
             "code": rng.choice(("SPRING15", "HELLO15", "TRAIL15", "BDAY15")),
             "email": f"{first}.{last}@mail.example".lower(),
@@ -356,7 +359,7 @@ class Talk:
             case "invoice":
                 self._call("send_invoice", {"sent": True}, text, email=values["email"], **order)
             case "voucher":
-                result = {"applied": True, "saves": round(self._price * 0.15, 2)}
+                result = {"applied": True, "saves": round(self._price * _DISCOUNT, 2)}
                 self._call("apply_voucher", result, text, code=values["code"], **order)
             case "login":
                 self._call(

@@ -303,4 +303,5 @@ def _with_opening(opening: str, reply: str) -> str:
     letter."""
     if not reply.strip():
         return ""
-    return (reply if reply[:1].isalnum() else opening + reply).strip()
+    whole = reply if reply[:1].isalnum() else opening + reply
+    return whole.strip()

@@ -78,6 +78,9 @@ class Aptitude:
     """Means over the instructions of a task, under one condition and for one model; all but the counts in 0 to 100.
 
     Attributes:
+        task: Name of the task.
+        condition: Name of the condition.
+        model: Name of the model.
         instructions: Number of instructions.
         runs: Number of conversations over all instructions.
         fewest: Least number of runs of an instruction; with one run, unreliability is always 0.
@@ -150,7 +153,8 @@ def aptitude_table(rows: Sequence[Aptitude]) -> ReportTable:
     table = []
     for row, share in zip(rows, _shares_of_full(rows), strict=True):
         cells: list[Cell] = [row.condition, one_line(row.task, _MAX_NAME_CHARS)]
-        cells += [one_line(row.model, _MAX_NAME_CHARS)] if has_models else []
+        if has_models:
+            cells.append(one_line(row.model, _MAX_NAME_CHARS))
         cells += [
             row.instructions,
             row.runs,

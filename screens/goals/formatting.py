@@ -26,6 +26,11 @@ def rate_of(group: GoalGroup) -> float | None:
     return None if rate is None else rate.value
 
 
+def failed_share(group: GoalGroup) -> float | None:
+    """Returns the share of failed conversations among the members with a known outcome; None where none has one."""
+    return group.failed / group.with_outcome if group.with_outcome else None
+
+
 def is_theme(group: GoalGroup) -> bool:
     """Returns whether a row is a theme, with the figures of its goals."""
     return group.id.startswith("theme:")
@@ -95,6 +100,8 @@ def group_columns(
                right=True, keep=5),
         Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate,
                value=rate_of, order="share that ended, lowest first", keep=7),
+        Column("failed", "failed", 11, lambda group: [(group.failures, "")] if group.failures else _NO_VALUE,
+               right=True, value=failed_share, descending=True, order="share that failed, highest first", keep=8),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
         Column("stability", "stable", 6, stability, right=True,
                value=lambda group: group.stability, order="stability, least first", keep=6),
@@ -102,6 +109,8 @@ def group_columns(
     idle = {"coverage"} if not any(group.states.unscored for group in groups) else set()
     if all(group.stability is None for group in groups):
         idle.add("stability")
+    if not any(group.with_outcome for group in groups):
+        idle.add("failed")
     return [column for column in columns if column.key not in idle]
 
 

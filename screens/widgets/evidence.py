@@ -38,6 +38,10 @@ class Facts:
     """What is known of a conversation.
 
     Attributes:
+        row: The row of the conversation.
+        messages: Its messages.
+        score: Its score in force; None without one.
+        remaining: Its remaining tasks; None without any.
         leaks: What of its text is kept from models.
         current: The verdict, note and tags in force; None without any.
         rule: Tells the state of a score.
@@ -277,7 +281,8 @@ def _answer_text(question: str, value: str) -> str:
 def _earlier_line(earlier: EarlierAnswers) -> str:
     """Returns the answers that were given to an earlier text of the conversation."""
     answers = [earlier.verdict.value] if earlier.verdict is not None else []
-    answers += ["the note"] if earlier.note else []
+    if earlier.note:
+        answers.append("the note")
     answers += [_answer_text(*answer) for answer in earlier.answers]
     length = number_format.counted(earlier.messages, "message")
     return f"given when it had {length}: {', '.join(answers)}"

@@ -48,12 +48,20 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
         agreements = workspace.merge_review.agreements() if groups else {}
     lines = [f"{shown.clustering.title}:"] if shown and shown.clustering.noun == "reason" else []
     themes = themes_of(groups)
+    width = max((len(theme.as_group.failures) for theme in themes), default=0)
+
+    def figures(group: GoalGroup) -> str:
+        """Returns size and share of a group, and how many failed where that is known of any."""
+        failed = (
+            f"  {group.failures:>{width}} {'failed' if group.failures else '':6}" if width else ""
+        )
+        return f"{group.size:>8,}  {group.share:>4.0%}{failed}  "
+
     for theme in themes:
         if not theme.single:
-            whole = theme.as_group
-            lines.append(f"{'':14}{whole.size:>8,}  {whole.share:>4.0%}  - {one_line(theme.label)}")
+            lines.append(f"{'':14}{figures(theme.as_group)}- {one_line(theme.label)}")
         lines += [
-            f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  "
+            f"{group.number:>4}  {group.id:<8}{figures(group)}"
             + f"{'' if theme.single else '    '}{one_line(group.label)}{' (pinned)' * group.pinned}"
             for group in theme.goals
         ]

@@ -284,7 +284,7 @@ def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if term.key and not facets.is_known(conn, term.field):
         beginning = term.field.partition(".")[0] + "."
         known_keys = facets.keys(conn, beginning)
-        near = get_close_matches(term.field, known_keys, 3, 0.5) or known_keys[:5]
+        near = get_close_matches(term.field, known_keys, n=3, cutoff=0.5) or known_keys[:5]
         raise WorkbenchError(
             f"No conversation has the field “{term.field}”.",
             f"Do you mean {' or '.join(near)}?"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from engine.formats.coded.spans import (
+    MAX_DIGITS,
     SESSION_KEYS,
     Span,
     SpanKind,
@@ -96,7 +97,7 @@ def _with_lists(value: Any) -> Any:
 
 def _is_position(key: str) -> bool:
     """Returns whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
-    return key.isdecimal() and len(key) < 20
+    return key.isdecimal() and len(key) <= MAX_DIGITS
 
 
 def _plain_value(value: Any) -> Any:
@@ -379,7 +380,8 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
         resource_fields = {key: resource[key] for key in resource if key == "resource"}
-        others += [resource_fields] if resource_fields else []
+        if resource_fields:
+            others.append(resource_fields)
     if outer is not None:
         return spans, others
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
@@ -395,7 +397,8 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
     spans: dict[tuple[str, str], dict[str, Any]] = {}
     others: list[Any] = []
     for resource in objects_in(resources):
-        others += [{"resource": resource["resource"]}] if "resource" in resource else []
+        if "resource" in resource:
+            others.append({"resource": resource["resource"]})
         for scope in objects_in(resource.get("scopeLogs")):
             logs = objects_in(scope.get("logRecords"))
             others += [log for log in logs if not _add_to_span(spans, log)]
@@ -414,7 +417,8 @@ def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, An
         return False
     attributes = _object_of_pairs(log.get("attributes"))
     body = json_within(_plain_value(log.get("body")))
-    body = body if isinstance(body, dict) else {"content": body} if body else {}
+    if not isinstance(body, dict):
+        body = {"content": body} if body else {}
     trace = as_text(first_filled(log, "traceId", "trace_id"))
     key = as_text(first_filled(log, "spanId", "span_id"))
     start = first_filled(log, "timeUnixNano", "observedTimeUnixNano", "timestamp")

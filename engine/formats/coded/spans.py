@@ -42,6 +42,9 @@ _TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
 _INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
 
+MAX_DIGITS = 19
+"""Most digits of a text that is read as a whole number: of thousands `int` raises ValueError."""
+
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 """Names under which tools keep the id of a session."""
 
@@ -597,14 +600,14 @@ def _tool_call(span: Span) -> list[ChatMessage]:
 
 def time_text(value: Any) -> str:
     """Returns the time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+    if isinstance(value, str) and value.isdecimal() and len(value) <= MAX_DIGITS:
         value = int(value)
     return as_time(value) or ""
 
 
 def as_text(value: Any) -> str:
     """Returns a value as a text; null as an empty one."""
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    return "" if value is None else str(value)
 
 
 def fingerprint(record: Any) -> str:

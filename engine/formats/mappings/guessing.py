@@ -28,6 +28,26 @@ _LIST_NAMES = re.compile(
 )
 """Matches names of lists of messages."""
 
+# Factors on the score of a guess, by which guesses are ordered
+
+_STEP_LIKELIHOOD = 0.8
+"""Factor for each step from a record to its messages."""
+
+_LIST_NAME_LIKELIHOOD = 2.0
+"""Factor for messages under one of `_LIST_NAMES`."""
+
+_BARE_TEXT_CERTAINTY = 0.2
+"""Factor for messages that are bare texts."""
+
+_CERTAINTY_WITHOUT_ROLE = 0.1
+"""Factor for messages that do not say who speaks."""
+
+_LOW_CERTAINTY = 0.3
+"""Factor for messages with an unlikely role, and for rows without the id of a conversation."""
+
+_SURE_ROLE_WEIGHT = 1.5
+"""Weight of a role from which it is certain."""
+
 IN_TURN = "=user, assistant"
 """Role of messages that do not say who speaks."""
 
@@ -43,15 +63,14 @@ class Guess:
     """What may be a mapping of the records: the content of a mapping file, without a name.
 
     Attributes:
+        table: The mapping as a table of TOML.
         where: Path of the messages in a record as it is in the file; `.` if each record is a message.
-        text: The field that has the text.
         questions: What is not sure, as questions to a person.
         metadata: Fields of the records that are beside the messages, without id and time.
     """
 
     table: dict[str, Any]
     where: str
-    text: Field
     questions: tuple[str, ...] = ()
     metadata: tuple[Field, ...] = ()
 
@@ -69,14 +88,12 @@ class _MessageDraft(NamedTuple):
     Attributes:
         score: How good the draft is.
         message: The keys of `[[messages]]`.
-        text: The field that has the text.
         roles: A table `roles`; empty if no field says who speaks.
         questions: What is not sure, as questions to a person.
     """
 
     score: float
     message: dict[str, Any]
-    text: Field
     roles: dict[str, Any]
     questions: tuple[str, ...]
 
@@ -95,8 +112,8 @@ def guess_mappings(values: Sequence[Any]) -> list[Guess]:
 def _path_likelihood(where: str) -> float:
     """Returns how likely messages are where a path leads, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
-    # each step into the record makes it less likely, a usual name more
-    return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
+    steps = len(re.findall(r"\.|\[|\{", where))
+    return _STEP_LIKELIHOOD**steps * (_LIST_NAME_LIKELIHOOD if _LIST_NAMES.match(name) else 1.0)
 
 
 def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
@@ -112,7 +129,8 @@ def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             if len(texts) >= 2 * max(1, len(values)):
                 table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
                 field = likely.fields_of(texts)[0]
-                yield _ScoredGuess(0.2 * likely.text_weight(field), Guess(table, path, field))
+                score = _BARE_TEXT_CERTAINTY * likely.text_weight(field)
+                yield _ScoredGuess(score, Guess(table, path))
             continue
         if not objects:
             continue
@@ -122,12 +140,10 @@ def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
-        score, message, text, roles, questions = draft
+        score, message, roles, questions = draft
         table |= roles
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(
-            score, Guess(table, path, text, (*questions, *place_questions), metadata)
-        )
+        yield _ScoredGuess(score, Guess(table, path, (*questions, *place_questions), metadata))
 
 
 def _guess_message(
@@ -152,13 +168,15 @@ def _guess_message(
         message["answers"] = answers.path
     if time := likely.time_field(fields):
         message["time"] = time.path
-    certainty = max(0.3, min(1.0, likely.role_weight(role) / 1.5)) if role else 0.1
+    certainty = _CERTAINTY_WITHOUT_ROLE
+    if role:
+        certainty = max(_LOW_CERTAINTY, min(1.0, likely.role_weight(role) / _SURE_ROLE_WEIGHT))
     score = likely.text_weight(text) * certainty
     group = likely.group_field(fields, role) if role and of_several else None
     tools = _tool_words(items, role, text) if role else {}
     roles = likely.roles_of(role, group, tools) if role else {}
     questions = tuple(_questions(role, roles, text, others, tools))
-    return _MessageDraft(score, message, text, {"roles": roles} if roles else {}, questions)
+    return _MessageDraft(score, message, {"roles": roles} if roles else {}, questions)
 
 
 def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str]:
@@ -215,12 +233,12 @@ def _questions(
 
 
 def _first_words(field: Field) -> str:
-    """Returns the first different values of a field."""
+    """Returns the first three different values of a field."""
     return ", ".join(list(dict.fromkeys(field.values))[:3])
 
 
 def _is_pair(item: Any) -> bool:
-    """Returns whether an element of a list is itself a list of a speaker and a text."""
+    """Returns whether an element of a list is itself a list of a speaker and a text, with at most two more values."""
     return (
         isinstance(item, list)
         and 2 <= len(item) <= 4
@@ -329,15 +347,15 @@ def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     fields = likely.fields_of(rows)
     draft = _guess_message(rows, fields, of_several=True)
     if draft is not None and draft.roles:
-        score, message, text, roles, questions = draft
+        score, message, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])
         group = likely.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
         if order := likely.time_field(fields) or likely.order_field(fields):
             table["group"]["order"] = order.path
         table |= roles | {"messages": [{"each": "records[]", **message}]}
-        if len(rows) > 1 or likely.role_weight(role) > 1.5:
+        if len(rows) > 1 or likely.role_weight(role) > _SURE_ROLE_WEIGHT:
             if group is None:
                 questions += ("No id repeats, so the file is one conversation: is that right?",)
-            certainty = 1.0 if group else 0.3
-            yield _ScoredGuess(score * certainty, Guess(table, ".", text, questions))
+            certainty = 1.0 if group else _LOW_CERTAINTY
+            yield _ScoredGuess(score * certainty, Guess(table, ".", questions))

@@ -97,7 +97,8 @@ class _Reading:
     """
 
     def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
-        """
+        """Begins to read a record.
+
         Args:
             outer: The object from which the record was split; None if it was not.
         """
@@ -160,7 +161,7 @@ class _Reading:
             mapped_names: The names of the metadata and the truth; fields with these names are put into one field.
         """
         rest = without(self._record, self._used)
-        fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
+        fields = _as_fields(rest)
         if doubles := {key: fields[key] for key in fields if key in mapped_names}:
             fields = without_keys(fields, *doubles) | {_RECORD_FIELD: doubles}
         if self._events:
@@ -291,7 +292,7 @@ class _Reading:
             if trail not in self._left_out:
                 self._events.append(rest)
             return True
-        facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
+        facts = _as_fields(rest)
         for draft in drafts:
             context: list[dict[str, Any]] = []
             if self._mapping.context_apart:
@@ -484,6 +485,14 @@ class _Reading:
             return chosen, None
         self._speakers[word] = chosen
         return chosen, word
+
+
+def _as_fields(rest: Any) -> dict[str, Any]:
+    """Returns what was not read of a record or an item, as fields: under `rest` if it is no object, {} if it is
+    null."""
+    if rest is None:
+        return {}
+    return rest if isinstance(rest, dict) else {"rest": rest}
 
 
 def _join_thoughts(messages: list[Message]) -> Iterator[Message]:

@@ -91,6 +91,12 @@ _NET_DATE = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
 _FIRST_YEAR, _END_YEAR = "1990", "2100"
 """Years in which logs are written; a number outside is no time since 1970."""
 
+_FIRST_SECONDS = 1e8
+"""Least number of seconds since 1970 that is taken for a time: in 1973."""
+
+_END_SECONDS = 1e11
+"""Number of seconds since 1970 from which a number is no time: in 5138."""
+
 _DAY_NUMBER = 20_000
 """Number above which a number may be a day since 1900, and not a position in a recording."""
 
@@ -330,8 +336,10 @@ def as_time(value: Any) -> str | None:
     value = _without_wrapping(value)
     if isinstance(value, str) and len(value) <= _MAX_TIME_CHARACTERS and _HAS_TIME.search(value):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not 0 < value < _END_SECONDS * 1e9:  # a larger number may be no float
+            return None
         for unit in (1, 1e3, 1e6, 1e9):
-            if 1e8 < value / unit < 1e11:
+            if _FIRST_SECONDS < value / unit < _END_SECONDS:
                 return datetime.fromtimestamp(value / unit, UTC).isoformat()
     return None

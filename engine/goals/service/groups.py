@@ -37,6 +37,7 @@ from engine.goals.views.clustering_view import (
     group_rows,
     states_of_groups,
     summarize,
+    with_outcomes,
 )
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
@@ -120,7 +121,9 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
-        return group_rows(view, self._states_of_groups(view))
+        rows = group_rows(view, self._states_of_groups(view))
+        with self._project.reading() as conn, snapshot(conn):
+            return with_outcomes(conn, rows, np.frombuffer(view.map_of_groups, dtype=">u2"))
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""

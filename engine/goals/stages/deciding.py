@@ -43,6 +43,9 @@ from engine.project.records import StageCost
 
 _DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
 """What tells goals of one name apart, at the end of a label: values, or a number."""
+PAIRS_LOOKED_AT = 4 * PAIRS_PER_BLOCK
+"""Number of the next pairs among which those of a block are looked for."""
+
 MIN_QUANTILE = 0.9
 """Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
 (docs/lab/goals.md)."""
@@ -255,7 +258,7 @@ class DecideStage(OnClustering, CpuStage):
         As in the paper it is asked about alone: the next pair depends on the description that comes with a yes."""
         if self._stored.paper:
             return pairs[:1]
-        unasked = [pair for pair in pairs[: 4 * PAIRS_PER_BLOCK] if not snapshot.was_asked(pair)]
+        unasked = [pair for pair in pairs[:PAIRS_LOOKED_AT] if not snapshot.was_asked(pair)]
         return unasked[:PAIRS_PER_BLOCK]
 
     def _ask(self, asking: ProposeStage, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:

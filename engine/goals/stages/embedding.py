@@ -133,7 +133,8 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
             ((reason, _),) = self._reasons.most_common(1)
             shown = one_line(reason, REASON_CHARS).rstrip(".")
             text += f"; {self._reasons.total():,} have no summary, most often because: {shown}"
-        text += f"; of {self._shortened:,} it read a part" if self._shortened else ""
+        if self._shortened:
+            text += f"; of {self._shortened:,} it read a part"
         text += "."
         return text + self._work.spent()
 
@@ -220,6 +221,7 @@ class Vectorizer:
 
     Attributes:
         name: The name that the user gave, e.g. `tfidf`.
+        embedder: The embedder.
         lane: `model` if it runs in the model process.
         cancel: Ends a request to that process, or to an endpoint.
         spent: Returns what requests to an endpoint have cost, in words; "" if they cost only time.

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.base.arrays import Floats
+from engine.base.conversation import SUCCEEDED
 from engine.completeness.records import StateCounts
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
@@ -21,6 +25,7 @@ from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.sql import IdSet, snapshot
+from engine.questions.tables import answers, example_probes
 
 NO_IDS: Ids = np.empty(0, dtype=np.int64)
 """No conversations."""
@@ -57,6 +62,7 @@ class ClusteringView:
     """A snapshot of a clustering with its decisions and assignments; it must not be changed.
 
     Attributes:
+        stored: The clustering.
         state: The groups after the decisions.
         clusters: The original clusters, in the order of their numbers.
         assigned: Conversations that were assigned to groups after the clustering.
@@ -224,7 +230,27 @@ def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) 
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
     ]
+    rows = with_outcomes(conn, rows, filtered)
     return sorted(rows, key=lambda row: (-row.size, row.number))
+
+
+def with_outcomes(
+    conn: sqlite3.Connection, rows: Sequence[GoalGroup], groups: NDArray[Any]
+) -> list[GoalGroup]:
+    """Returns rows with the numbers of their conversations that failed, and of those of which that is known.
+
+    Args:
+        groups: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
+    """
+    outcomes = answers.imported_outcomes(conn) | example_probes.examples(conn, SUCCEEDED)
+    known, failed = np.zeros_like(groups, bool), np.zeros_like(groups, bool)
+    ids = np.array([key for key in outcomes if key < len(groups)], np.int64)
+    known[ids], failed[ids] = True, [not outcomes[key] for key in ids.tolist()]
+    known_counts, failed_counts = (Counter(groups[chosen].tolist()) for chosen in (known, failed))
+    return [
+        replace(row, failed=failed_counts[row.number], with_outcome=known_counts[row.number])
+        for row in rows
+    ]
 
 
 def group_row(

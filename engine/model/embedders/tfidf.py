@@ -71,6 +71,9 @@ Numbers are left out: they identify a booking, not a goal."""
 _find_words = re.compile(_TERM).findall
 """Returns the words of a lower-case text, in order."""
 
+_NUMBER_BYTES = 4
+"""Bytes of each number of a state, and of the length of its header."""
+
 _MAGIC = b"WTFIDF1\n"
 """First bytes of a state."""
 
@@ -322,7 +325,7 @@ def _parse_state(state: bytes) -> tuple[_StateHeader, Floats]:
     Raises:
         ModelError: A field is not valid.
     """
-    start = len(_MAGIC) + 4
+    start = len(_MAGIC) + _NUMBER_BYTES
     if not state.startswith(_MAGIC) or len(state) < start:
         raise _damaged("it does not begin as one")
     (size,) = struct.unpack("<I", state[len(_MAGIC) : start])
@@ -333,7 +336,7 @@ def _parse_state(state: bytes) -> tuple[_StateHeader, Floats]:
     if len(set(header.words)) != len(header.words) or header.rank > header.dimensions:
         raise _damaged("its header is impossible")
     body = memoryview(state)[start + size :]
-    if len(body) != 4 * len(header.words) * (1 + header.rank):
+    if len(body) != _NUMBER_BYTES * len(header.words) * (1 + header.rank):
         raise _damaged("its length differs from its header")
     numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
     if not np.isfinite(numbers).all() or np.abs(numbers).max() > MAX_STATE_NUMBER:

@@ -382,7 +382,9 @@ def _status_inside(answer: Any) -> int | None:
     except (AttributeError, KeyError, IndexError, TypeError):
         return None
     code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) else UNNAMED_FAULT if error else None
+    if isinstance(code, int):
+        return code
+    return UNNAMED_FAULT if error else None
 
 
 def served_models(client: EndpointClient) -> list[str]:

@@ -28,7 +28,7 @@ from engine.model.endpoints.capabilities import (
 from engine.model.endpoints.tokens import Ask, RequestedTokens, without_controls
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
-from engine.model.log_windows import GAP, last_pieces, log_tokens
+from engine.model.log_windows import GAP, last_pieces, log_tokens, longest_piece
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
@@ -275,8 +275,8 @@ class _PromptWriter:
         lengths = [len(tokenizer.tokenize(text)) for text in texts]
         if sum(lengths) <= room:
             return self._sent_text(log), None
-        # As `log_tokens` would shorten them.
-        if max(lengths) > room // 3:
+        # `log_tokens` would shorten them
+        if max(lengths) > longest_piece(room):
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )

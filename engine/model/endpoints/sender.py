@@ -145,14 +145,17 @@ class RequestSender:
         """Returns the requests, tokens and cost since `begin`, in words."""
         account = self.account
         report = counted(account.requests, "request")
-        report += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        report += f", {account.retries:,} sent again" if account.retries else ""
+        if account.cached:
+            report += f", {account.cached:,} more answered from the cache"
+        if account.retries:
+            report += f", {account.retries:,} sent again"
         report += f"; {account.read:,} tokens read, {account.written:,} written"
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
             is_shown = total - account.cost > MIN_SHOWN_DIFFERENCE
-            report += f", {total:,.4f} with the stages before" if is_shown else ""
+            if is_shown:
+                report += f", {total:,.4f} with the stages before"
         return report
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -286,6 +286,19 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
     return [(row[0], Verdict(row[1])) for row in rows]
 
 
+def imported_outcomes(conn: sqlite3.Connection) -> dict[int, bool]:
+    """Returns which conversations succeeded by the outcome that came with them; of several kinds the best known
+    counts."""
+    rows = conn.execute(
+        "SELECT conversation_id, CASE WHEN number IS NULL THEN value = 'true' ELSE number >= 1 END"
+        " FROM facet JOIN conversation_facet ON facet_id = facet.id"
+        " WHERE key IN ('truth.reward', 'truth.success', 'truth.succeeded')"
+        " AND (number IS NOT NULL OR value IN ('true', 'false'))"
+        " ORDER BY key = 'truth.succeeded', key = 'truth.success', value DESC"  # the last one holds
+    )
+    return {key: bool(succeeded) for key, succeeded in rows}
+
+
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
     """Returns (conversation, current verdict, current normalized score) of everything that has a verdict, in id
     order."""

@@ -15,12 +15,14 @@ import numpy as np
 
 from engine.base.arrays import Floats
 from engine.base.statistics.intervals import Interval, wilson
-from engine.base.statistics.ranking import holm, p_two_sided
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL, holm, p_two_sided
 from engine.questions.calibration import estimate_rate_change
 from engine.questions.records import CompletionRate, MachineShare
 from engine.results.comparison.measures import Measures
 
 Measure = Literal[
+    "succeeded",
+    "failed",
     "completion",
     "share of goal",
     "completion in goal",
@@ -32,7 +34,8 @@ Measure = Literal[
     "entropy",
     "leaves",
 ]
-"""Name of what is compared. The first three are shares of conversations, the others means over conversations;
+"""Name of what is compared. The first five are shares of conversations, the others means over conversations;
+`succeeded` is by verdicts, `failed` by imported outcomes,
 `trouble` is the sum of the standard scores of signs, `success` the probability of success that is fitted to
 verdicts."""
 
@@ -63,8 +66,8 @@ class Difference:
         cases: Number of conversations behind each value.
         change: The second value minus the first, with its 95% interval.
         p: The p value of the hypothesis that there is no difference.
-        corrected: The p value corrected by Holm's method for all tests of the comparison but one: the completion rate
-            over all conversations is the main question of a comparison, and is tested alone.
+        corrected: The p value corrected by Holm's method for all tests of the comparison but those of `MAIN_QUESTIONS`,
+            each of which is tested alone.
     """
 
     measure: Measure
@@ -78,7 +81,7 @@ class Difference:
     @property
     def significant(self) -> bool:
         """Whether the difference is significant at the 5% level, by the corrected p value."""
-        return self.corrected < 0.05
+        return self.corrected < SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class AnswerChange:
     """How often one answer to a question was given on the two sides.
 
     Attributes:
+        question: Name of the question.
         by: The machine that answered; its newest answers count.
         value: The answer; `mean` where answers are numbers.
         shares: The share, or mean, on the first and on the second side: corrected for the errors of the machine where
@@ -150,6 +154,8 @@ class Part:
         against: The part with which this one is compared: the value before, or `the others`; empty without one.
         change: Difference of the completion rate from that part; None where one of the two has no scores.
         sign_changes: As of a comparison, with that part as the first side.
+        outcomes: Number of conversations that failed, and of those of which that is known: by a verdict, else by the
+            outcome that came with them.
     """
 
     value: str
@@ -158,6 +164,7 @@ class Part:
     against: str
     change: Difference | None
     sign_changes: tuple[SignChange, ...] = ()
+    outcomes: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,7 @@ class Breakdown:
     """A project by the values of one field.
 
     Attributes:
+        field: Name of the field.
         parts: The parts, for a field of time in the order of time, otherwise the most frequent value first.
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.
@@ -271,6 +279,9 @@ def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | N
     return Interval(difference, difference - half_width, difference + half_width), p
 
 
+MAIN_QUESTIONS: tuple[Measure, ...] = ("succeeded", "failed", "completion")
+"""The shares of all conversations that a comparison asks for first."""
+
 MIN_GOAL_MEMBERS = 10
 """Fewest conversations of a goal, on both sides together, for a test of the goal."""
 
@@ -280,7 +291,11 @@ _MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "ent
 
 def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comparison:
     """Returns the comparison of two disjoint sets of conversations; their goals must have the same numbers."""
-    overall = [*_compare_completion(first, second), *_compare_all_means(first, second)]
+    overall = [
+        *_compare_outcomes(first, second),
+        *_compare_completion(first, second),
+        *_compare_all_means(first, second),
+    ]
     goals: list[Difference] = []
     untested = 0
     for goal, label in enumerate(first.goals):
@@ -303,16 +318,32 @@ def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comp
 def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> list[Difference]:
     """Returns all differences with corrected p values: those over all conversations, then those of goals by p value.
 
-    The completion rate over all conversations is tested alone and keeps its p value.
+    Each of the `MAIN_QUESTIONS` is tested alone and keeps its p value.
     """
-    alone = [difference for difference in overall if difference.measure == "completion"]
-    others = [difference for difference in overall if difference.measure != "completion"]
+    alone = [difference for difference in overall if difference.measure in MAIN_QUESTIONS]
+    others = [difference for difference in overall if difference.measure not in MAIN_QUESTIONS]
     others += sorted(goals, key=lambda difference: difference.p)
     ps = [*(difference.p for difference in alone), *holm([difference.p for difference in others])]
     return [
         replace(difference, corrected=1.0 if p is None else p)
         for difference, p in zip([*alone, *others], ps, strict=True)
     ]
+
+
+def _compare_outcomes(first: Measures, second: Measures) -> Iterator[Difference]:
+    """Yields the differences in the share that succeeded by verdicts and in the share that failed by imported outcomes,
+    each where both sides have some."""
+    kinds: tuple[tuple[Measure, str, float], ...] = (
+        ("succeeded", "verdict", 1.0),
+        ("failed", "outcome", 0.0),
+    )
+    for measure, name, value in kinds:
+        known = [
+            column[~np.isnan(column)] for column in (getattr(first, name), getattr(second, name))
+        ]
+        if all(map(len, known)):
+            counts = [_Count(int((column == value).sum()), len(column)) for column in known]
+            yield _compare_shares(measure, None, *counts)
 
 
 def completion_change(first: Measures, second: Measures) -> Difference | None:

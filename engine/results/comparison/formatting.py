@@ -8,10 +8,12 @@ from engine.base.number_format import counted, is_few
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.sign import ANY_SIGN, Sign
+from engine.base.statistics.ranking import SIGNIFICANCE_LEVEL
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.questions.records import MEAN, CompletionRate
 from engine.results.comparison.differences import (
+    MAIN_QUESTIONS,
     AnswerChange,
     Breakdown,
     Comparison,
@@ -25,13 +27,15 @@ from engine.results.comparison.differences import (
 MAX_GOALS_LISTED = 12
 """Most differences of goals that text lists; significant ones are all listed."""
 
-_SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
+_SHARES: tuple[Measure, ...] = (*MAIN_QUESTIONS, "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
 
 ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
 """A note that explains the word `ended` below a table."""
 
 _MEASURE_NAMES: Mapping[Measure, str] = {
+    "succeeded": "succeeded (verdicts)",
+    "failed": "failed (imported outcomes)",
     "completion": "ended",
     "share of goal": "share of",
     "completion in goal": "ended in",
@@ -178,10 +182,10 @@ def _difference_row(difference: Difference, comparison: Comparison) -> ReportRow
 def _side_to_read(difference: Difference) -> int:
     """Returns the side, 0 or 1, whose conversations show the difference best.
 
-    For a share that ended it is the lower side, which shows what went wrong; for the share of a goal the higher one;
-    for a mean the second side, whichever is higher.
+    For a share that succeeded or ended it is the lower side, which shows what went wrong; for the share that failed, or
+    of a goal, the higher one; for a mean the second side, whichever is higher.
     """
-    if difference.measure == "share of goal":
+    if difference.measure in ("failed", "share of goal"):
         return int(difference.change.value > 0)
     if difference.measure in _SHARES:
         return int(difference.change.value < 0)
@@ -221,8 +225,8 @@ def _comparison_notes(
     if comparison.untested:
         yield f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
     yield (
-        "Intervals 95%. p of what ended is that of its test alone, the others are corrected for the many tests;"
-        " * below .05. Conversations count as independent."
+        f"Intervals 95%. p of what {_main_questions(comparison)} is that of its test alone,"
+        " the others are corrected for the many tests; * below .05. Conversations count as independent."
     )
     if clauses := sign_clauses(comparison.sign_changes):
         yield f"B against A: {'; '.join(clauses)}."
@@ -232,6 +236,14 @@ def _comparison_notes(
             " (`workbench ask PROJECT NAME --check`)."
         )
     yield ENDED
+
+
+def _main_questions(comparison: Comparison) -> str:
+    """Returns the verbs of the main questions that a comparison answers; `ended` where it answers none."""
+    measures = [each.measure for each in comparison.differences if each.measure in MAIN_QUESTIONS]
+    return " and of what ".join(
+        "ended" if measure == "completion" else measure for measure in measures or ["completion"]
+    )
 
 
 def _doubts(result: Comparison | Breakdown) -> Iterator[str]:
@@ -265,33 +277,54 @@ def breakdown_table(
         caption: What the title says of the p values.
     """
     field = breakdown.field
-    titles = [field, "conv.", "ended", "change in points", "p", "with signs", "scored"]
-    if any(part.rate.corrected is not None for part in breakdown.parts):
-        titles.append("corrected")
+    titles = (
+        "conv.",
+        "failed",
+        "ended",
+        "change in points",
+        "p",
+        "with signs",
+        "scored",
+        "corrected",
+    )
+    rows = [_completion_cells(part) for part in breakdown.parts]
+    # columns that say nothing of any value are left out
+    idle = {
+        *(() if any(part.outcomes[1] for part in breakdown.parts) else ("failed",)),
+        *(() if any(part.rate.corrected for part in breakdown.parts) else ("corrected",)),
+    }
+    shown = [title for title in titles if title not in idle]
+    ended = 1 + shown.index("ended")
     return ReportTable(
         f"Ended by {field}; {caption}",
-        _columns(titles),
-        tuple(_completion_row(part, len(titles)) for part in breakdown.parts),
+        _columns((field, *shown)),
+        tuple(
+            ReportRow(
+                (part.value, *(cells[title] for title in shown)),
+                details={"filter": part.filter},
+                faint=(ended,) if is_few(part.rate.scored) else (),
+            )
+            for part, cells in zip(breakdown.parts, rows, strict=True)
+        ),
         tuple(_breakdown_notes(breakdown)),
     )
 
 
-def _completion_row(part: Part, width: int) -> ReportRow:
-    """Returns a value of a field with the share that ended, as a row.
-
-    Args:
-        width: Number of cells: 8, or 7 without the corrected share.
-    """
-    apparent, corrected = _format_rates(part.rate)
-    conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
-    change = (
-        ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
-    )
-    # the first change is that of any sign; its last two counts are of this value
-    with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
-    cells = (part.value, conversations, apparent, *change, with_signs, scored, corrected)[:width]
-    faint = (2,) if is_few(part.rate.scored) else ()
-    return ReportRow(cells, details={"filter": part.filter}, faint=faint)
+def _completion_cells(part: Part) -> dict[str, str]:
+    """Returns the cells of the row of a value of a field by the titles of their columns."""
+    ended, corrected = _format_rates(part.rate)
+    failed, known = part.outcomes
+    return {
+        "conv.": f"{part.rate.conversations:,}",
+        "failed": f"{failed:,} of {known:,}" if known else "–",
+        "ended": ended,
+        "change in points": "" if part.change is None else _format_change(part.change),
+        "p": "" if part.change is None else _format_p(part.change),
+        # the first change is that of any sign; its last two counts are of this value
+        "with signs": format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–",
+        "scored": f"{part.rate.scored:,}",
+        "corrected": corrected,
+    }
 
 
 def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
@@ -299,7 +332,7 @@ def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
     the shares of the second and of the first side."""
     clauses = []
     for change in changes:
-        if change.corrected < 0.05:
+        if change.corrected < SIGNIFICANCE_LEVEL:
             first, first_read, second, second_read = change.counts
             name = "signs of trouble" if change.sign == ANY_SIGN else f"“{Sign(change.sign).words}”"
             clauses.append(f"{name} in {second / second_read:.0%} against {first / first_read:.0%}")

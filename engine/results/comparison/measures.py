@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
+from engine.base.conversation import SUCCEEDED
 from engine.base.errors import NotFound, UsageError
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.conversations.filter_fields import FIELDS_WITH_KEYS
@@ -23,7 +26,7 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.questions.calibration import Calibration, count_states, estimate_completion_rate
 from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
-from engine.questions.tables import example_probes
+from engine.questions.tables import answers, example_probes
 from engine.questions.tables.answers import CURRENT_TAGS
 from engine.signs import tables as signs
 from engine.trees import tables as trees
@@ -84,6 +87,8 @@ class Measures:
         characters: Length in characters.
         trouble: Sum of the standard scores of the signs of trouble; NaN before they were read.
         success: Probability of success, fitted to verdicts; NaN where there is none.
+        verdict, outcome: 1 where the conversation succeeded, by the verdict of a person and by the outcome that came
+            with it; 0 where it failed; NaN where that is unknown.
         entropy, leaves: Mean over the response trees of the conversation; NaN where there is none.
         goal: Index of the goal in `goals`; `NO_GOAL` where there is none.
         goals: Label of each goal.
@@ -97,6 +102,8 @@ class Measures:
     characters: Floats
     trouble: Floats
     success: Floats
+    verdict: Floats
+    outcome: Floats
     entropy: Floats
     leaves: Floats
     goal: Ints
@@ -123,6 +130,8 @@ class Measures:
         ).T
         success = example_probes.success_of(conn, ids.tolist())
         trouble = signs.trouble_of(conn, ids.tolist())
+        verdict = example_probes.examples(conn, SUCCEEDED)
+        outcome = answers.imported_outcomes(conn)
         last = int(ids[-1]) if len(ids) else 0
 
         def by_id(keys: Ints, values: Floats) -> Floats:
@@ -131,6 +140,10 @@ class Measures:
             table[keys] = values
             return table[ids]
 
+        def of_dict(values: Mapping[int, float]) -> Floats:
+            """Returns `by_id` of values by their keys."""
+            return by_id(np.array(list(values), np.int64), np.array(list(values.values()), float))
+
         tree_ids = tree_id_column.astype(np.int64)
         goal, goals = goal_numbers(view, ids)
         return cls(
@@ -138,8 +151,10 @@ class Measures:
             score=by_id(scored.ids, scored.scores),
             turns=turns,
             characters=characters,
-            trouble=by_id(np.array(list(trouble), np.int64), np.array(list(trouble.values()))),
-            success=by_id(np.array(list(success), np.int64), np.array(list(success.values()))),
+            trouble=of_dict(trouble),
+            success=of_dict(success),
+            verdict=of_dict(verdict),
+            outcome=of_dict(outcome),
             entropy=by_id(tree_ids, entropies),
             leaves=by_id(tree_ids, leaf_counts),
             goal=goal,
@@ -150,18 +165,12 @@ class Measures:
 
     def part(self, chosen: Bools) -> Measures:
         """Returns the measures of the conversations for which `chosen`, of shape (conversations,), is true."""
-        return replace(
-            self,
-            ids=self.ids[chosen],
-            score=self.score[chosen],
-            turns=self.turns[chosen],
-            characters=self.characters[chosen],
-            trouble=self.trouble[chosen],
-            success=self.success[chosen],
-            entropy=self.entropy[chosen],
-            leaves=self.leaves[chosen],
-            goal=self.goal[chosen],
-        )
+        arrays: dict[str, Any] = {
+            field.name: value[chosen]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
+        return replace(self, **arrays)
 
     def of(self, ids: Ints) -> Measures:
         """Returns the measures of the conversations with these ids."""
@@ -180,6 +189,12 @@ class Measures:
         """Returns the number of scored conversations at or above the threshold, and of all scored ones."""
         states = self.states()
         return states.above, states.scored
+
+    def outcomes(self) -> tuple[int, int]:
+        """Returns the number of conversations that failed, and of those of which that is known: by a verdict, else by
+        the outcome that came with them."""
+        succeeded = np.where(np.isnan(self.verdict), self.outcome, self.verdict)
+        return int((succeeded == 0).sum()), int((~np.isnan(succeeded)).sum())
 
     def rate(self, *, by_score: bool = False) -> CompletionRate:
         """Returns the rate of complete conversations.

@@ -122,6 +122,7 @@ class ClaimTable:
     """All figures as predictors of one claim.
 
     Attributes:
+        claim: The claim that is tested.
         holds, fails: Number of cases for which the claim holds, and fails.
         rows: A row for each figure; empty where the claim holds for all cases or for none.
         conclusions: A sentence on chance, and one that compares the best measure with the best baseline.
@@ -249,7 +250,8 @@ def _against_chance(rows: Sequence[FigureRow]) -> str:
     if not above and not below:
         return f"None of {len(rows)} figures differs significantly from chance."
     parts = [f"above chance: {', '.join(above)}"] if above else []
-    parts += [f"below chance: {', '.join(below)}"] if below else []
+    if below:
+        parts.append(f"below chance: {', '.join(below)}")
     return f"{'; '.join(parts).capitalize()}; no other figure differs significantly from chance."
 
 

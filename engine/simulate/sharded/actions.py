@@ -133,6 +133,7 @@ class ParsedCall:
     """One call.
 
     Attributes:
+        name: Name of the function.
         arguments: Their values by name; of an expression, such as a name, its source text.
     """
 
@@ -150,7 +151,8 @@ def read_calls(text: str) -> list[ParsedCall]:
         NotCalls: The text is empty or contains anything but calls.
     """
     blocks = fenced_blocks(text)
-    bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
+    answer = blocks[-1] if blocks else text
+    bare = answer.strip().strip("`").strip()
     if not bare:
         raise NotCalls("The answer is empty.")
     try:

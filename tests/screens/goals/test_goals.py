@@ -76,6 +76,23 @@ class TestList:
             await press(pilot, "v")
             assert "Users want" in text(pilot)
 
+    async def test_what_failed(self) -> None:
+        """Where outcomes are known, a narrow terminal has the numbers of failed ones too, and `s` orders by them."""
+        support = clustered()
+        screen_groups = support.goals.groups()
+        for key in support.goals.view().members(screen_groups[2].id).tolist()[:2]:
+            support.triage.give(key, "no")
+        async with opened(support, (80, 24), mode="5") as pilot:
+            header = next(line for line in lines(pilot) if "size" in line)
+            assert "ended" in header
+            assert "failed" in header
+            row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[2][:16]}"))
+            assert row.rstrip().endswith("2 of 2")
+            await press(pilot, "s")
+            assert "share that failed, highest first" in text(pilot)
+            await press(pilot, "end", "up", "enter")
+            assert listed(pilot)[0] == LABELS[2]
+
     async def test_themes_are_a_tree(self) -> None:
         """Goals stand below their theme, which - folds and + unfolds; t puts a goal under it, e renames the theme, u
         takes both back."""
@@ -180,17 +197,15 @@ class TestViews:
             assert "2026-09 to 2026-10" in lines(pilot)[1]
             drift = pilot.app.screen
             assert isinstance(drift, GoalDriftScreen)
-            found = [drift.table.cached(at) for at in drift.table.ids]
-            ps = [row.p for row in found if row is not None]
-            assert len(ps) == len(found) > 1
+            ps = [row.p for row in drift.table.items]
+            assert len(ps) > 1
             assert ps == sorted(ps)
             assert all(0 <= p <= 1 for p in ps)
             await press(pilot, "enter", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)
             await until(pilot, lambda: len(behind.table.ids) > 0)
-            row = drift.table.cached(drift.table.ids[0])
-            assert row is not None
+            row, *_ = drift.table.items
             assert list(behind.table.ids) == [
                 row.id
                 for row in support.conversations.rows(MEMBERS[row.label])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.goals.clustering_request import ClusteringRequest
+from engine.goals.records import Theme
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from tests.engine.goals.service.goal_project import (
     TOPIC,
     members,
@@ -50,6 +53,42 @@ class TestLater:
         review.move([34], other)
         assert 34 in members(goals, other)
         assert 34 not in members(goals, flights.id)
+
+    def test_how_many_failed(
+        self,
+        clustered: Project,
+        goals: GoalService,
+        review: MergeReviewService,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """A group counts the failed among its conversations with a known outcome: that of a verdict, else the one that
+        came with it; so do a theme, a part that a filter selects, and the list."""
+        assert {(row.failed, row.with_outcome) for row in goals.groups()} == {(0, 0)}
+        largest = goals.groups()[0]
+        first, second, third, *_ = members(goals, largest.id)
+        with_truth = [
+            talk("t1", "reserve a plane seat to lima", truth={"success": False}),
+            talk("t2", "reserve a plane seat to rome", truth={"reward": 0.5, "succeeded": True}),
+        ]
+        fill(clustered, with_truth, "truth")
+        run(clustered, stages_of(clustered).assign_stages())
+        review.move([34, 35], largest.id)
+        triage = TriageService(clustered)
+        for key, verdict in ((first, "no"), (second, "yes"), (third, "unsure"), (34, "yes")):
+            triage.give(key, verdict)
+        row = goals.groups()[0]
+        assert (row.failed, row.with_outcome, row.failures) == (1, 4, "1 of 4")
+        triage.undo()
+        rows = goals.groups()
+        assert rows[0].failures == "2 of 4"
+        assert {row.failures for row in rows[1:]} == {""}
+        whole = Theme("Trips", (replace(rows[0], theme="Trips"), rows[1])).as_group
+        assert whole.failures == "2 of 4"
+        (part, *_) = goals.groups(Filter().with_choice("succeeded", "no"))
+        assert part.failures == "1 of 1"
+        clustered.close()
+        assert main(["goals", "list", str(clustered.path)]) == 0
+        assert "%  2 of 4 failed  " in capsys.readouterr().out
 
     def test_an_estimate(self, clustered: Project) -> None:
         """The estimate has the number of selected conversations, the model and what it is asked for, and a time once

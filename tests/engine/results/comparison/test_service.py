@@ -25,6 +25,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
 from engine.questions.service.questions import QuestionService
+from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import Comparison, Difference, Side, compare
 from engine.results.comparison.formatting import (
@@ -88,6 +89,56 @@ class TestFilters:
         row = comparison_table(both).rows[0]
         assert row.cells[4] == "<.001*"
         assert row.details["filter"] == "date:2026-01"
+
+    def test_verdicts_and_imported_outcomes_come_first(self, tmp_path: Path) -> None:
+        """Where both sides have verdicts their share that succeeded stands before what ended, tested alone, and so does
+        the share that failed by imported outcomes; what succeeded says, and leads to, the side where less did."""
+        with Project.open(tmp_path / "p.wb", create=True) as opened:
+            fill(
+                opened,
+                [
+                    talk(
+                        f"{n}",
+                        f"hello {n}",
+                        created_at=f"2026-0{1 + n % 2}-05",
+                        truth={"reward": n % 2},
+                    )
+                    for n in range(1, 61)
+                ],
+            )
+            give_scores(opened, dict.fromkeys(range(1, 61), 0.9))
+            sides = [parse_filter(f"date:2026-0{month}") for month in (1, 2)]
+            give = TriageService(opened).give
+            for n in (1, 3, 5, 7):
+                give(n, "yes" if n > 1 else "no")
+            one_sided = service_of(opened).compare(*sides)
+            for n in (2, 4, 6, 8):
+                give(n, "yes" if n > 6 else "no")
+            give(10, "unsure")
+            both = service_of(opened).compare(*sides)
+            by_month = service_of(opened).by("month")
+        assert [part.outcomes for part in by_month.parts] == [(29, 30), (1, 30)]
+        by_table = breakdown_table(by_month)
+        assert [column.title for column in by_table.columns[:4]] == [
+            "month",
+            "conv.",
+            "failed",
+            "ended",
+        ]
+        assert by_table.rows[0].cells[2] == "29 of 30"
+        assert [one.measure for one in one_sided.differences[:2]] == ["failed", "completion"]
+        succeeded, failed, ended = both.differences[:3]
+        assert (succeeded.measure, ended.measure) == ("succeeded", "completion")
+        assert (succeeded.values, succeeded.cases) == ((0.25, 0.75), (4, 4))
+        assert (failed.values, failed.cases) == ((1, 0), (30, 30))
+        assert (succeeded.corrected, failed.corrected) == (succeeded.p, failed.p)
+        table = comparison_table(both)
+        assert table.rows[0].cells[:3] == ("succeeded (verdicts)", "25.0%", "75.0%")
+        assert table.rows[1].cells[:3] == ("failed (imported outcomes)", "100.0%", "0.0%")
+        assert table.rows[0].details["filter"] == "date:2026-01"
+        assert "p of what succeeded and of what failed and of what ended is" in " ".join(
+            table.notes
+        )
 
     def test_scores_that_mean_little(self, better: Project) -> None:
         """Where the test of the scores says that they mean little, every comparison says so."""
@@ -266,7 +317,7 @@ class TestFields:
         assert change is not None
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
-        assert [row.name for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
+        assert [row.cells[0] for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
 
     def test_weeks(self, tmp_path: Path) -> None:
         """Weeks are those of ISO 8601, also where a year begins, and a filter selects the conversations of one."""
