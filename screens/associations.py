@@ -55,7 +55,8 @@ class AssociationScreen(ResultScreen[Associations]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, split: Split | None, mode: str
     ) -> None:
-        """
+        """Shows nothing before the sides are compared.
+
         Args:
             split: The two sides; None takes the sides of the outcome that is known best.
             mode: As in `WorkbenchScreen`.

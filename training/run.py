@@ -32,19 +32,11 @@ from engine.model.process.requests import Tokenize
 from engine.training.base import steps_of
 from engine.training.config import TrainConfig
 from engine.training.events import Event, EventLog, RunDirectory, read_events
+from training import loop
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
 from training.examples import Datasets, Log, read_datasets, token_windows
 from training.gguf_adapter import architecture_of, convert, fingerprint_of
-from training.loop import (
-    BEST,
-    AdapterTrainer,
-    ExampleDataset,
-    StopCallback,
-    arguments,
-    budget_for,
-    collate,
-)
 from training.validation import CHANCE, Point, Validation, curve, validate
 
 COMPARED_LOGS = 6
@@ -79,7 +71,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     data = read_datasets(run, config, tokenizer)
     refuse_other_tokens(Path(config.base), tokenizer, data.selection, run.path / "tokens.log")
     model = add_adapter(model, config)
-    stop = StopCallback(run.stop.exists, _on_sigterm())
+    stop = loop.StopCallback(run.stop.exists, _on_sigterm())
     trainer = _make_trainer(
         run, config, events, model=model, tokenizer=tokenizer, data=data, stop=stop
     )
@@ -140,8 +132,8 @@ def _make_trainer(
     model: Any,
     tokenizer: HubTokenizer,
     data: Datasets,
-    stop: StopCallback,
-) -> AdapterTrainer:
+    stop: loop.StopCallback,
+) -> loop.AdapterTrainer:
     """Returns the trainer of a run, which writes events and calls `stop` after each step."""
 
     def validation() -> Validation:
@@ -151,14 +143,14 @@ def _make_trainer(
 
     writer = EventWriter(events)
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
-    trainer = AdapterTrainer(
+    trainer = loop.AdapterTrainer(
         validation=validation,
-        budget=budget_for(config, data.examples),
+        budget=loop.budget_for(config, data.examples),
         config=config,
         model=model,
-        args=arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
-        train_dataset=ExampleDataset(data.examples),
-        data_collator=collate,
+        args=loop.arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
+        train_dataset=loop.ExampleDataset(data.examples),
+        data_collator=loop.collate,
         callbacks=[writer, stop],
     )
     writer.trainer = trainer
@@ -267,7 +259,7 @@ class EventWriter(TrainerCallback):
     def __init__(self, events: EventLog) -> None:
         """Creates the callback."""
         self._events = events
-        self.trainer: AdapterTrainer | None = None
+        self.trainer: loop.AdapterTrainer | None = None
         self._began, self._steps = 0.0, 0
 
     def on_train_begin(self, *_args: Any, **_options: Any) -> None:
@@ -306,7 +298,7 @@ class EventWriter(TrainerCallback):
             f1=metrics["f1"] or 0.0,
             n=metrics["pairs"],
             # the figure is 0 where the weights of this step are not the best so far
-            best=metrics[BEST] > 0,
+            best=metrics[loop.BEST] > 0,
         )
 
     def on_save(self, args: Any, state: Any, _control: Any, **_: Any) -> None:

@@ -102,7 +102,8 @@ class _RowsOut:
     usual one."""
 
     def __init__(self, out: TextIO) -> None:
-        """
+        """Holds no row yet.
+
         Args:
             out: Gets the rows.
         """

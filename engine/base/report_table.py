@@ -65,11 +65,6 @@ class ReportRow:
     details: Mapping[str, Any] = field(default_factory=dict)
     faint: tuple[int, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The first cell, as text."""
-        return str(self.cells[0])
-
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:

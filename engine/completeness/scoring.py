@@ -22,17 +22,8 @@ import numpy as np
 
 from engine.base.conversation import LogPiece, count_pinned
 from engine.base.errors import ContextTooSmall, ModelError
+from engine.completeness import packing
 from engine.completeness.boundaries import BoundaryReading, QuestionTokens, boundaries
-from engine.completeness.packing import (
-    PREFIX_SEQUENCE,
-    SHARED_CHUNK,
-    Group,
-    OnTokens,
-    Packer,
-    Segment,
-    begin_member,
-    plan_groups,
-)
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
 from engine.model.log_windows import MIN_LOG_TOKENS, longest_piece, plan_windows, tokens_of_windows
 from engine.model.prompt_files import Prompt, TokensAround, opening_tokens, tokens_around
@@ -53,7 +44,7 @@ class BoundaryScorer:
     def __init__(self, model: TokenModel) -> None:
         """Decodes nothing yet."""
         self.model = model
-        self._chunk_tokens = min(SHARED_CHUNK, model.capacity.batch)
+        self._chunk_tokens = min(packing.SHARED_CHUNK, model.capacity.batch)
         self._cached_prefix: list[int] = []
         self._keeps_states = False
 
@@ -70,9 +61,9 @@ class BoundaryScorer:
 
     def score(
         self,
-        segments: Sequence[Segment],
+        segments: Sequence[packing.Segment],
         question: QuestionTokens,
-        on_tokens: OnTokens = lambda count: None,
+        on_tokens: packing.OnTokens = lambda count: None,
     ) -> list[list[BoundaryReading]]:
         """Asks the question at every mark of every segment.
 
@@ -102,11 +93,11 @@ class BoundaryScorer:
         self._match_states_to(question)
         readings: list[list[BoundaryReading]] = [[] for _ in segments]
         try:
-            for group in plan_groups(segments, self._chunk_tokens, question.head):
+            for group in packing.plan_groups(segments, self._chunk_tokens, question.head):
                 self._cache_shared_prefix(segments, group, on_tokens)
-                packer = Packer(self.model, question, group.shared, on_tokens)
+                packer = packing.Packer(self.model, question, group.shared, on_tokens)
                 for index in group.members:
-                    member = begin_member(segments[index], question)
+                    member = packing.begin_member(segments[index], question)
                     readings[index] = member.readings
                     packer.add(member)
                 packer.flush()
@@ -129,7 +120,7 @@ class BoundaryScorer:
             self._clear()
 
     def _cache_shared_prefix(
-        self, segments: Sequence[Segment], group: Group, on_tokens: OnTokens
+        self, segments: Sequence[packing.Segment], group: packing.Group, on_tokens: packing.OnTokens
     ) -> None:
         """Brings exactly the group's shared prefix into the cache."""
         prefix = segments[group.members[0]].tokens[: group.shared]
@@ -138,7 +129,7 @@ class BoundaryScorer:
         self._clear()
         for position in range(0, len(prefix), self._chunk_tokens):
             chunk = prefix[position : position + self._chunk_tokens]
-            self.model.decode([Span(chunk, position, (PREFIX_SEQUENCE,))])
+            self.model.decode([Span(chunk, position, (packing.PREFIX_SEQUENCE,))])
             on_tokens(len(chunk))
         self._cached_prefix = prefix
 
@@ -220,7 +211,7 @@ def score_block(
     scorer: BoundaryScorer,
     items: Sequence[LogItem],
     question: Question,
-    on_tokens: OnTokens = lambda count: None,
+    on_tokens: packing.OnTokens = lambda count: None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
@@ -252,7 +243,7 @@ class PreparedLog:
         note, unscored: As in `ItemScore`.
     """
 
-    segments: tuple[Segment, ...]
+    segments: tuple[packing.Segment, ...]
     tokens: int
     note: str | None = None
     unscored: str | None = None
@@ -325,5 +316,5 @@ def prepare_log(
             tokens.extend(piece)
             if index in window.boundaries:
                 marks.append(len(tokens))
-        segments.append(Segment(tokens, tuple(marks)))
+        segments.append(packing.Segment(tokens, tuple(marks)))
     return PreparedLog(tuple(segments), sum(lengths), note)

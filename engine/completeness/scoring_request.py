@@ -6,20 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from engine.base import request_options as options
 from engine.base.errors import UsageError
-from engine.base.request_options import (
-    ADAPTER,
-    FRESH,
-    MAX_COST,
-    MODEL,
-    Option,
-    check,
-    choice,
-    declare_option,
-    join_choices,
-    switch,
-    whole_number,
-)
 from engine.completeness.records import Mode, ProbeFeatures
 from engine.conversations.filters import FILTER, Filter
 from engine.model.records import ModelRequest
@@ -74,41 +62,41 @@ class ScoringRequest:
         UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
     """
 
-    model: str | None = declare_option(None, MODEL)
-    adapter: str | Path | None = declare_option(None, ADAPTER)
-    mode: Mode | None = declare_option(
+    model: str | None = options.declare_option(None, options.MODEL)
+    adapter: str | Path | None = options.declare_option(None, options.ADAPTER)
+    mode: Mode | None = options.declare_option(
         None,
-        Option(
+        options.Option(
             "how to score",
             default="probe where it is possible, else tuned with an adapter, else base",
             choices=get_args(Mode),
             convert=_read_mode,
             allowed=lambda value: value is None or value in get_args(Mode),
-            must=join_choices(get_args(Mode)),
+            must=options.join_choices(get_args(Mode)),
         ),
     )
-    features: ProbeFeatures = choice(
+    features: ProbeFeatures = options.choice(
         "both",
         "what a probe reads: words and hidden states, or hidden states alone",
         ("both", "states"),
     )
-    minutes: int | None = whole_number(
+    minutes: int | None = options.whole_number(
         None,
         "in mode probe: let the model read for so long, first what words leave open",
         metavar="",
     )
-    context: int | None = whole_number(
+    context: int | None = options.whole_number(
         None,
         "longest log in tokens; longer ones are read in windows (default 1,024 in mode probe, else 8,192 at most)",
         metavar="",
     )
-    layers: Layers = choice(
+    layers: Layers = options.choice(
         "first",
         "layers of the built-in model that mode probe reads with: its first 14, in half the time, or all 30",
         get_args(Layers),
     )
-    filter: Filter = declare_option(Filter(), FILTER)
-    remaining_of: Filter | None = declare_option(
+    filter: Filter = options.declare_option(Filter(), FILTER)
+    remaining_of: Filter | None = options.declare_option(
         None,
         replace(
             FILTER,
@@ -116,26 +104,28 @@ class ScoringRequest:
             " a model then writes them in mode words too",
         ),
     )
-    held_out_by: str | None = declare_option(
-        None, Option("only what this training run was not trained on", metavar="RUN")
+    held_out_by: str | None = options.declare_option(
+        None, options.Option("only what this training run was not trained on", metavar="RUN")
     )
-    limit: int | None = whole_number(
+    limit: int | None = options.whole_number(
         None,
         "score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
         metavar="",
     )
-    paper: bool = switch(
+    paper: bool = options.switch(
         "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
         " mode tuned with an adapter, else base"
     )
-    max_cost: float | None = declare_option(None, MAX_COST)
-    fresh: bool = declare_option(False, FRESH)
+    max_cost: float | None = options.declare_option(None, options.MAX_COST)
+    fresh: bool = options.declare_option(False, options.FRESH)
     # The text of a switch that is on by default describes the flag that turns it off.
-    tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
-    remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
+    tune: bool = options.switch("use the model file as it is", default=True, flag="no-tune")
+    remaining: bool = options.switch(
+        "do not write remaining tasks", default=True, flag="no-remaining"
+    )
 
     def __post_init__(self) -> None:
-        check(self)
+        options.check(self)
         if self.adapter and self.mode not in ("tuned", "probe", None):
             raise UsageError(
                 "An adapter is for the modes `tuned` and `probe`.",

@@ -41,13 +41,11 @@ class LeakRow:
     """A leak: text that gives away how the conversation ended, and that is therefore hidden from the model.
 
     Attributes:
-        conversation_id: Id of the conversation.
         message: Index of the message that has it; None for a field of the record.
         rule: Name of the rule that found it.
         found: The text.
     """
 
-    conversation_id: int
     message: int | None
     rule: str
     found: str
@@ -58,14 +56,12 @@ class QuarantineRow:
     """A record that could not be imported.
 
     Attributes:
-        id: Number of the row.
         source: Label of the file that it came from.
         line: Its line there, from 1; None where records are no lines.
         reason: Why it could not be imported, a few words.
         raw: Its bytes.
     """
 
-    id: int
     source: str
     line: int | None
     reason: str

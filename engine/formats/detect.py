@@ -227,11 +227,18 @@ class Records:
     def __init__(
         self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
     ) -> None:
-        """
+        """Looks at the beginning of a file, and takes the reader of its format.
+
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
             format_name: The format that the user chose; None to detect it.
             are_lines: Whether each line is a record, without a look at how they are framed.
+
+        Raises:
+            TooMuch: A limit is reached before the first record.
+            UnknownFormat: No reader knows the records, and a mapping could read them.
+            FormatError: There is nothing in the file that could be mapped.
+            OSError: The content cannot be read.
         """
         self._content = content
         self._are_lines = are_lines

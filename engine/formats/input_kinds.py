@@ -232,14 +232,19 @@ class _StoredRequest(NamedTuple):
 class Batches:
     """Joins the requests and answers of batches that lie in different files of an import.
 
-    An answer (OpenAI, Anthropic) has the `custom_id` of its request, which lies in another file.
+    An answer (OpenAI, Anthropic) has the `custom_id` of its request, which lies in another file. Where several batches
+    have the same id, an answer belongs to the request in its folder.
     """
 
-    def __init__(self, files: Sequence[JoinCandidate]) -> None:
-        """Reads nothing yet."""
-        self._files = files
-        self._requests: dict[str, _StoredRequest] | None = None  # by id; None until read
-        self._answered_ids: set[str] = set()
+    def __init__(self, files: Sequence[JoinCandidate], folder: str) -> None:
+        """Reads nothing yet.
+
+        Args:
+            folder: The folder of the files that are joined with others.
+        """
+        self._files, self._folder = files, folder
+        self._requests: dict[str, list[_StoredRequest]] | None = None  # by id; None until read
+        self._answer_folders: dict[str, set[str]] = {}  # by id
         self._batch_files: list[str] = []
 
     @property
@@ -252,13 +257,30 @@ class Batches:
         """Returns what the reason of a detection adds on the join of a file with this record; may be empty."""
         requests = self._read_requests()
         if is_answer(record):
-            request = requests.get(record["custom_id"])
+            request = self._request_of(record["custom_id"], self._folder)
             if request is not None:
                 return f"; joined with the requests in {request.label} by `custom_id`"
+            if record["custom_id"] in requests:
+                return (
+                    "; several requests have the same `custom_id`, so that only answers are read: give each batch a"
+                    " folder of its own"
+                )
             return "; the requests are missing, so that only answers are read: import both files at once"
-        return "; requests with an answer are read with it" if self._answered_ids else ""
+        has_answers = bool(self._answer_folders.keys() & requests.keys())
+        return "; requests with an answer are read with it" if has_answers else ""
 
-    def _read_requests(self) -> dict[str, _StoredRequest]:
+    def _request_of(self, custom_id: str, folder: str) -> _StoredRequest | None:
+        """Returns the request of an answer in a folder; None where there is none, or nobody knows which it is."""
+        requests = self._read_requests().get(custom_id, [])
+        requests = [one for one in requests if os.path.dirname(one.label) == folder] or requests
+        return requests[0] if len({one.raw.strip() for one in requests}) == 1 else None
+
+    def _is_answered(self, custom_id: str, raw: bytes) -> bool:
+        """Returns whether an answer belongs to a request, of which `raw` are the bytes."""
+        owners = (self._request_of(custom_id, at) for at in self._answer_folders.get(custom_id, ()))
+        return any(owner is not None and owner.raw.strip() == raw.strip() for owner in owners)
+
+    def _read_requests(self) -> dict[str, list[_StoredRequest]]:
         """Returns all requests by their ids, and reads the files at the first call.
 
         The requests stay in memory, since the answers come in another order.
@@ -267,10 +289,9 @@ class Batches:
             self._requests = {}
             for file in self._files:
                 self._read_file(file, self._requests)
-            self._answered_ids &= self._requests.keys()
         return self._requests
 
-    def _read_file(self, file: JoinCandidate, requests: dict[str, _StoredRequest]) -> None:
+    def _read_file(self, file: JoinCandidate, requests: dict[str, list[_StoredRequest]]) -> None:
         """Adds the requests of a file to those before, and notes the ids that the file answers.
 
         It is read no further if its first record is no part of a batch. A file of errors alone is no log, so the ids
@@ -281,7 +302,8 @@ class Batches:
         for number, frame in enumerate(_readable_records(file)):
             record = frame.value
             if is_request(record):
-                requests.setdefault(record["custom_id"], _StoredRequest(file.label, frame.raw))
+                request = _StoredRequest(file.label, frame.raw)
+                requests.setdefault(record["custom_id"], []).append(request)
             elif is_answer(record):
                 answered_ids.add(record["custom_id"])
                 has_real_answer = has_real_answer or not _is_error(record)
@@ -290,19 +312,22 @@ class Batches:
             if number == 0:
                 self._batch_files.append(file.label)
         if has_real_answer:
-            self._answered_ids |= answered_ids
+            for custom_id in answered_ids:
+                folder = os.path.dirname(file.label)
+                self._answer_folders.setdefault(custom_id, set()).add(folder)
 
     def join(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yields each answer with its request, each request without an answer, and all other records as they are.
 
         A request that has an answer is not yielded where it lies itself.
         """
-        requests = self._read_requests()
         for frame in frames:
             if is_request(frame.value):
-                if frame.value["custom_id"] not in self._answered_ids:
+                if not self._is_answered(frame.value["custom_id"], frame.raw):
                     yield frame
-            elif is_answer(frame.value) and (stored := requests.get(frame.value["custom_id"])):
+            elif is_answer(frame.value) and (
+                stored := self._request_of(frame.value["custom_id"], self._folder)
+            ):
                 yield frame._replace(
                     raw=stored.raw.rstrip() + b"\n" + frame.raw,
                     value={**load(stored.raw, "line"), **frame.value},

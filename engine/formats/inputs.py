@@ -106,7 +106,8 @@ class _Opener:
     def __init__(
         self, format: str | None, all_paths: Sequence[str], without: Collection[str], bounds: Bounds
     ) -> None:
-        """
+        """Opens nothing yet.
+
         Args:
             all_paths: All paths that are imported, whose files may belong together.
             without: Files of folders that are not opened.
@@ -283,7 +284,7 @@ class _Opener:
                     path for path in self._imported_files if suffix(path) in (".jsonl", ".ndjson")
                 ]
                 files = [self._join_candidate(path) for path in paths]
-            self._batches[folder] = Batches(files)
+            self._batches[folder] = Batches(files, folder)
         return self._batches[folder]
 
     def _join_candidate(self, path: str) -> JoinCandidate:
@@ -322,6 +323,7 @@ class Tail:
     Attributes:
         label: Path, or `standard input`.
         name: After which conversations without an id are named; endings of logs are taken off.
+        lines: The whole lines, as bytes.
         before: Number of lines before them.
         format: Name of the format.
         chosen: Whether the person chose the format.

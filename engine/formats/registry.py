@@ -12,18 +12,12 @@ from engine.base.conversation import MAX_MESSAGES
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
 from engine.formats.accounting import account_for
+from engine.formats.coded import prepared_records
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW
 from engine.formats.coded.chat_logs import CHAT_LOGS, LANGCHAIN
 from engine.formats.coded.claude_code import CLAUDE_CODE
 from engine.formats.coded.codex import CODEX
 from engine.formats.coded.message_lines import MESSAGE_LINES, STREAMS
-from engine.formats.coded.prepared_records import (
-    copilot_lines,
-    gemini_cli_lines,
-    lm_eval_with_likeliest,
-    tau2_ticks,
-    vcon_with_turns,
-)
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import RECLLMSIM, SGD, SHARDED_LOGS, TASKMASTER_CALLS
@@ -44,9 +38,9 @@ _CODED: tuple[Reader, ...] = (
     RECLLMSIM,
     SGD,
     TASKMASTER_CALLS,
-    gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
-    copilot_lines(reader_of(load_mapping(_MAPPINGS / "copilot.toml"))),
-    tau2_ticks(reader_of(load_mapping(_MAPPINGS / "tau2_simulations.toml"))),
+    prepared_records.gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
+    prepared_records.copilot_lines(reader_of(load_mapping(_MAPPINGS / "copilot.toml"))),
+    prepared_records.tau2_ticks(reader_of(load_mapping(_MAPPINGS / "tau2_simulations.toml"))),
     ROWS,
     CONVERSATION_ROWS,
     CLAUDE_CODE,
@@ -67,8 +61,8 @@ _CODED: tuple[Reader, ...] = (
 
 
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {
-    "vcon": vcon_with_turns,
-    "lm_eval": lm_eval_with_likeliest,
+    "vcon": prepared_records.vcon_with_turns,
+    "lm_eval": prepared_records.lm_eval_with_likeliest,
 }
 """Names of mapping files whose records are changed before the file reads them, and what changes them."""
 

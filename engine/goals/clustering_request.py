@@ -5,19 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+from engine.base import request_options as options
 from engine.base.errors import UsageError
-from engine.base.request_options import (
-    FRESH,
-    MAX_COST,
-    MODEL,
-    Option,
-    check,
-    choice,
-    declare_option,
-    share,
-    switch,
-    whole_number,
-)
 from engine.conversations.filters import FILTER, Filter
 from engine.goals.records import (
     DECIDE_THRESHOLD,
@@ -57,9 +46,9 @@ class ClusteringRequest:
         UsageError: A value cannot be used.
     """
 
-    text: GoalText = declare_option(
+    text: GoalText = options.declare_option(
         DEFAULT_TEXT,
-        Option(
+        options.Option(
             f"what stands for a goal: {', '.join(GOAL_TEXTS)} (a model's); or what shows why it went wrong:"
             f" explanation:QUESTION (why it was answered yes), {', '.join(REASON_TEXTS)}",
             metavar="TEXT",
@@ -67,14 +56,14 @@ class ClusteringRequest:
             must=f"one of {', '.join((*GOAL_TEXTS, *REASON_TEXTS))}, explanation:QUESTION",
         ),
     )
-    embedder: str = declare_option(
+    embedder: str = options.declare_option(
         "tfidf",
-        Option(
+        options.Option(
             "what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL",
             metavar="E",
         ),
     )
-    k: int | None = whole_number(
+    k: int | None = options.whole_number(
         None,
         "clusters to begin with, an overestimate",
         words="proposed from the data",
@@ -82,33 +71,33 @@ class ClusteringRequest:
         metavar="K",
         label="clusters",
     )
-    seed: int = whole_number(0, "seed of everything random", least=0, metavar="")
-    model: str | None = declare_option(None, MODEL)
-    paper: bool = switch(
+    seed: int = options.whole_number(0, "seed of everything random", least=0, metavar="")
+    model: str | None = options.declare_option(None, options.MODEL)
+    paper: bool = options.switch(
         "as Algorithm 1 of Soroka et al.: the model summarizes, describes clusters, and decides on pairs"
     )
-    decide: Decide | None = choice(
+    decide: Decide | None = options.choice(
         None,
         "who decides on merges: a person at the merge desk, the merge probability, the model's answer"
         " alone, or nobody",
         get_args(Decide),
         words="ask; with --paper llm",
     )
-    threshold: float = share(
+    threshold: float = options.share(
         DECIDE_THRESHOLD, "merge probability from which `--decide auto` merges", metavar="P"
     )
-    ask: int = whole_number(
+    ask: int = options.whole_number(
         MAX_ASKED_PAIRS,
         "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
     )
-    labels: bool = switch("ask no model", default=True, flag="no-labels")
-    filter: Filter = declare_option(Filter(), FILTER)
-    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
-    max_cost: float | None = declare_option(None, MAX_COST)
-    fresh: bool = declare_option(False, FRESH)
+    labels: bool = options.switch("ask no model", default=True, flag="no-labels")
+    filter: Filter = options.declare_option(Filter(), FILTER)
+    limit: int | None = options.whole_number(None, "only the first N conversations", metavar="")
+    max_cost: float | None = options.declare_option(None, options.MAX_COST)
+    fresh: bool = options.declare_option(False, options.FRESH)
 
     def __post_init__(self) -> None:
-        check(self)
+        options.check(self)
         if self.paper and not self.labels:
             raise UsageError("The paper's algorithm asks a model.", "Leave out --no-labels.")
         if self.paper and self.text not in (DEFAULT_TEXT, "summary"):

@@ -15,17 +15,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from engine.base import events
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
-from engine.base.events import (
-    DataChanged,
-    Event,
-    JobEnded,
-    JobProgress,
-    JobStarted,
-    Listener,
-    Outcome,
-)
 from engine.jobs.contract import Lane, Progress, Stage
 from engine.jobs.progress import Clock, RateMeter
 from engine.project import runs
@@ -60,11 +52,10 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """The stage was cancelled; what it committed stays. `done` is how much its last progress reported, in its unit."""
+    """The stage was cancelled; what it committed stays."""
 
     run_id: int
     message: str
-    done: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +71,7 @@ class JobFailed:
 RunOutcome = JobDone | JobCancelled | JobFailed
 """How the run of one stage ended."""
 
-_OUTCOME_NAMES: dict[type[RunOutcome], Outcome] = {
+_OUTCOME_NAMES: dict[type[RunOutcome], events.Outcome] = {
     JobDone: "done",
     JobCancelled: "cancelled",
     JobFailed: "failed",
@@ -111,14 +102,14 @@ class _RunningStage:
         if progress.share is not None:
             self._share_meter.mark(round(progress.share * PARTS_OF_SHARE))
 
-    def progress_event(self) -> JobProgress:
+    def progress_event(self) -> events.JobProgress:
         """Returns the event that reports the last progress."""
         share = self.last.share
         if share is None:
             seconds_left = self.rate_meter.eta(self.last.done, self.last.total)
         else:
             seconds_left = self._share_meter.eta(round(share * PARTS_OF_SHARE), PARTS_OF_SHARE)
-        return JobProgress(
+        return events.JobProgress(
             job_id=self.run_id,
             stage=self.stage.name,
             title=self.stage.title,
@@ -180,7 +171,7 @@ class JobRunner:
     def __init__(
         self,
         project: Project,
-        emit: Listener,
+        emit: events.Listener,
         *,
         tables_by_stage: Mapping[str, frozenset[str]] | None = None,
         code_version: str = "unknown",
@@ -249,7 +240,7 @@ class JobRunner:
         for job in jobs:
             job.cancel()
 
-    def active(self) -> list[JobProgress]:
+    def active(self) -> list[events.JobProgress]:
         """Returns the progress of the jobs that run or wait, oldest first."""
         with self._guard:
             return [job.current.progress_event() for job in self._jobs]
@@ -328,7 +319,7 @@ class JobRunner:
         """Runs the current stage of a job, records how it ended, emits the events and returns the outcome."""
         running = job.current
         stage = running.stage
-        self._emit(JobStarted(running.run_id, stage.name, stage.title))
+        self._emit(events.JobStarted(running.run_id, stage.name, stage.title))
         outcome = self._outcome_of(job, running)
         state: RunState = _OUTCOME_NAMES[type(outcome)]
         if job.stopped_by_close and not isinstance(outcome, JobDone):
@@ -342,9 +333,9 @@ class JobRunner:
             if isinstance(outcome, JobDone):
                 outcome = JobFailed(running.run_id, error.message, error.hint, error.code)
         self._emit(running.progress_event())
-        self._emit(DataChanged(self._tables_of(stage) | {"run"}))
+        self._emit(events.DataChanged(self._tables_of(stage) | {"run"}))
         self._emit(
-            JobEnded(
+            events.JobEnded(
                 job_id=running.run_id,
                 stage=stage.name,
                 title=stage.title,
@@ -375,9 +366,7 @@ class JobRunner:
                 "This is a fault; the log has details.",
                 ProgramFault.__name__,
             )
-        return JobCancelled(
-            run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done
-        )
+        return JobCancelled(run_id, f"Cancelled. {running.stage.summary()}".rstrip())
 
     def _run_batches(self, job: _Job, running: _RunningStage) -> bool:
         """Runs the batches of a stage; returns False if the job was cancelled before the first batch.
@@ -403,7 +392,7 @@ class JobRunner:
                     running.last = replace(progress, result="")  # a result is reported once
                 if now - last_change_event >= CHANGED_SECONDS or progress.result:
                     last_change_event = now
-                    self._emit(DataChanged(self._tables_of(running.stage)))
+                    self._emit(events.DataChanged(self._tables_of(running.stage)))
                 if job.cancelled.is_set() and not is_stage_cancelled:
                     is_stage_cancelled = True
                     progress = batches.throw(Cancelled("The work was cancelled."))
@@ -423,7 +412,7 @@ class JobRunner:
             if job in self._jobs:
                 self._jobs.remove(job)
 
-    def _emit(self, event: Event) -> None:
+    def _emit(self, event: events.Event) -> None:
         """Passes an event to the listener; a fault of the listener is logged."""
         try:
             self._emit_to(event)

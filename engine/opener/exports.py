@@ -22,17 +22,7 @@ from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
 from engine.conversations.personal_data import Redactor
 from engine.formats.records import Imported
-from engine.opener.conversation_forms import (
-    Companion,
-    ConversationForm,
-    call_lines,
-    form_lines,
-    losses_in_words,
-    message_line,
-    read_conversations,
-    settings_file,
-    write_form,
-)
+from engine.opener import conversation_forms
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.records import AnsweredConversation
@@ -66,7 +56,7 @@ class ExportFiles:
             return write_file(lines, target, "jsonl")
 
     def export_form(
-        self, form: ConversationForm, ids: Sequence[int] | None, path: str
+        self, form: conversation_forms.ConversationForm, ids: Sequence[int] | None, path: str
     ) -> tuple[int, list[Path], list[str]]:
         """Writes conversations in a form, without their truth.
 
@@ -79,23 +69,25 @@ class ExportFiles:
         """
         target = new_file(path)
         files = [target]
-        if (settings := settings_file(form, target)) is not None:
+        if (settings := conversation_forms.settings_file(form, target)) is not None:
             settings_path, _ = settings
             files.append(new_file(str(settings_path)))
         left_behind: Counter[str] = Counter()
         with (
             self._project.reading() as conn,
-            closing(form_lines(conn, form, ids, left_behind)) as lines,
+            closing(conversation_forms.form_lines(conn, form, ids, left_behind)) as lines,
         ):
-            count = write_form(lines, form, target, Path(self._project.path).stem)
-        return count, files, losses_in_words(form, left_behind)
+            count = conversation_forms.write_form(
+                lines, form, target, Path(self._project.path).stem
+            )
+        return count, files, conversation_forms.losses_in_words(form, left_behind)
 
 
 def export_lines(
     conn: sqlite3.Connection,
     kind: ExportKind,
     ids: Sequence[int] | None = None,
-    companions: Collection[Companion] = (),
+    companions: Collection[conversation_forms.Companion] = (),
 ) -> Generator[dict[str, Any], None, None]:
     """Yields the lines of an export.
 
@@ -125,7 +117,7 @@ def export_lines(
         else:
             yield from goal_exports.decision_lines(conn)
     else:
-        for item in read_conversations(conn, ids, companions, truth=True):
+        for item in conversation_forms.read_conversations(conn, ids, companions, truth=True):
             line = conversation_line(item.conversation, item.source)
             yield {**line, EXPORT_OBJECT: item.companions} if item.companions else line
 
@@ -193,9 +185,9 @@ def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]
     """Returns a conversation in the uniform form, with all that was imported; an import of it gives the same one."""
     messages = []
     for message in conversation.messages:
-        line = message_line(message)
+        line = conversation_forms.message_line(message)
         if message.tool_calls:
-            line["tool_calls"] = call_lines(message)
+            line["tool_calls"] = conversation_forms.call_lines(message)
         if message.reasoning:
             line["reasoning"] = message.reasoning
         if message.facts:

@@ -164,7 +164,7 @@ class PromptTrial:
         replies: dict[str, dict[str, str]] = {}
         is_scoring = self.name in ("remaining", "remaining-json")
         requests = [ModelRequest("scoring" if is_scoring else "goals", name) for name in models]
-        resolved = [self._workspace.models_in_use.resolve(request) for request in requests]
+        resolved = [self._workspace.run_setup.models.resolve(request) for request in requests]
         label_counts = Counter(model.label for model in resolved)
         for model in resolved:
             # files of one name may lie in several folders

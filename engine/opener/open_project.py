@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from engine.model.catalog import Catalog
     from engine.model.process.process import RoutedProcess
     from engine.model.service.endpoints import Egress, Endpoints
-    from engine.model.service.run_setup import ModelsInUse, ProjectPrompts, RunSetup
+    from engine.model.service.run_setup import ProjectPrompts, RunSetup
     from engine.model.service.service import ModelService
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
@@ -246,11 +246,6 @@ class OpenProject:
     def prompts(self) -> ProjectPrompts:
         """The prompts as the project has them."""
         return self.run_setup.prompts
-
-    @property
-    def models_in_use(self) -> ModelsInUse:
-        """Finds the model of a request."""
-        return self.run_setup.models
 
     @cached_once
     def scoring_runs(self) -> ScoringRuns:

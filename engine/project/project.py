@@ -29,19 +29,8 @@ from engine.base.errors import (
     ProjectTooOld,
 )
 from engine.base.files import remove_leftovers
-from engine.project import runs, settings
+from engine.project import connections, runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
-from engine.project.connections import (
-    Reader,
-    Readers,
-    connect,
-    damaged,
-    find_damage,
-    fold_log,
-    primary_code,
-    translate_file_errors,
-    translate_sqlite_errors,
-)
 from engine.project.file_lock import ProjectFile
 from engine.project.schema import NOT_OURS_HINT, SCHEMA, check_schema, migrate
 from engine.project.write_lock import WriteLock, check_readable, has_log
@@ -100,7 +89,7 @@ class Project:
         self._moved: ProjectMoved | None = None  # what another program did to the file
         self._immutable = immutable
         self._lock = lock
-        self._readers = Readers(self._open_reading_connection)
+        self._readers = connections.Readers(self._open_reading_connection)
         self._guard = threading.Lock()  # so that only the first `close` closes
         self._closed = False
         self._conn: sqlite3.Connection | None = None  # that of the writer
@@ -133,7 +122,7 @@ class Project:
         name = os.fspath(path)
         real = os.path.realpath(name)
         remove_leftovers(Path(real).parent)
-        with translate_file_errors(real):
+        with connections.translate_file_errors(real):
             exists = _check_path(name, real, create and not read_only)
             if read_only:
                 open_file = cls._open_upgraded if upgrade else cls._open_for_reading
@@ -213,7 +202,7 @@ class Project:
     def _start(self, lock: WriteLock, create: bool) -> None:
         """Connects to the locked file, makes or migrates its tables, and starts the writer."""
         _check_beginning(self.path, self._file)
-        conn = connect(self._real, "rw")
+        conn = connections.connect(self._real, "rw")
         self._conn = conn
         schema = check_schema(self.path, conn, allow_empty=create)
         (mode,) = conn.execute("PRAGMA journal_mode").fetchone()
@@ -255,7 +244,7 @@ class Project:
             except sqlite3.OperationalError as error:
                 project.close()
                 # without the right to create its side files SQLite cannot open a file in WAL mode
-                if immutable or primary_code(error) not in _NO_SIDE_FILES_CODES:
+                if immutable or connections.primary_code(error) not in _NO_SIDE_FILES_CODES:
                     raise
             except BaseException:
                 project.close()
@@ -296,7 +285,7 @@ class Project:
                 f"The project is read-only: {self.read_only}.",
                 self._hint or "Close the other one, or work on a copy that you can write.",
             )
-        with translate_file_errors(self._real):
+        with connections.translate_file_errors(self._real):
             if self._writer is None or self._closed:
                 raise _closed()
             try:
@@ -330,7 +319,7 @@ class Project:
         if not moved.overwritten and self._writer is not None:
             # so that the file is whole under any name, without the log
             with contextlib.suppress(sqlite3.Error, RuntimeError):
-                self._writer.submit(fold_log, transaction=False).result()
+                self._writer.submit(connections.fold_log, transaction=False).result()
 
     def save_copy(self, target: str) -> None:
         """Writes the whole content of the project to a new file, even after the project's own file was deleted.
@@ -344,7 +333,7 @@ class Project:
             raise self._moved
         if os.path.lexists(target):
             raise NameTaken(f"{target} is there already.", "Choose another name.")
-        with translate_file_errors(target):
+        with connections.translate_file_errors(target):
             if self._closed:
                 raise _closed()
             if self._writer is None:
@@ -371,15 +360,15 @@ class Project:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yields this thread's read-only connection for a block, whose failures are raised as ProjectError."""
         reader = self._reader_of_this_thread()
-        with translate_sqlite_errors(self._real), reader.in_use:
+        with connections.translate_sqlite_errors(self._real), reader.in_use:
             if self._closed:
                 raise _closed()
             self._check_same_file()
             try:
                 yield reader.conn
             except _ERRORS_OF_DAMAGED_VALUES as error:
-                if (damage := find_damage(reader.conn)) is not None:
-                    raise damaged(self.path, damage) from error
+                if (damage := connections.find_damage(reader.conn)) is not None:
+                    raise connections.damaged(self.path, damage) from error
                 raise
 
     def read(
@@ -410,7 +399,7 @@ class Project:
                 "Open the project in the process that uses it, and start that with multiprocessing's method `spawn`.",
             )
 
-    def _reader_of_this_thread(self) -> Reader:
+    def _reader_of_this_thread(self) -> connections.Reader:
         """Returns the reader of this thread; makes one where it has none."""
         self._check_process()
         if self._closed:
@@ -424,8 +413,8 @@ class Project:
         if self._moved is not None and self.is_replaced():
             # the path would lead to another file, or to none
             real, immutable = self._moved_to(self._moved), True
-        with translate_file_errors(real):
-            conn = connect(real, "ro", immutable=immutable)
+        with connections.translate_file_errors(real):
+            conn = connections.connect(real, "ro", immutable=immutable)
             conn.execute("PRAGMA query_only = ON")
         return conn
 
@@ -472,7 +461,7 @@ class Project:
                     return
         # on a full disk the log cannot be folded; the next open does it
         with contextlib.suppress(sqlite3.Error):
-            fold_log(conn)
+            connections.fold_log(conn)
         conn.close()
         if self.is_replaced() and not has_log(self._real):
             for suffix in ("-wal", "-shm"):  # empty, and of a name that nobody else may use yet
@@ -494,7 +483,7 @@ def _closed() -> ProjectError:
 def _leave_log_out(conn: sqlite3.Connection, real: str) -> None:
     """Closes the connection to a file that was overwritten; renames the log, which would destroy the new content."""
     # SQLite writes the log into the file when its last connection is closed, unless that can only read
-    with contextlib.closing(connect(real, "ro")) as reader:
+    with contextlib.closing(connections.connect(real, "ro")) as reader:
         with contextlib.suppress(sqlite3.Error):
             reader.execute("PRAGMA schema_version").fetchone()
         conn.close()

@@ -295,8 +295,7 @@ def estimate_completion_rate(
         return rate(corrected=None, why=not_corrected)
     if len(calibration.errors) == 0:
         why = calibration.why or (
-            f"verdicts reach only {calibration.covered:.0%} of the scores; a calibration sample"
-            " spreads them"
+            f"verdicts reach only {calibration.covered:.0%} of the scores: draw a calibration sample"
         )
         return rate(corrected=None, why=why)
     sensitivity, specificity = map(float, calibration.errors[0])
@@ -316,7 +315,7 @@ def estimate_completion_rate(
         value, np.where(is_better, rates, 0.0), np.where(is_better, rates, 1.0)
     )
     if interval.low == interval.high:
-        why = "no rate gives such a share with these errors: they must be others here"
+        why = "these errors give no such share: they must be others here"
         return rate(corrected=None, why=why)
     return rate(corrected=interval)
 

@@ -20,7 +20,6 @@ from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
-from engine.questions.question import YES
 
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
@@ -58,6 +57,7 @@ class Act:
     """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
 
     Attributes:
+        conversation_id: Id of the conversation.
         question: Name of the question.
         value: The answer; None takes an earlier one away.
         annotator: Name of the person; empty without a name.
@@ -93,7 +93,10 @@ class AnswerRow:
     """One answer of a person as it was given, or all of people's answers in force on a conversation.
 
     Attributes:
+        id: Number of the answer in the project.
+        conversation_id: Id of the conversation.
         verdict: The answer to `SUCCEEDED`.
+        note: The note that came with it.
         answers: (question, answer) of the other questions but the note; the answer is empty where one was taken away.
         question: Name of the question of one answer; empty for all answers in force.
         blind: Whether one answer was given without seeing earlier ones.
@@ -115,11 +118,6 @@ class AnswerRow:
     earlier: EarlierAnswers | None = None
     annotator: str = ""
 
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The questions that are answered with yes."""
-        return tuple(name for name, value in self.answers if value == YES)
-
 
 MachineKind = Literal["pattern", "model", "file"]
 """What can answer a question beside people and probes that are fitted to examples."""
@@ -131,6 +129,8 @@ class Answerer:
 
     Attributes:
         config_hash: Determined by all that determines its answers.
+        question: Name of the question.
+        kind: What kind of machine it is.
         name: `pattern`, the name of the model, or that of the file.
     """
 
@@ -149,6 +149,7 @@ class MachineAnswer:
     """The answer of a pattern, a model or a file on one conversation.
 
     Attributes:
+        conversation_id: Id of the conversation.
         value: None where there is no answer.
         p: Probability of the answer, where it is known.
         explanation: Why, in words; empty where nothing was said.

@@ -8,15 +8,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, get_args
 
-from engine.base.request_options import (
-    Option,
-    check,
-    choice,
-    declare_option,
-    join_choices,
-    options_of,
-    whole_number,
-)
+from engine.base import request_options as options
 from engine.model.chat import Role
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.form_session import ProfileScope
@@ -55,7 +47,7 @@ def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
     Args:
         words: What the help says about the default, in place of its value.
     """
-    option = Option(
+    option = options.Option(
         help,
         default=words,
         metavar="T",
@@ -63,7 +55,7 @@ def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
         allowed=lambda value: 0 <= value < math.inf if value is not None else default is None,
         must="a number, 0 or more",
     )
-    return declare_option(default, option)
+    return options.declare_option(default, option)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -84,34 +76,34 @@ class SimulationRequest:
 
     kind: Kind
     _: KW_ONLY
-    model: str | None = declare_option(
+    model: str | None = options.declare_option(
         None,
-        Option(
+        options.Option(
             "model of the assistant, and of the user and the judge where they name none: name, path,"
             " or name of an endpoint",
             default="what the project uses for simulations, else the built-in one",
         ),
     )
-    user_model: str | None = declare_option(
-        None, Option("model of the simulated user", default="--model", metavar="M")
+    user_model: str | None = options.declare_option(
+        None, options.Option("model of the simulated user", default="--model", metavar="M")
     )
-    judge_model: str | None = declare_option(
+    judge_model: str | None = options.declare_option(
         None,
-        Option(
+        options.Option(
             "model that sorts the replies and copies the answers out",
             default="--model",
             metavar="M",
         ),
     )
-    context: int | None = whole_number(
+    context: int | None = options.whole_number(
         None, "longest conversation in tokens", words="the model's own, at most 8,192"
     )
-    runs: int = whole_number(
+    runs: int = options.whole_number(
         1, "how often each scenario is played; of recsim, how many conversations of each task"
     )
-    seed: int = declare_option(
+    seed: int = options.declare_option(
         0,
-        Option(
+        options.Option(
             "seed of all that is random; the same seed gives the same conversations",
             convert=int,
             must="a whole number",
@@ -120,17 +112,19 @@ class SimulationRequest:
     temperature: float | None = _temperature(
         None, "temperature of replies in free words", words="as in the source paper"
     )
-    parallel: int = whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
-    limit: int | None = whole_number(
+    parallel: int = options.whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
+    limit: int | None = options.whole_number(
         None, "play the first so many only; of sharded, so many instructions", words="all"
     )
-    instructions: str = declare_option(
+    instructions: str = options.declare_option(
         BUNDLED[0],
-        Option(f"JSON or JSONL file of instructions, or bundled ones: {join_choices(BUNDLED)}"),
+        options.Option(
+            f"JSON or JSONL file of instructions, or bundled ones: {options.join_choices(BUNDLED)}"
+        ),
     )
-    conditions: tuple[Condition, ...] = declare_option(
+    conditions: tuple[Condition, ...] = options.declare_option(
         (),
-        Option(
+        options.Option(
             f"conditions to play, with commas between: {', '.join(CONDITIONS)}",
             default="all",
             metavar="A,B",
@@ -140,10 +134,10 @@ class SimulationRequest:
         ),
     )
     user_temperature: float = _temperature(1.0, "temperature of the simulated user")
-    max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
-    forms: tuple[str, ...] = declare_option(
+    max_tokens: int = options.whole_number(1000, "longest reply of the assistant in tokens")
+    forms: tuple[str, ...] = options.declare_option(
         (),
-        Option(
+        options.Option(
             f"forms to fill: {', '.join(TOPICS)}, or JSON files",
             default="all that come along",
             metavar="FORM",
@@ -151,26 +145,26 @@ class SimulationRequest:
             repeated=True,
         ),
     )
-    variants: tuple[Variant, ...] = declare_option(
+    variants: tuple[Variant, ...] = options.declare_option(
         (),
-        Option(
+        options.Option(
             "fill forms by modules of one prompt each, by one prompt for all (baseline), or by both",
             default=BOTH,
             flag="variant",
             metavar=f"{{{','.join((*VARIANTS, BOTH))}}}",
             convert=lambda text: () if text == BOTH else (text,),
             allowed=lambda value: set(value) <= set(VARIANTS),
-            must=join_choices((*VARIANTS, BOTH)),
+            must=options.join_choices((*VARIANTS, BOTH)),
         ),
     )
-    profile: ProfileScope = choice(
+    profile: ProfileScope = options.choice(
         "question",
         "the user is another one for each question, as in the source, or one for a run, who knows the answers",
         get_args(ProfileScope),
     )
-    tasks: tuple[str, ...] = declare_option(
+    tasks: tuple[str, ...] = options.declare_option(
         (),
-        Option(
+        options.Option(
             f"tasks that are planned: {', '.join(TASKS)}",
             default="all",
             metavar="TASK",
@@ -180,10 +174,10 @@ class SimulationRequest:
             must=f"one or more of {', '.join(TASKS)}",
         ),
     )
-    turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
+    turns: int = options.whole_number(MAX_TURNS, "answers of the assistant, at most")
 
     def __post_init__(self) -> None:
-        check(self)
+        options.check(self)
 
     def model_of(self, role: Role) -> str | None:
         """Returns the name of the model that plays a role; None is the one that the project uses for simulations."""
@@ -191,5 +185,5 @@ class SimulationRequest:
         return chosen or self.model
 
 
-OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
+OPTIONS: Mapping[str, options.Option] = options.options_of(SimulationRequest)
 """The option of each field of a request, by its name."""

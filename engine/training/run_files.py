@@ -20,14 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.base import files
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
-from engine.base.files import (
-    create_private_folder,
-    disk_full_error,
-    is_disk_full,
-    sync_tree,
-    temporary_private_folder,
-)
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.training_data import Split, TrainableConversation, items
@@ -148,16 +142,16 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
     check_data(plan)
     target = runs_folder(home) / name
     try:
-        create_private_folder(target.parent)
-        with temporary_private_folder(target.parent) as folder:
+        files.create_private_folder(target.parent)
+        with files.temporary_private_folder(target.parent) as folder:
             part = folder / name
             part.mkdir()
             _write(project, RunDirectory(part), config, plan)
-            sync_tree(part)
+            files.sync_tree(part)
             part.rename(target)
     except OSError as error:
-        if is_disk_full(error):
-            raise disk_full_error(f"the run {name} in {target.parent}") from error
+        if files.is_disk_full(error):
+            raise files.disk_full_error(f"the run {name} in {target.parent}") from error
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",
@@ -195,7 +189,7 @@ def delete(run: RunDirectory) -> None:
         if not has_lock:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         try:
-            with temporary_private_folder(run.path.parent) as folder:
+            with files.temporary_private_folder(run.path.parent) as folder:
                 # renamed first, so that a half-deleted run is never listed
                 shutil.rmtree(run.path.rename(folder / run.path.name))
         except OSError as error:

@@ -11,15 +11,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import asdict
 
+from engine.base import request_options as options
 from engine.base.errors import NotFound, UsageError
-from engine.base.request_options import (
-    Option,
-    check,
-    declare_option,
-    join_choices,
-    options_of,
-    read_values,
-)
 from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, ConfigError, TrainConfig, make_config
 
@@ -40,37 +33,37 @@ class TrainingRequest:
         UsageError: A value cannot be used.
     """
 
-    filter: Filter = declare_option(
+    filter: Filter = options.declare_option(
         Filter(),
-        Option(
+        options.Option(
             "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
             default="all",
             metavar="F",
             convert=parse_filter,
         ),
     )
-    name: str = declare_option(
-        "", Option("name of the run and of its folder", default="base and recipe, numbered")
+    name: str = options.declare_option(
+        "", options.Option("name of the run and of its folder", default="base and recipe, numbered")
     )
-    recipe: str = declare_option(
+    recipe: str = options.declare_option(
         RECIPES[0],
-        Option(
-            f"what is learned: {join_choices(RECIPES)}",
+        options.Option(
+            f"what is learned: {options.join_choices(RECIPES)}",
             allowed=lambda value: value in RECIPES,
-            must=join_choices(RECIPES),
+            must=options.join_choices(RECIPES),
         ),
     )
-    base: str = declare_option(
+    base: str = options.declare_option(
         "",
-        Option(
+        options.Option(
             "weights to adapt: name of a model, GGUF file, or folder as Hugging Face writes it",
             default="the built-in model",
             metavar="M",
         ),
     )
-    held_out: float = declare_option(
+    held_out: float = options.declare_option(
         0.5,
-        Option(
+        options.Option(
             "share of the conversations that is kept from training: a third of it, at most 100, selects the"
             " checkpoint, and the figures come from the others only",
             metavar="S",
@@ -79,9 +72,9 @@ class TrainingRequest:
             must="above 0 and below 1",
         ),
     )
-    limit: int | None = declare_option(
+    limit: int | None = options.declare_option(
         None,
-        Option(
+        options.Option(
             "train on so many conversations at most",
             default="all that are not held out",
             metavar="N",
@@ -90,12 +83,12 @@ class TrainingRequest:
             must="a whole number above 0",
         ),
     )
-    seed: int = declare_option(
-        0, Option("seed of what is held out", convert=int, must="a whole number")
+    seed: int = options.declare_option(
+        0, options.Option("seed of what is held out", convert=int, must="a whole number")
     )
-    settings: tuple[tuple[str, str], ...] = declare_option(
+    settings: tuple[tuple[str, str], ...] = options.declare_option(
         (),
-        Option(
+        options.Option(
             "other settings of the run, like rank=32; `train status PROJECT RUN` lists them",
             metavar="FIELD=VALUE",
         ),
@@ -103,10 +96,10 @@ class TrainingRequest:
 
     def __post_init__(self) -> None:
         """Checks the value of each field as the field declares it."""
-        check(self)
+        options.check(self)
 
 
-OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
+OPTIONS: Mapping[str, options.Option] = options.options_of(TrainingRequest)
 """The declared help, choices and check of each field, by the name of the field."""
 
 TEXT_FIELDS = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
@@ -126,7 +119,7 @@ def read_request(
     Raises:
         UsageError: A text cannot be used; the message names the field.
     """
-    values = read_values(OPTIONS, texts, TEXT_FIELDS)
+    values = options.read_values(OPTIONS, texts, TEXT_FIELDS)
     return TrainingRequest(
         filter=Filter() if filter is None else filter, settings=read_settings(settings), **values
     )

@@ -41,6 +41,7 @@ class Drift:
 
     Attributes:
         goal: The value of the filter field `goal` that selects the group.
+        label: Label of the group.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
         p: p-value of no change from the first period to the last, by Holm's method over all groups.

@@ -67,10 +67,12 @@ class Overview:
     """The figures of a whole project.
 
     Attributes:
+        counts: The counts of the project.
         tally: Number of conversations by verdict.
         model: How often the verdicts agree with the scores, as in `CalibrationReport`.
         dates: The first and the last date; None without dates.
         histogram: Number of conversations in each bin of the scores.
+        rule: The decision rule in force.
         sets: All sets of scores.
         shared: The texts that many conversations share.
         badly_read: Number of sources that were not well read.
@@ -184,6 +186,7 @@ class AnswerLine(NamedTuple):
 
     Attributes:
         key: Name of a card, or `trouble` or `change`: what the question is about.
+        question: The question, in words.
         clauses: The answer, the most important clause first.
         doubtful: Whether the answer means little.
     """
@@ -372,7 +375,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
     rate = report.rate.corrected
     if rate is None:
         why = one_line(report.rate.why or report.why)
-        return Content.styled(f"corrected for the model's errors: {why}", "$tone-muted")
+        return Content.styled(f"not corrected: {why}", "$tone-muted")
     return Content.assemble(
         "corrected for the model's errors ",
         (f"{100 * rate.value:.0f}%", "bold"),
@@ -398,7 +401,8 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     parts.append(split)
     if overview.model.same is not None:
         same = overview.model.same
-        parts += ["the score of ended agrees ", rate_piece(same.part, same.of)]
+        score = "score agrees " if brief else "the score of ended agrees "
+        parts += [score, rate_piece(same.part, same.of)]
         parts.append((f"  n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))

@@ -32,23 +32,7 @@ from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records import CalibrationReport
 from engine.results.associations.records import Split
-from screens.overview.facts import (
-    AnswerLine,
-    Overview,
-    SlowFigures,
-    answer_content,
-    answer_lines,
-    corrected_content,
-    figures_of,
-    goals_content,
-    load_overview,
-    load_slow_figures,
-    rate_content,
-    reading_content,
-    set_choices,
-    set_content,
-    verdicts_content,
-)
+from screens.overview import facts
 from screens.overview.next_steps import (
     PATH,
     Kind,
@@ -115,7 +99,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self._overview: Overview | None = None  # None before it was read
+        self._overview: facts.Overview | None = None  # None before it was read
         self._mode: Mode = "base"  # mode of the scoring that is offered
         self._cost: Estimate | str | None = None  # of that scoring; see `ProjectProgress.to_score`
         self._cost_for: int | None = None  # number of unscored conversations that it is the cost of
@@ -125,9 +109,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._goals: Sequence[GoalGroup] | None = None  # None before they were read
         self._has_new_decisions = False  # on goals, since they were read
         self._merges: ReviewProgress | None = None  # how far the decisions on pairs of goals are
-        self._slow_figures = SlowFigures()
+        self._slow_figures = facts.SlowFigures()
         self._were_slow_figures_read = False
-        self._answers: list[AnswerLine] = []
+        self._answers: list[facts.AnswerLine] = []
         self._report: CalibrationReport | None = None
         self._report_for: object = None  # what the report was computed from
 
@@ -157,13 +141,13 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the whole project again; a call during a read repeats it afterwards."""
-        self.read_in_turn(lambda: load_overview(self.services), self._show, group="overview")
+        self.read_in_turn(lambda: facts.load_overview(self.services), self._show, group="overview")
 
-    def _show(self, overview: Overview) -> None:
+    def _show(self, overview: facts.Overview) -> None:
         """Shows the overview, and reads the parts that take longer."""
         self._overview = overview
         self._show_cards()
-        self.query_one("#rate-text", Static).update(rate_content(overview))
+        self.query_one("#rate-text", Static).update(facts.rate_content(overview))
         self.query_one(Histogram).show(overview.histogram, overview.rule)
         self.query_one(Histogram).display = bool(overview.counts.scored)
         self._estimate(overview)
@@ -173,7 +157,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._load_goals()
         self._load_slow_figures()
 
-    def _load_report(self, overview: Overview) -> None:
+    def _load_report(self, overview: facts.Overview) -> None:
         """Reads the report again if verdicts, scores or the rule changed since it was read."""
         report_for = (
             tuple(sorted(overview.tally.items())),
@@ -195,7 +179,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show_report(self, report: CalibrationReport | None) -> None:
         """Shows the corrected rate; None stands for a project without verdicts."""
         self._report = report
-        self.query_one("#corrected-text", Static).update(corrected_content(report))
+        self.query_one("#corrected-text", Static).update(facts.corrected_content(report))
         self._show_answers()
         self._show_steps()
 
@@ -229,16 +213,18 @@ class OverviewScreen(WorkbenchScreen[None]):
         """Lists the conversations to read first, as wide as there is room; the cursor stays."""
         choices = self.query_one("#to-read", Choices)
         cells = choices.size.width
-        _set_lines(choices, [reading_content(reading, cells) for reading in self._readings])
+        _set_lines(choices, [facts.reading_content(reading, cells) for reading in self._readings])
 
     def _show_answers(self) -> None:
         """Shows what is known of each answer, as wide as there is room; the cursor stays."""
         if self._overview is None:
             return
         choices = self.query_one("#answers", Choices)
-        self._answers = answer_lines(self._overview, self._goals, self._report, self._slow_figures)
+        self._answers = facts.answer_lines(
+            self._overview, self._goals, self._report, self._slow_figures
+        )
         cells = choices.size.width
-        _set_lines(choices, [answer_content(line, cells) for line in self._answers])
+        _set_lines(choices, [facts.answer_content(line, cells) for line in self._answers])
 
     def _load_slow_figures(self) -> None:
         """Reads the figures that take longest, and not again while a job keeps changing them."""
@@ -246,11 +232,13 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._were_slow_figures_read = True
 
-        def show(figures: SlowFigures) -> None:
+        def show(figures: facts.SlowFigures) -> None:
             self._slow_figures = figures
             self._show_answers()
 
-        self.in_background(lambda: load_slow_figures(self.services), show, group="slow figures")
+        self.in_background(
+            lambda: facts.load_slow_figures(self.services), show, group="slow figures"
+        )
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Shows the conversation under the cursor beside the list."""
@@ -297,12 +285,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         overview = self._overview
         if overview is not None:
             line = self.query_one("#set-text", Static)
-            line.update(set_content(overview.sets, brief=narrow))
+            line.update(facts.set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
-            verdicts = verdicts_content(overview, brief=narrow)
+            verdicts = facts.verdicts_content(overview, brief=narrow)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
-            self.query_one("#goals-text", Static).update(goals_content(self._goals))
+            self.query_one("#goals-text", Static).update(facts.goals_content(self._goals))
             self.set_class(bool(self._goals), "-goals")
         self._show_answers()
 
@@ -313,7 +301,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     # What to do next
 
-    def _estimate(self, overview: Overview) -> None:
+    def _estimate(self, overview: facts.Overview) -> None:
         """Estimates the cost of scoring, if the number of conversations to score changed."""
         unscored = overview.counts.unscored
         if unscored == 0 or unscored == self._cost_for or "scoring" in self._working:
@@ -362,7 +350,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         title = f"Next · {count_done_of_path(steps)} of {len(PATH)} done"
         self.query_one("#next-card").border_title = Content(title)
 
-    def _progress(self, overview: Overview) -> ProjectProgress:
+    def _progress(self, overview: facts.Overview) -> ProjectProgress:
         """Returns what is known of the project's state."""
         return ProjectProgress(
             counts=overview.counts,
@@ -483,7 +471,7 @@ class OverviewScreen(WorkbenchScreen[None]):
                 )
 
         title = "Scores in force; no run, and choosing again goes back"
-        ask(self, ChoiceDialog(title, set_choices(sets), now_key), put_in_force)
+        ask(self, ChoiceDialog(title, facts.set_choices(sets), now_key), put_in_force)
 
     def action_calibration(self) -> None:
         """Shows what the verdicts say about the scores."""
@@ -513,7 +501,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         services, overview = self.services, self._overview
         self.in_background(
-            lambda: figures_of(services, key, overview),
+            lambda: facts.figures_of(services, key, overview),
             lambda figures: choose_figure(self, title, figures),
             group="figures",
         )
@@ -538,7 +526,7 @@ def _set_lines(choices: Choices, lines: Sequence[Content]) -> None:
         choices.highlighted = min(index, len(lines) - 1)
 
 
-def _better(overview: Overview) -> ScoreSet | None:
+def _better(overview: facts.Overview) -> ScoreSet | None:
     """Returns a set of scores that is better than the one in force; None where there is none."""
     now = in_force(overview.sets)
     return None if now is None else reliability(now, overview.sets).better

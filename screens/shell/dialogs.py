@@ -101,7 +101,8 @@ class TextDialog(Dialog[str]):
         adding: bool = False,
         help: Content | None = None,
     ) -> None:
-        """
+        """Makes a dialog for one line of text.
+
         Args:
             value: The text that is there at first.
             adding: Whether what is typed goes behind that text; else the first key replaces it.
@@ -137,7 +138,8 @@ class ChoiceDialog(Dialog[T], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str | Content]], chosen: T | None = None
     ) -> None:
-        """
+        """Makes a dialog with a list of values to choose one from.
+
         Args:
             choices: The values, each with how it is shown.
             chosen: The value that the cursor is on at first; None is the first one.
@@ -225,7 +227,8 @@ class TicksDialog(Dialog[list[T]], Generic[T]):
     def __init__(
         self, title: str, choices: Sequence[tuple[T, str]], ticked: Collection[T] = ()
     ) -> None:
-        """
+        """Makes a dialog with a list of values to tick.
+
         Args:
             choices: The values, each with its name.
             ticked: The values that have a tick at first.

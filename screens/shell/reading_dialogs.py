@@ -145,7 +145,8 @@ class EgressDialog(ReadingDialog):
     )
 
     def __init__(self, services: OpenProject, address: str, allow: Callable[[], None]) -> None:
-        """
+        """Makes a dialog on what would be sent to an endpoint.
+
         Args:
             address: URL of an endpoint.
             allow: Called when a person allows it.

@@ -345,7 +345,8 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, jobs: JobService, mode: Mode, listed: Filter) -> None:
-        """
+        """Makes the form with what a project proposes.
+
         Args:
             jobs: The service that estimates the cost.
             mode: The mode that is proposed.

@@ -25,7 +25,7 @@ ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "trouble": ("most trouble first", "signs in the text that something went wrong"),
     "failures": ("least likely to have succeeded first", "by the probe of your answers"),
     "threshold": ("near the threshold first", "where the score is least certain"),
-    "lowest": ("lowest score first", "surely broken off, to see what goes wrong"),
+    "lowest": ("lowest score first", "surely broken off, which need not have failed"),
     "informative": ("most informative first", "few answers that tell most about all others"),
     "disagreement": ("disagreement first", "two ways of scoring say different things"),
     "people": ("people disagree", "answered ones, to decide which answer holds"),

@@ -24,16 +24,8 @@ from screens.shell.dialogs import ask_which_first
 from screens.shell.marking import ask_tags
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.triage import formatting
+from screens.triage import dialogs, formatting
 from screens.triage.calibration_screen import CalibrationScreen
-from screens.triage.dialogs import (
-    MIN_ANSWERS_FOR_REPEATS,
-    ask_answer,
-    ask_note,
-    ask_question,
-    ask_round,
-    notify_result,
-)
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.queue import BlindRound, LoadedQueue, TriageQueue, load_queue, load_status
 from screens.widgets.background import write_in_order
@@ -372,7 +364,7 @@ class TriageScreen(WorkbenchScreen[None]):
                 self.action_answer(value)
 
         if conversation is not None and self.may_write():
-            ask_answer(self, self.question, give, chosen)
+            dialogs.ask_answer(self, self.question, give, chosen)
 
     def action_answer(self, value: str) -> None:
         """Gives an answer and goes on."""
@@ -415,7 +407,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Asks for a note on the conversation that is shown."""
         conversation = self.conversation
         if conversation is not None and self.blind is None and self.may_write():
-            ask_note(self, conversation, self._show_written)
+            dialogs.ask_note(self, conversation, self._show_written)
 
     def action_tag(self) -> None:
         """Asks for the tags of the conversation that is shown."""
@@ -429,7 +421,7 @@ class TriageScreen(WorkbenchScreen[None]):
         def show(status: TriageStatus) -> None:
             self.show_status(status)
             if (
-                status.given >= MIN_ANSWERS_FOR_REPEATS
+                status.given >= dialogs.MIN_ANSWERS_FOR_REPEATS
                 and not status.agreement_with_self.n
                 and not self._was_blind_offered
             ):
@@ -524,7 +516,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.order, self._is_order_chosen = place.order, False
             self._ask_anew()
 
-        ask_question(self, self._question_name, choose)
+        dialogs.ask_question(self, self._question_name, choose)
 
     def action_order(self) -> None:
         """Asks for the order of the queue."""
@@ -578,7 +570,7 @@ class TriageScreen(WorkbenchScreen[None]):
         if not self.may_write():
             return
 
-        ask_round(self, self.question.name, self._begin_blind)
+        dialogs.ask_round(self, self.question.name, self._begin_blind)
 
     def _begin_blind(self, blind: BlindRound) -> None:
         """Begins a blind round."""
@@ -619,7 +611,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.blind = None
         self._forget_shown()
         self.show_new_place()
-        notify_result(self, self.question.name, of_others, self.show_status)
+        dialogs.notify_result(self, self.question.name, of_others, self.show_status)
 
     # Other screens
 

@@ -86,23 +86,19 @@ class Cycle(Keyed, Widget, can_focus=True):
     def __init__(
         self, values: Sequence[str], chosen_index: int = 0, *, id: str | None = None
     ) -> None:
-        """
+        """Shows one of some values.
+
         Args:
             values: The values to choose from, which are shown as given and in this order.
             chosen_index: Index of the value that is chosen at first.
         """
         super().__init__(id=id)
-        self._values, self._chosen_index = values, chosen_index
-
-    @property
-    def chosen_index(self) -> int:
-        """Index of the chosen value."""
-        return self._chosen_index
+        self._values, self.chosen_index = values, chosen_index
 
     def action_step(self, by: int) -> None:
         """Goes `by` values on; the first follows the last."""
         if len(self._values) > 1:
-            self._chosen_index = (self._chosen_index + by) % len(self._values)
+            self.chosen_index = (self.chosen_index + by) % len(self._values)
             self.refresh()
             self.post_message(self.Changed())
 
@@ -112,9 +108,9 @@ class Cycle(Keyed, Widget, can_focus=True):
 
     def render(self) -> RenderResult:
         """Returns the value between two arrows, and which of how many it is."""
-        value = one_line(self._values[self._chosen_index], 80) if self._values else ""
+        value = one_line(self._values[self.chosen_index], 80) if self._values else ""
         place = (
-            f"   {self._chosen_index + 1} of {len(self._values)}" if len(self._values) > 1 else ""
+            f"   {self.chosen_index + 1} of {len(self._values)}" if len(self._values) > 1 else ""
         )
         line = Content.assemble(
             ("‹ ", "$tone-accent"), value, (" ›", "$tone-accent"), (place, "$tone-muted")

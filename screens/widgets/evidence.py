@@ -38,6 +38,10 @@ class Facts:
     """What is known of a conversation.
 
     Attributes:
+        row: The row of the conversation.
+        messages: Its messages.
+        score: Its score in force; None without one.
+        remaining: Its remaining tasks; None without any.
         leaks: What of its text is kept from models.
         current: The verdict, note and tags in force; None without any.
         rule: Tells the state of a score.

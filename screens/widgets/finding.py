@@ -452,18 +452,13 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._text = ""
+        self.text = ""  # as it was given to `show`, not made safe
         self._scrolls_to_end = False  # as soon as there are lines
         self._broken = _BrokenText("", break_lines("", 2))
 
-    @property
-    def text(self) -> str:
-        """The text as it was given to `show`, not made safe."""
-        return self._text
-
     def show(self, text: str, *, at_end: bool = False) -> None:
         """Shows another text from its beginning, or at its end."""
-        self._text, self._scrolls_to_end = text, at_end
+        self.text, self._scrolls_to_end = text, at_end
         self._break()
         self.look_again()
 
@@ -478,7 +473,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def _break(self) -> None:
         """Breaks the text into lines in the background."""
-        text, width = self._text, self._width
+        text, width = self.text, self._width
         if width > 0:
 
             def work() -> _BrokenText:
@@ -506,7 +501,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     def search(self, pattern: Pattern) -> Callable[[], Hits]:
         """Returns the search through the text as it is drawn."""
-        text = self._text
+        text = self.text
         return lambda: find(1, lambda _: [safe_text(text)], pattern)
 
     def search_failed(self, error: WorkbenchError) -> None:

@@ -162,10 +162,6 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         """Id of the row under the cursor."""
         return self._ids[self._cursor] if self._ids else None
 
-    def cached(self, row_id: int) -> RowT | None:
-        """Returns the row of this id if it has been read."""
-        return self._rows.get(row_id)
-
     def show(
         self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
     ) -> None:

@@ -23,19 +23,8 @@ from engine.base.errors import WorkbenchError
 from engine.base.sign import SignReading
 from engine.conversations.records import LeakRow, MessageRow
 from engine.questions.records import Answerer, Cite, MachineAnswer
+from screens.widgets import finding
 from screens.widgets.background import background
-from screens.widgets.finding import (
-    HIT_CSS,
-    HIT_STYLES,
-    STYLE_CSS,
-    FindingView,
-    Hit,
-    Hits,
-    Pattern,
-    find,
-    hit_spans,
-    paint,
-)
 from screens.widgets.formatting import TONES, machine_answer_text
 from screens.widgets.keyed import Keyed
 from screens.widgets.messages import (
@@ -77,7 +66,7 @@ _ROLE_TONES = {
 """Component classes of the gutter, by role."""
 
 
-class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
+class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=False):
     """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded at first."""
 
     ALLOW_SELECT = False
@@ -85,7 +74,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         TONES
         | {"tone--user", "tone--assistant", "tone--call", "tone--turn", FOR, AGAINST, QUOTED}
         | STYLES
-        | HIT_STYLES
+        | finding.HIT_STYLES
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_lines(-1)", "Line up", show=False),
@@ -111,7 +100,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     ]
     DEFAULT_CSS = (
         "Transcript { overflow-x: hidden; overflow-y: scroll; }"
-        + (STYLE_CSS + HIT_CSS).format(name="Transcript")
+        + (finding.STYLE_CSS + finding.HIT_CSS).format(name="Transcript")
         + MARK_CSS
     )
 
@@ -131,7 +120,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._messages: Sequence[MessageRow] = ()
+        self.messages: Sequence[MessageRow] = ()
         self._leaks: Mapping[int, Sequence[LeakRow]] = {}
         self._notes: Mapping[int, Sequence[str]] = {}  # by message
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
@@ -139,7 +128,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._turns: dict[int, int] = {}  # the first message of each turn
         self._current = -1  # the current message; -1 while there is no conversation
         self._begins_at_end = False  # the conversation is shown from its last turn
-        self._raw = False
+        self.raw = False  # everything is shown as imported: JSON not laid out, nothing styled
         self._unfolded_for_hits: frozenset[int] = frozenset()  # to be folded again after the search
         self._is_hit_waiting = False  # the current hit is shown after the next layout
         self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}  # by message and part
@@ -151,7 +140,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     @property
     def turn(self) -> int:
         """The current turn, from 1; 0 while there is no conversation."""
-        return self._messages[self._current].turn if self._current >= 0 else 0
+        return self.messages[self._current].turn if self._current >= 0 else 0
 
     @property
     def turns(self) -> int:
@@ -161,22 +150,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     @property
     def message(self) -> MessageRow | None:
         """The current message, None while there is no conversation."""
-        return self._messages[self._current] if self._current >= 0 else None
-
-    @property
-    def messages(self) -> Sequence[MessageRow]:
-        """The messages of the conversation."""
-        return self._messages
+        return self.messages[self._current] if self._current >= 0 else None
 
     @property
     def last_of_turn(self) -> int:
         """Index of the last message of the current turn; only while there is a conversation."""
         return self._turn_range()[-1]
-
-    @property
-    def raw(self) -> bool:
-        """Whether everything is shown as imported: JSON not laid out, nothing styled."""
-        return self._raw
 
     def show(
         self,
@@ -196,7 +175,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
                 words where they are known.
             at_end: Whether it is shown from its last turn.
         """
-        self._messages, self.marks = messages, {}
+        self.messages, self.marks = messages, {}
         leaks_by_message: dict[int, list[LeakRow]] = {}
         for leak in leaks:
             if leak.message is not None:
@@ -204,22 +183,22 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._leaks = leaks_by_message
         self._notes = notes_by_message(signs, machine_answers)
         self._cites = frozenset(cite for _, answer in machine_answers for cite in answer.cites)
-        self._quotes = quote_spans(messages, self._cites, raw=self._raw)
+        self._quotes = quote_spans(messages, self._cites, raw=self.raw)
         self._unfolded, self._unfolded_for_hits = frozenset(), frozenset()
         self._turns = turn_starts(messages)
         self._layout = None
         self._current = -1
         self._begins_at_end = at_end
-        self.hits, self.hit = Hits(), None
+        self.hits, self.hit = finding.Hits(), None
         self.refresh()
         self._lay_out()
         self.look_again()
 
     def show_raw(self, raw: bool) -> None:
         """Shows everything as imported, or laid out and styled."""
-        if raw != self._raw:
-            self._raw = raw
-            self._quotes = quote_spans(self._messages, self._cites, raw=raw)
+        if raw != self.raw:
+            self.raw = raw
+            self._quotes = quote_spans(self.messages, self._cites, raw=raw)
             self._lay_out()
             self.look_again()
 
@@ -236,12 +215,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Breaks the messages into lines in the background, then shows them at the same place as before."""
         # Without the cell of the mark and that of the scroll bar.
         width = min(self.size.width, MAX_TEXT_COLUMNS) - 2
-        if width < MIN_TEXT_COLUMNS or not self._messages:
+        if width < MIN_TEXT_COLUMNS or not self.messages:
             self.virtual_size = Size(self.size.width, 0)
             self.refresh()
             return
-        messages, leaks, notes = self._messages, self._leaks, self._notes
-        unfolded, raw = self._unfolded, self._raw
+        messages, leaks, notes = self.messages, self._leaks, self._notes
+        unfolded, raw = self._unfolded, self.raw
 
         def on_result(layout: Layout) -> None:
             """Shows the lines where the earlier ones were; a new conversation from its first or its last turn."""
@@ -268,7 +247,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def _anchor(self) -> tuple[int, int] | None:
         """Returns the message at the top and how many lines of it are above; None without a layout of it."""
-        if self._layout is None or self._layout.messages is not self._messages:
+        if self._layout is None or self._layout.messages is not self.messages:
             return None
         top = round(self.scroll_offset.y)
         message = self._layout.message_at(top)
@@ -291,7 +270,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def action_scroll_far(self, end: int) -> None:
         """Scrolls to the beginning or the end, and makes the message there the current one."""
         if self._turns:
-            self._set_message(len(self._messages) - 1 if end else 0)
+            self._set_message(len(self.messages) - 1 if end else 0)
             self._scroll(self.virtual_size.height if end else 0)
 
     def _scroll(self, line: int) -> None:
@@ -322,7 +301,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def action_message(self, delta: int) -> None:
         """Goes to the previous or the next message."""
         if self._turns:
-            self.go_to_message(min(max(self._current + delta, 0), len(self._messages) - 1))
+            self.go_to_message(min(max(self._current + delta, 0), len(self.messages) - 1))
 
     def go_to_turn(self, turn: int) -> None:
         """Makes a turn the current one and brings its beginning to the top."""
@@ -351,7 +330,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     def _turn_range(self) -> range:
         """Returns the indices of the messages of the current turn."""
-        next_turn = self._turns.get(self.turn + 1, len(self._messages))
+        next_turn = self._turns.get(self.turn + 1, len(self.messages))
         return range(self._turns[self.turn], next_turn)
 
     def action_note(self, delta: int) -> None:
@@ -378,7 +357,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
     def action_fold_all(self) -> None:
         """Folds everything if anything is unfolded, else unfolds everything."""
         if self._layout is not None:
-            everything = range(len(self._messages))
+            everything = range(len(self.messages))
             self._unfolded = frozenset() if self._unfolded else frozenset(everything)
             self._lay_out()
 
@@ -405,12 +384,12 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
 
     # Finding
 
-    def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
+    def search(self, pattern: finding.Pattern) -> Callable[[], finding.Hits] | None:
         """Returns the search through the messages as they are drawn, folded or not; None without messages."""
-        messages, raw = self._messages, self._raw
+        messages, raw = self.messages, self.raw
         if not messages:
             return None
-        return lambda: find(
+        return lambda: finding.find(
             len(messages), lambda index: part_texts(messages[index], raw=raw), pattern
         )
 
@@ -418,9 +397,9 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         """Posts that the conversation could not be searched or laid out."""
         self.post_message(self.Failed(error))
 
-    def place(self) -> Hit:
+    def place(self) -> finding.Hit:
         """Returns the beginning of the current message."""
-        return Hit(max(self._current, 0), 0, 0, 0)
+        return finding.Hit(max(self._current, 0), 0, 0, 0)
 
     def hits_changed(self) -> None:
         """Unfolds messages with a hit until the search ends."""
@@ -462,7 +441,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         number = y + round(self.scroll_offset.y)
         layout = self._layout
         if layout is None or number >= layout.height:
-            waiting = "…" if layout is None and self._messages and y == 0 else ""
+            waiting = "…" if layout is None and self.messages and y == 0 else ""
             return Strip([Segment(waiting, base)]).crop_extend(0, width, base)
         index = layout.message_at(number)
         line, message = layout.line(number), layout.messages[index]
@@ -487,8 +466,8 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         if line.part != NO_PART and index in self.hits.items:
             end = line.at + len(line.text)
             hits = self.hits.within(index, line.part, line.at, end)
-            layers.append(tuple(hit_spans(hits, self.hit, line.at, end)))
-        strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
+            layers.append(tuple(finding.hit_spans(hits, self.hit, line.at, end)))
+        strip = Strip([mark, gutter, *finding.paint(line.text, style, layers, self._look_of)])
         return strip.crop_extend(0, width, base)
 
 

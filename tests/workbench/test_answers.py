@@ -25,7 +25,9 @@ def path(tmp_path: Path) -> str:
 def state(path: str, key: int) -> tuple[Any, ...]:
     with Project.open(path, read_only=True) as project:
         now = TriageService(project).current(key)
-    return (None, "", (), "") if now is None else (now.verdict, now.note, now.tags, now.annotator)
+    if now is None:
+        return None, "", (), ""
+    return now.verdict, now.note, tuple(name for name, _ in now.answers), now.annotator
 
 
 def test_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:

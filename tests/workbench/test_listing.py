@@ -158,7 +158,7 @@ class TestFilterOption:
 def test_quarantined_records_of_one_reason_stand_on_one_line() -> None:
     """Records of one file and one reason are one line with the first one's place; what is not read is counted."""
     reasons = ("no role", "no role", "no text")
-    rows = [QuarantineRow(n, "a.csv", n + 1, reason, b"") for n, reason in enumerate(reasons)]
+    rows = [QuarantineRow("a.csv", n + 1, reason, b"") for n, reason in enumerate(reasons)]
     assert quarantine_lines(rows, 5) == [
         "  quarantined: a.csv:1 and 1 record after it: no role",
         "  quarantined: a.csv:3: no text",

@@ -30,17 +30,10 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import RunRow
+from workbench import text_tables
 from workbench.arguments import FILTER, PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import narrate, print_text
-from workbench.text_tables import (
-    cell_lines,
-    counts_json,
-    headline,
-    narrate_set,
-    set_lines,
-    sets_json,
-)
 
 ROWS_PER_BATCH = 500
 """Number of rows that are read at a time; the widths of the columns are those of the first batch."""
@@ -86,7 +79,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
         quarantined = conversations.quarantined(MAX_QUARANTINE_ROWS)
         sets, shared = workspace.score_sets.all(), conversations.shared_text()
         sources, verdicts = conversations.sources(), workspace.triage.tally()
-    lines = [headline(counts, rule), *set_lines(sets)]
+    lines = [text_tables.headline(counts, rule), *text_tables.set_lines(sets)]
     lines += [
         f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}: {one_line(block.text, 100)}"
         for block in shared.shown
@@ -99,8 +92,8 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     document = {
         "project": str(workspace.project.path),
         "filter": str(filter) or None,
-        **counts_json(counts, rule),
-        **sets_json(sets),
+        **text_tables.counts_json(counts, rule),
+        **text_tables.sets_json(sets),
         "sources": sources,
         "shared_text": [
             {
@@ -183,7 +176,7 @@ def list_conversations(arguments: argparse.Namespace) -> int:
             else:
                 _print_table(batches)
         sys.stdout.flush()
-        narrate_set(workspace.score_sets)
+        text_tables.narrate_set(workspace.score_sets)
     return EXIT_DONE
 
 
@@ -220,7 +213,9 @@ def _print_counts(
     else:
         write_value = FIELDS[field.partition(".")[0]].written
         rows = [(write_value(value), count or 0) for value, count in values]
-        print_text("\n".join(cell_lines([(title, "text"), ("conversations", "count")], rows)))
+        print_text(
+            "\n".join(text_tables.cell_lines([(title, "text"), ("conversations", "count")], rows))
+        )
         matching_filter = f" that match {filter}" if filter else ""
         total = len(workspace.conversations.ids(ListQuery(filter)))
         narrate(f"Of {counted(total, 'conversation')}{matching_filter}.")

@@ -17,13 +17,7 @@ from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenate
 from engine.questions.records import NO_NAME, Act
-from engine.questions.service.answer_tables import (
-    IDS,
-    VALUES,
-    FileAnswersReport,
-    import_field_answers,
-    import_file_answers,
-)
+from engine.questions.service import answer_tables
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement
@@ -337,13 +331,13 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--id",
             metavar="FIELD",
             default="",
-            help=f"field of the conversations' ids (default: {', '.join(IDS)})",
+            help=f"field of the conversations' ids (default: {', '.join(answer_tables.IDS)})",
         ),
         argument(
             "--value",
             metavar="FIELD",
             default="",
-            help=f"field of the answers (default: the name of the question, {', '.join(VALUES)})",
+            help=f"field of the answers (default: the name of the question, {', '.join(answer_tables.VALUES)})",
         ),
     ),
     DRY_RUN,
@@ -391,7 +385,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 
 def _import(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
-) -> AnswerReport | FileAnswersReport:
+) -> AnswerReport | answer_tables.FileAnswersReport:
     """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.
 
     Raises:
@@ -412,7 +406,7 @@ def _import(
             "Say --name for what gives them.",
         )
     if arguments.field:
-        return import_field_answers(
+        return answer_tables.import_field_answers(
             workspace.project,
             arguments.field,
             question,
@@ -420,7 +414,7 @@ def _import(
             replace=arguments.replace,
             dry_run=arguments.dry_run,
         )
-    return import_file_answers(
+    return answer_tables.import_file_answers(
         workspace.project,
         Path(arguments.file),
         question,

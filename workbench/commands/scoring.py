@@ -25,6 +25,7 @@ from engine.model.service.run_setup import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.results.watch.service import WatchRequest, files_to_watch
+from workbench import text_tables
 from workbench.arguments import (
     FILTER,
     PROJECT,
@@ -39,17 +40,6 @@ from workbench.arguments import (
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
-from workbench.text_tables import (
-    cell_lines,
-    counts_json,
-    fact_lines,
-    headline,
-    narrate_set,
-    set_json,
-    set_lines,
-    set_text,
-    sets_json,
-)
 
 
 @takes(
@@ -78,11 +68,11 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
             (score_set for score_set in sets if score_set.config_hash == run.config_hash), None
         )
         generated = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
-    lines = [headline(counts, rule), *set_lines(sets)]
+    lines = [text_tables.headline(counts, rule), *text_tables.set_lines(sets)]
     document: dict[str, Any] = {
-        **counts_json(counts, rule),
+        **text_tables.counts_json(counts, rule),
         "scored_set": new_set and asdict(new_set),
-        **sets_json(sets),
+        **text_tables.sets_json(sets),
     }
     if generated is not None:
         document["as_generated"] = asdict(generated)
@@ -94,7 +84,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
     if new_set is not None and new_set is not in_force(sets):
         unscored = counts.conversations - new_set.scored
         notes = [
-            f"Stored beside the scores in force: set {new_set.number}, {set_text(new_set, sets)}.",
+            f"Stored beside the scores in force: set {new_set.number}, {text_tables.set_text(new_set, sets)}.",
             f"`workbench scores {arguments.project} --use {new_set.number}` shows them.",
         ]
     elif unscored := counts.unscored:
@@ -131,11 +121,13 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
             return _reasons_as_result(workspace.word_reasons.of_conversation(key, message))
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
-        f"  {set_text(score_set, sets)}"
+        f"  {text_tables.set_text(score_set, sets)}"
         for score_set in sets
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
-    return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
+    return CommandResult(
+        lines, {"sets": [text_tables.set_json(score_set, sets) for score_set in sets]}
+    )
 
 
 def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
@@ -168,7 +160,7 @@ def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:
     lines = [
         f"score {probability(reasons.p)} after message {reasons.message + 1};"
         f" log-odds before calibration {signed(reasons.log_odds)}",
-        *cell_lines(columns, [(*first, *second) for first, second in rows]),
+        *text_tables.cell_lines(columns, [(*first, *second) for first, second in rows]),
         ", ".join(others),
     ]
     return CommandResult(lines, asdict(reasons))
@@ -216,8 +208,8 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
                 report = calibration.report(query)
         if changes:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
-        narrate_set(workspace.score_sets)
-    return CommandResult(fact_lines(report.facts()), asdict(report))
+        text_tables.narrate_set(workspace.score_sets)
+    return CommandResult(text_tables.fact_lines(report.facts()), asdict(report))
 
 
 @takes(

@@ -10,15 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotYet
 from engine.opener.open_project import OpenProject
-from engine.simulate.result_tables import (
-    FilledForm,
-    ScoredPlay,
-    aptitude_json,
-    aptitude_table,
-    aptitudes,
-    form_rows,
-    form_table,
-)
+from engine.simulate import result_tables
 from engine.simulate.service import load_forms, load_instructions
 from engine.simulate.simulation_request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
@@ -125,16 +117,16 @@ def _play(project: str, request: SimulationRequest) -> CommandResult:
 
 
 def _tables(
-    scores: Sequence[ScoredPlay], filled: Sequence[FilledForm]
+    scores: Sequence[result_tables.ScoredPlay], filled: Sequence[result_tables.FilledForm]
 ) -> tuple[list[str], dict[str, Any]]:
     """Returns the tables of results as text, and as JSON values."""
-    rows = aptitudes(scores)
-    tables = [aptitude_table(rows)] if rows else []
+    rows = result_tables.aptitudes(scores)
+    tables = [result_tables.aptitude_table(rows)] if rows else []
     if filled:
-        tables.append(form_table(filled))
+        tables.append(result_tables.form_table(filled))
     lines = [line for table in tables for line in (*table_lines(table), *table.notes)]
-    forms = [asdict(row) for row in form_rows(filled)]
-    return lines, {"aptitude": aptitude_json(rows), "forms": forms}
+    forms = [asdict(row) for row in result_tables.form_rows(filled)]
+    return lines, {"aptitude": result_tables.aptitude_json(rows), "forms": forms}
 
 
 @takes(argument("projects", nargs="+", metavar="project", help="project files"))
@@ -145,8 +137,8 @@ def list_results(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         NotYet: No project has a simulation with a score, nor a filled form.
     """
-    scores: list[ScoredPlay] = []
-    filled: list[FilledForm] = []
+    scores: list[result_tables.ScoredPlay] = []
+    filled: list[result_tables.FilledForm] = []
     for project in arguments.projects:
         with OpenProject(Path(project), read_only=True) as workspace:
             scores_here, filled_here = workspace.simulations.results()

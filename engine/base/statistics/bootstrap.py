@@ -12,14 +12,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from engine.base.arrays import Bools, Floats, Ints
+from engine.base.statistics import ranking
 from engine.base.statistics.intervals import Classification, Interval
-from engine.base.statistics.ranking import (
-    MIN_GROUPS,
-    as_arrays,
-    average_precision,
-    ratio,
-    weighted_area,
-)
 
 THRESHOLD = 0.5
 """Default value from which on a classifier says *complete*."""
@@ -184,7 +178,7 @@ class _Sample:
         threshold: float,
     ) -> _Sample:
         """Returns the sample of these values; raises ValueError as `draw` does."""
-        value, label, group = as_arrays(values, complete, groups)
+        value, label, group = ranking.as_arrays(values, complete, groups)
         if not label.any() or label.all():
             raise ValueError("Both kinds are needed.")
         if not ((value >= 0) & (value <= 1)).all():
@@ -218,11 +212,11 @@ class _Sample:
         return np.column_stack(
             [
                 (true_positive + negative - false_positive) / (positive + negative),
-                ratio(true_positive, true_positive + false_positive),
-                ratio(true_positive, positive),
-                ratio(2 * true_positive, positive + true_positive + false_positive),
-                weighted_area(complete, incomplete),
-                average_precision(complete, incomplete),
+                ranking.ratio(true_positive, true_positive + false_positive),
+                ranking.ratio(true_positive, positive),
+                ranking.ratio(2 * true_positive, positive + true_positive + false_positive),
+                ranking.weighted_area(complete, incomplete),
+                ranking.average_precision(complete, incomplete),
                 self._calibration_error(weight),
             ]
         )
@@ -237,7 +231,7 @@ class _Sample:
         bin_of_value = np.minimum((self.values * BINS).astype(int), BINS - 1)
         _, starts = np.unique(bin_of_value, return_index=True)
         gaps = np.add.reduceat(weight * (self.labels - self.values), starts, axis=1)
-        return ratio(np.abs(gaps).sum(axis=1), weight.sum(axis=1))
+        return ranking.ratio(np.abs(gaps).sum(axis=1), weight.sum(axis=1))
 
 
 # Ranking
@@ -317,7 +311,7 @@ class Resampling:
         value, label, group = value[order], label[order], self._group[mask][order]
         starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
         observed = _rank_figures(np.ones((1, len(value))), label, starts)[0]
-        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < MIN_GROUPS:
+        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < ranking.MIN_GROUPS:
             return Ranking(observed, None)
         block = max(1, _RANK_BLOCK_WEIGHTS // len(value))
         drawn = [
@@ -341,7 +335,10 @@ def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
     right_by_run = np.add.reduceat(weight * ~label, starts, axis=1)
     right, wrong = right_by_run.sum(axis=1), wrong_by_run.sum(axis=1)
     figures_of_draws = np.column_stack(
-        [weighted_area(wrong_by_run, right_by_run), average_precision(wrong_by_run, right_by_run)]
+        [
+            ranking.weighted_area(wrong_by_run, right_by_run),
+            ranking.average_precision(wrong_by_run, right_by_run),
+        ]
     )
     figures_of_draws[(right == 0) | (wrong == 0)] = np.nan
     return figures_of_draws

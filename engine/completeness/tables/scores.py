@@ -158,31 +158,26 @@ def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Sc
             curves = _curves(conn, config_hash, keys)
             generated = generated_curves(conn, config_hash, keys)
             rows = conn.execute(
-                "SELECT s.conversation_id, s.run_id, s.reason, s.p_end, s.p_end_normalised,"
-                " g.mode, g.model, g.adapter, g.noise, g.features"
+                "SELECT s.conversation_id, s.reason, s.p_end, s.p_end_normalised,"
+                " g.mode, g.model, g.adapter, g.features"
                 " FROM score AS s JOIN score_config AS g USING (config_hash)"
                 f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
                 (config_hash, *keys),
             )
-            for key, run_id, reason, p_end, p_end_normalised, *config_values in rows:
-                mode, model, adapter, noise, features = config_values
+            for key, reason, p_end, p_end_normalised, mode, model, adapter, features in rows:
                 ends = generated.get(key)
+                ends_at_last = None if ends is None else bool(ends[max(ends)])
                 score_by_id[key] = ScoreRow(
-                    conversation_id=key,
-                    config_hash=config_hash,
-                    run_id=run_id,
-                    state=rule.state(p_end_normalised),
-                    reason=reason,
-                    p_end=p_end,
-                    p_end_normalised=p_end_normalised,
-                    curve=tuple(curves.get(key, ())),
-                    mode=mode,
-                    model=model,
-                    adapter=adapter,
-                    noise=noise,
-                    features=features,
-                    # at the last message
-                    generated=None if ends is None else bool(ends[max(ends)]),
+                    rule.state(p_end_normalised),
+                    reason,
+                    p_end,
+                    p_end_normalised,
+                    tuple(curves.get(key, ())),
+                    mode,
+                    model,
+                    adapter,
+                    features,
+                    ends_at_last,
                 )
     return score_by_id
 
@@ -369,7 +364,7 @@ def ids_with_remaining(conn: sqlite3.Connection, config_hash: str) -> set[int]:
 def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> RemainingTasks | None:
     """Returns the newest remaining tasks that belong to the current score of a conversation; None without any."""
     row = conn.execute(
-        "SELECT text, reason, config_hash FROM remaining WHERE conversation_id = ?"
+        "SELECT text, reason FROM remaining WHERE conversation_id = ?"
         " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
         (conversation_id, score_sets.hash_in_force(conn)),
     ).fetchone()

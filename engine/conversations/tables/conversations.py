@@ -23,15 +23,7 @@ from engine.base.conversation import (
 from engine.base.errors import ProjectError
 from engine.conversations.records import LeakRow, MessageRow, Origin
 from engine.formats.records import Duplicate, Imported
-from engine.project.sql import (
-    IdSet,
-    chunks,
-    id_pages,
-    message_ids,
-    placeholders,
-    read_ids,
-    snapshot,
-)
+from engine.project import sql
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 """Columns of a message, in the order in which `message_of` reads them."""
@@ -50,7 +42,7 @@ def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message
     """Returns the messages of a conversation, in order."""
     rows = conn.execute(
         f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
-        message_ids(conversation_id),
+        sql.message_ids(conversation_id),
     )
     return tuple(map(message_of, rows))
 
@@ -103,13 +95,13 @@ def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
 def _column(conn: sqlite3.Connection, column: str, ids: Sequence[int]) -> dict[int, Any]:
     """Returns the value that each of these conversations has in a column, by id; ids that do not exist are left out."""
     values: dict[int, Any] = {}
-    for keys in chunks(ids):
-        query = f"SELECT id, {column} FROM conversation WHERE id IN ({placeholders(keys)})"
+    for keys in sql.chunks(ids):
+        query = f"SELECT id, {column} FROM conversation WHERE id IN ({sql.placeholders(keys)})"
         values.update(conn.execute(query, tuple(keys)).fetchall())
     return values
 
 
-def texts(conn: sqlite3.Connection, among: IdSet) -> Iterator[tuple[int, Role, str]]:
+def texts(conn: sqlite3.Connection, among: sql.IdSet) -> Iterator[tuple[int, Role, str]]:
     """Yields the conversation, role and text of each message of a set, as models see it, in order; hidden ones are left
     out, and so are calls of tools."""
     chosen, flags = among.condition("conversation_id")
@@ -120,10 +112,10 @@ def texts(conn: sqlite3.Connection, among: IdSet) -> Iterator[tuple[int, Role, s
     )
 
 
-def message_counts(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+def message_counts(conn: sqlite3.Connection, among: sql.IdSet) -> array[int]:
     """Returns the numbers of messages of the conversations of a set, ascending."""
     chosen, flags = among.condition("id")
-    return read_ids(
+    return sql.read_ids(
         conn, f"SELECT messages FROM conversation WHERE {chosen} ORDER BY messages", flags
     )
 
@@ -209,8 +201,7 @@ def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
     return [
         LeakRow(*row)
         for row in conn.execute(
-            "SELECT conversation_id, message, rule, found FROM leak WHERE conversation_id = ?"
-            " ORDER BY id",
+            "SELECT message, rule, found FROM leak WHERE conversation_id = ? ORDER BY id",
             (conversation_id,),
         )
     ]
@@ -221,15 +212,15 @@ def export_conversations(
 ) -> Iterator[tuple[int, str, Conversation]]:
     """Yields (id, label of the source, conversation with metadata and truth) for these ids in their order; None takes
     all conversations."""
-    with snapshot(conn):
-        for page in id_pages(conn, ids, _EXPORTED_AT_ONCE):
+    with sql.snapshot(conn):
+        for page in sql.id_pages(conn, ids, _EXPORTED_AT_ONCE):
             heads = {
                 row[0]: row
                 for row in conn.execute(
                     "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
                     " FROM conversation AS c JOIN source ON source.id = c.source_id"
                     " LEFT JOIN truth ON truth.conversation_id = c.id"
-                    f" WHERE c.id IN ({placeholders(page)})",
+                    f" WHERE c.id IN ({sql.placeholders(page)})",
                     tuple(page),
                 )
             }
@@ -268,8 +259,8 @@ def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
     """Yields where each of these conversations was imported from, with its duplicates, in the order of `ids`; ids that
     do not exist are left out."""
-    for keys in chunks(ids):
-        chosen, values = placeholders(keys), tuple(keys)
+    for keys in sql.chunks(ids):
+        chosen, values = sql.placeholders(keys), tuple(keys)
         names = {
             key: (external_id, label)
             for key, external_id, label in conn.execute(

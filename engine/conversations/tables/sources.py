@@ -90,9 +90,9 @@ def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rej
 def quarantine_rows(conn: sqlite3.Connection, limit: int) -> list[QuarantineRow]:
     """Returns the first `limit` records of the quarantine, in id order."""
     return [
-        QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
-        for row in conn.execute(
-            "SELECT quarantine.id, source.label, line, reason, raw FROM quarantine"
+        QuarantineRow(source, line, reason, bytes(raw))
+        for source, line, reason, raw in conn.execute(
+            "SELECT source.label, line, reason, raw FROM quarantine"
             " JOIN source ON source.id = source_id ORDER BY quarantine.id LIMIT ?",
             (limit,),
         )

@@ -23,17 +23,9 @@ from engine.formats.json_values import (
     object_or_empty,
     without_keys,
 )
+from engine.formats.messages import normalize
 from engine.formats.messages.call_messages import input_messages, is_response_item
 from engine.formats.messages.chat_message import ChatMessage, as_message, langchain_message
-from engine.formats.messages.normalize import (
-    ReadMessages,
-    looks_like_message,
-    looks_like_messages,
-    messages_of,
-    read_in_turn,
-    read_messages,
-    record_id,
-)
 from engine.formats.messages.roles import role_named
 from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
@@ -56,7 +48,7 @@ _SHAREGPT_IDS = ("id", "conversation_id", "conversation_hash")
 
 def _recognize_uniform(record: Any) -> str | None:
     """Returns in words why a record looks like the uniform format; None if it does not."""
-    if not isinstance(record, dict) or not looks_like_messages(record.get("messages")):
+    if not isinstance(record, dict) or not normalize.looks_like_messages(record.get("messages")):
         return None
     if isinstance(record.get("truth"), dict) or _is_complete(record):
         return "the records have `messages` with role and content, and `truth`"
@@ -80,9 +72,9 @@ def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     truth = record.get("truth")
     if truth is not None and not isinstance(truth, dict):
         raise BadRecord(f"`truth` is {kind_of(truth)}, not an object")
-    external_id = record_id(record, ("id",), fallback_id)
+    external_id = normalize.record_id(record, ("id",), fallback_id)
     if not _is_complete(record):
-        message_list = read_messages(record.get("messages"), rendered_calls=True)
+        message_list = normalize.read_messages(record.get("messages"), rendered_calls=True)
         fields = without_keys(record, "id", "messages", "truth")
         conversation = Conversation(external_id, (), {}, truth, created_at(record))
         return _draft(conversation, message_list, fields)
@@ -96,7 +88,7 @@ def _read_uniform(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
 
 
 def _draft(
-    conversation: Conversation, message_list: ReadMessages, fields: Mapping[str, Any]
+    conversation: Conversation, message_list: normalize.ReadMessages, fields: Mapping[str, Any]
 ) -> ParsedRecord:
     """Returns a conversation as a draft, with the messages that were read and what is in none of them."""
     return ParsedRecord(
@@ -119,9 +111,9 @@ def _messages_with_facts(items: Any) -> tuple[Message, ...]:
     for number, item in enumerate(items, 1):
         facts = item.get("facts") if isinstance(item, dict) else None
         if isinstance(facts, dict):
-            messages += messages_of(without_keys(item, "facts"), number, facts=facts)
+            messages += normalize.messages_of(without_keys(item, "facts"), number, facts=facts)
         else:
-            messages += messages_of(item, number)
+            messages += normalize.messages_of(item, number)
     return tuple(messages)
 
 
@@ -157,13 +149,13 @@ def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict
         message = choices[0].get("message")
         facts = without_keys(choices[0], "message", "index", "logprobs")
         rest = facts if body is record else {**without_keys(body, "choices"), **facts}
-    elif body is not record and looks_like_message(body):  # Anthropic
+    elif body is not record and normalize.looks_like_message(body):  # Anthropic
         message = {"role": body["role"], "content": body.get("content")}
         rest = without_keys(body, "role", "content")
     else:  # Ollama
         message = body.get("message")
         rest = {} if body is record else without_keys(body, "message")
-    if not isinstance(message, dict) or not looks_like_message(message):
+    if not isinstance(message, dict) or not normalize.looks_like_message(message):
         return None, {}
     if role_named(str(message.get("role"))) == "user":
         return None, {}  # no model answers as the user: it is a line of a session
@@ -175,7 +167,7 @@ def _recognize_openai(record: Any) -> str | None:
     if not isinstance(record, dict):
         return None
     name, request = _request_part(record)
-    if looks_like_messages(request.get("messages")):
+    if normalize.looks_like_messages(request.get("messages")):
         where = f"`{name}` with `messages`" if name else "`messages`"
         return f"the records have {where} with role and content"
     answer, _ = _answer_part(record)
@@ -192,7 +184,7 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     items = request.get("messages", [])
     if isinstance(items, list):
         items = [*_system_messages(request, items), *items, *([answer] if answer else [])]
-    message_list = read_messages(items, record=record)
+    message_list = normalize.read_messages(items, record=record)
     id_key = next((key for key in _OPENAI_IDS if record.get(key) not in (None, "")), "")
     fields = without_keys(record, id_key, "messages", "choices", "message", "response", name)
     if name:
@@ -204,7 +196,7 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         differ
     ):  # the model that was asked for and the version that answered may differ: both are kept
         rest["request"] = differ
-    external_id = record_id(record, _OPENAI_IDS, fallback_id)
+    external_id = normalize.record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
     return _draft(conversation, message_list, fields | rest)
 
@@ -232,7 +224,7 @@ def _recognize_sharegpt(record: Any) -> str | None:
     if not isinstance(record, dict):
         return None
     name, turns = _sharegpt_turns(record)
-    if not looks_like_messages(turns):
+    if not normalize.looks_like_messages(turns):
         return None
     keys = "from and value" if "from" in object_or_empty(turns[0]) else "role and content"
     return f"the records have `{name}` with {keys}"
@@ -242,7 +234,7 @@ def _read_sharegpt(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads a record with `conversations`, and the system prompt that may stand beside them."""
     record = as_object(record)
     name, turns = _sharegpt_turns(record)
-    message_list = read_messages(turns if turns is not None else [], record=record)
+    message_list = normalize.read_messages(turns if turns is not None else [], record=record)
     system = record.get("system")
     used_keys = [*_SHAREGPT_IDS, name]
     if isinstance(system, str):
@@ -251,14 +243,14 @@ def _read_sharegpt(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
             message_list = message_list._replace(
                 messages=(Message("system", system), *message_list.messages)
             )
-    external_id = record_id(record, _SHAREGPT_IDS, fallback_id)
+    external_id = normalize.record_id(record, _SHAREGPT_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
     return _draft(conversation, message_list, without_keys(record, *used_keys))
 
 
 def _recognize_message_list(record: Any) -> str | None:
     """Returns in words why a record looks like a bare list of messages; None if it does not."""
-    if not looks_like_messages(record):
+    if not normalize.looks_like_messages(record):
         return None
     keys = "role and content" if "role" in object_or_empty(record[0]) else "from and value"
     return f"the records are bare lists of messages with {keys}"
@@ -268,7 +260,7 @@ def _read_message_list(record: Any, fallback_id: str, _outer: Any) -> ParsedReco
     """Reads a bare list of messages, or of items of the Responses API."""
     if isinstance(record, list) and any(map(is_response_item, record)):
         record = input_messages(record)
-    return _draft(Conversation(fallback_id, ()), read_messages(record), {})
+    return _draft(Conversation(fallback_id, ()), normalize.read_messages(record), {})
 
 
 CHAT_LOGS: tuple[Reader, ...] = (
@@ -394,7 +386,7 @@ def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
                 f"message {number} is none of LangChain: {json_text(item)[:_MAX_QUOTED_CHARACTERS]}"
             )
         chat_messages.append(message)
-    messages = tuple(read_in_turn(chat_messages))
+    messages = tuple(normalize.read_in_turn(chat_messages))
     # the `id` of a serialized message is the name of its class
     left_out = {(id(item), "id") for item in items if isinstance(item, dict) and "lc" in item}
     if isinstance(record, list):

@@ -63,15 +63,14 @@ class Guess:
     """What may be a mapping of the records: the content of a mapping file, without a name.
 
     Attributes:
+        table: The mapping as a table of TOML.
         where: Path of the messages in a record as it is in the file; `.` if each record is a message.
-        text: The field that has the text.
         questions: What is not sure, as questions to a person.
         metadata: Fields of the records that are beside the messages, without id and time.
     """
 
     table: dict[str, Any]
     where: str
-    text: Field
     questions: tuple[str, ...] = ()
     metadata: tuple[Field, ...] = ()
 
@@ -89,14 +88,12 @@ class _MessageDraft(NamedTuple):
     Attributes:
         score: How good the draft is.
         message: The keys of `[[messages]]`.
-        text: The field that has the text.
         roles: A table `roles`; empty if no field says who speaks.
         questions: What is not sure, as questions to a person.
     """
 
     score: float
     message: dict[str, Any]
-    text: Field
     roles: dict[str, Any]
     questions: tuple[str, ...]
 
@@ -133,7 +130,7 @@ def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
                 table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
                 field = likely.fields_of(texts)[0]
                 score = _BARE_TEXT_CERTAINTY * likely.text_weight(field)
-                yield _ScoredGuess(score, Guess(table, path, field))
+                yield _ScoredGuess(score, Guess(table, path))
             continue
         if not objects:
             continue
@@ -143,12 +140,10 @@ def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
-        score, message, text, roles, questions = draft
+        score, message, roles, questions = draft
         table |= roles
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(
-            score, Guess(table, path, text, (*questions, *place_questions), metadata)
-        )
+        yield _ScoredGuess(score, Guess(table, path, (*questions, *place_questions), metadata))
 
 
 def _guess_message(
@@ -181,7 +176,7 @@ def _guess_message(
     tools = _tool_words(items, role, text) if role else {}
     roles = likely.roles_of(role, group, tools) if role else {}
     questions = tuple(_questions(role, roles, text, others, tools))
-    return _MessageDraft(score, message, text, {"roles": roles} if roles else {}, questions)
+    return _MessageDraft(score, message, {"roles": roles} if roles else {}, questions)
 
 
 def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str]:
@@ -352,7 +347,7 @@ def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     fields = likely.fields_of(rows)
     draft = _guess_message(rows, fields, of_several=True)
     if draft is not None and draft.roles:
-        score, message, text, roles, questions = draft
+        score, message, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])
         group = likely.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
@@ -363,4 +358,4 @@ def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             if group is None:
                 questions += ("No id repeats, so the file is one conversation: is that right?",)
             certainty = 1.0 if group else _LOW_CERTAINTY
-            yield _ScoredGuess(score * certainty, Guess(table, ".", text, questions))
+            yield _ScoredGuess(score * certainty, Guess(table, ".", questions))

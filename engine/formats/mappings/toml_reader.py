@@ -97,7 +97,8 @@ class _Reading:
     """
 
     def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
-        """
+        """Begins to read a record.
+
         Args:
             outer: The object from which the record was split; None if it was not.
         """

@@ -351,7 +351,8 @@ class SessionFolder:
     """
 
     def __init__(self, paths: Sequence[str], streams: Mapping[str, _Opener] | None = None) -> None:
-        """
+        """Reads nothing yet.
+
         Args:
             streams: What opens each path; None for files on disk.
         """

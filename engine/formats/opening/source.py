@@ -72,7 +72,8 @@ class Expansion:
     """
 
     def __init__(self, size: int | None, bounds: Bounds) -> None:
-        """
+        """Counts from zero.
+
         Args:
             size: Number of bytes of the file; None if unknown, as of a pipe.
         """
@@ -119,7 +120,8 @@ class Reading:
     """
 
     def __init__(self, expansion: Expansion, part: str, size: int | None) -> None:
-        """
+        """Counts from zero.
+
         Args:
             part: Name of the part.
             size: Number of bytes of the file that it stands for; None if unknown.
@@ -256,7 +258,8 @@ class Source:
         reopen: Callable[[], BinaryIO] | None = None,
         start_count: Callable[[], Reading] = unlimited,
     ) -> None:
-        """
+        """Begins at the position of the stream.
+
         Args:
             reopen: Opens the stream at its beginning; None if it can be read only once.
             start_count: Returns a new count of what is read.

@@ -22,17 +22,7 @@ from typing import Literal
 import numpy as np
 
 from engine.base.errors import NotYet, UsageError
-from engine.goals.clusters.kmeans import (
-    FULL_BATCH_ROWS,
-    Note,
-    find_closest,
-    find_closest_of_rows,
-    is_full_batch,
-    order_canonically,
-    scale_to_unit,
-    solve,
-    sum_rows,
-)
+from engine.goals.clusters import kmeans
 from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import (
     Floats,
@@ -109,7 +99,7 @@ def cluster(
     *,
     cut: float | None = OUTLIER_DEVIATIONS,
     least: int = MIN_MEMBERS,
-    note: Note = lambda done, total: None,
+    note: kmeans.Note = lambda done, total: None,
 ) -> Clusters:
     """Returns a partition of rows into about k clusters and outliers.
 
@@ -133,10 +123,10 @@ def cluster(
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
-    order = order_canonically(vectors, rows, seed)
-    full_batch = is_full_batch(len(order))
+    order = kmeans.order_canonically(vectors, rows, seed)
+    full_batch = kmeans.is_full_batch(len(order))
     with one_thread() if full_batch else nullcontext():
-        centers = solve(vectors, order, min(k, len(rows)), seed, note=note).centers
+        centers = kmeans.solve(vectors, order, min(k, len(rows)), seed, note=note).centers
         centers = _mean_directions(vectors, order, centers, least)
         # In the canonical order, so that rounding does not depend on the order of the rows. For large inputs the copy
         # of all rows costs more than that is worth.
@@ -192,7 +182,7 @@ def _mean_directions(vectors: Vectors, order: Indices, centers: Vectors, least: 
     `least` rows."""
     # Without a small center its rows go to others, so the sizes must be counted anew until none is too small.
     while True:
-        labels, _ = find_closest_of_rows(vectors, order, centers)
+        labels, _ = kmeans.find_closest_of_rows(vectors, order, centers)
         too_small = np.bincount(labels, minlength=len(centers)) < least
         if not too_small.any() or len(centers) == 1:
             break
@@ -201,8 +191,8 @@ def _mean_directions(vectors: Vectors, order: Indices, centers: Vectors, least: 
         centers = centers[~too_small]
     sums = np.zeros(centers.shape, dtype=np.float64)
     for block in blocks(len(order)):
-        sums += sum_rows(vectors[order[block]], labels[block], len(centers))
-    return scale_to_unit(sums, centers)
+        sums += kmeans.sum_rows(vectors[order[block]], labels[block], len(centers))
+    return kmeans.scale_to_unit(sums, centers)
 
 
 def _partition(vectors: Vectors, rows: Indices, centers: Vectors, cut: float | None) -> Clusters:
@@ -216,7 +206,7 @@ def _partition(vectors: Vectors, rows: Indices, centers: Vectors, cut: float | N
     """
     # A cluster all of whose rows are outliers is dropped, which gives its rows another nearest center: so once more.
     while True:
-        labels, cosines = find_closest_of_rows(vectors, rows, centers)
+        labels, cosines = kmeans.find_closest_of_rows(vectors, rows, centers)
         distances = np.maximum(0, 1 - cosines)
         if cut is not None:
             labels[
@@ -276,7 +266,7 @@ def learn_membership(vectors: Vectors, labels: Numbers, k: int) -> Membership:
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
     for block in blocks(len(vectors)):
         clustered = np.flatnonzero(labels[block] >= 0)
-        sums += sum_rows(vectors[block][clustered], labels[block][clustered], k)
+        sums += kmeans.sum_rows(vectors[block][clustered], labels[block][clustered], k)
     centers = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     # Rows in no cluster get numbers without a meaning here, which are not used.
@@ -294,7 +284,7 @@ def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
         vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
         membership: The clusters, from `learn_membership`.
     """
-    labels, cosines = find_closest(vectors, membership.centers)
+    labels, cosines = kmeans.find_closest(vectors, membership.centers)
     has_direction = has_vector(vectors)
     distances = np.where(has_direction, np.maximum(0, 1 - cosines), 1).astype(np.float32)
     within_limit = has_direction & (distances <= membership.limits[labels])
@@ -353,7 +343,7 @@ def repeat_clustering(
         new_labels = cluster(vectors, k, new_seed).labels
         return Repetition(kind, number, *_compare(labels, new_labels, count))
     rng = np.random.default_rng(new_seed)
-    sample = np.sort(rng.integers(len(vectors), size=min(len(vectors), FULL_BATCH_ROWS)))
+    sample = np.sort(rng.integers(len(vectors), size=min(len(vectors), kmeans.FULL_BATCH_ROWS)))
     new_labels = cluster(vectors[sample], k, new_seed).labels
     # Each row is compared once, however often it was drawn.
     rows, first_draws = np.unique(sample, return_index=True)

@@ -89,7 +89,7 @@ class Neighbors:
         self._vectors = vectors
         self._nonzero_rows = np.flatnonzero(has_vector(vectors))
         self._index: Any = None
-        if not self.exact:
+        if len(self._nonzero_rows) >= MIN_INDEXED_ROWS:
             from hnswlib import Index
 
             self._index = Index(space="ip", dim=vectors.shape[1])
@@ -103,11 +103,6 @@ class Neighbors:
                 note(block.start, len(self._nonzero_rows))
                 rows = self._nonzero_rows[block]
                 self._index.add_items(vectors[rows], rows, num_threads=1)
-
-    @property
-    def exact(self) -> bool:
-        """Whether every row is compared, without an index."""
-        return len(self._nonzero_rows) < MIN_INDEXED_ROWS
 
     def query(self, vectors: Vectors, count: int) -> NearestRows:
         """Returns the `count` rows nearest to each of m vectors of length 1, shape (m, d); a row of the index finds

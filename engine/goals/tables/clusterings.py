@@ -31,7 +31,7 @@ LABEL_WORDS = 3
 
 _CLUSTERING = (
     "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
-    " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.label_config, g.pair_config"
+    " g.conversations, g.outliers, g.no_text, g.paper, v.config_hash, v.goal_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
 """SQL for clusterings; its columns have the order of the fields of `Clustering`."""

@@ -20,21 +20,13 @@ from llama_cpp._ctypes_extensions import load_shared_library
 from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
+from engine.model import memory_plan
 from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
 from engine.model.batched_replies import count_separate, divided_capacity
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
 from engine.model.llamacpp.files import forward_log, metadata_of, refuse_if_too_large
 from engine.model.llamacpp.writing import ChatRenderer, Sampler
-from engine.model.memory_plan import (
-    ALL_F32,
-    FLOAT_BYTES,
-    MAX_ROWS,
-    MAX_SEQUENCES,
-    context_tokens,
-    estimate,
-    shared_cells,
-)
 
 HIDDEN_STATE_TENSOR = b"result_norm"
 """Name in llama.cpp's graph of the tensor with the last hidden states."""
@@ -68,7 +60,7 @@ class BatchBuffers:
         self.token = np.zeros(size, dtype=np.int32)
         self.position = np.zeros(size, dtype=np.int32)
         self.sequence_count = np.zeros(size, dtype=np.int32)
-        self.sequences = np.zeros((size, MAX_SEQUENCES), dtype=np.int32)
+        self.sequences = np.zeros((size, memory_plan.MAX_SEQUENCES), dtype=np.int32)
         self.gives_logits = np.zeros(size, dtype=np.int8)
         row_bytes, _ = self.sequences.strides
         base = self.sequences.ctypes.data
@@ -147,7 +139,9 @@ class HiddenStates:
             return not asks
         if not asks:
             size = self._ggml.ggml_nbytes(tensor)
-            rows = np.empty((size // FLOAT_BYTES // self._dimensions, self._dimensions), np.float32)
+            rows = np.empty(
+                (size // memory_plan.FLOAT_BYTES // self._dimensions, self._dimensions), np.float32
+            )
             self._ggml.ggml_backend_tensor_get(tensor, rows.ctypes.data, 0, rows.nbytes)
             self._parts.append(rows)
         return True
@@ -192,7 +186,7 @@ class LlamaModel:
             ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
         """
         forward_log()
-        need = estimate(read_gguf(path), options)
+        need = memory_plan.estimate(read_gguf(path), options)
         offload = llama_cpp.llama_supports_gpu_offload() and options.gpu_layers != 0
         if not offload:
             refuse_if_too_large(path, need)
@@ -201,7 +195,7 @@ class LlamaModel:
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self.vocabulary: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
         trained: int = llama_cpp.llama_model_n_ctx_train(self._model)
-        self._context_tokens = context_tokens(options, trained)
+        self._context_tokens = memory_plan.context_tokens(options, trained)
         self._max_cells = need.cells
         # Number of sequences with cells of their own; 0 when all share the cache.
         self._separate = 0
@@ -255,8 +249,10 @@ class LlamaModel:
             params.pooling_type = self._pooling()
         else:
             # llama.cpp aborts when this is less than the number of sequences.
-            params.n_outputs_max = max(capacity.rows, MAX_SEQUENCES)
-        if self._is_exact:
+            params.n_outputs_max = max(capacity.rows, memory_plan.MAX_SEQUENCES)
+        # F32 is kept for exactness, which a 16-bit cache and flash attention undo. Measured on the default model: batch
+        # noise 0.000002 without the two, 0.001 with them, at the same speed.
+        if self.meta("general.file_type") == str(memory_plan.ALL_F32):
             params.type_k = params.type_v = llama_cpp.GGML_TYPE_F32
             params.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.n_threads = params.n_threads_batch = options.threads or os.cpu_count() or 1
@@ -271,14 +267,6 @@ class LlamaModel:
                 "Ask for a smaller context or a smaller model.",
             )
         return context
-
-    @property
-    def _is_exact(self) -> bool:
-        """Whether the weights are F32: they are kept for exactness, which a 16-bit cache and flash attention undo.
-
-        Measured on the default model: batch noise 0.000002 without the two, 0.001 with them, at the same speed.
-        """
-        return self.meta("general.file_type") == str(ALL_F32)
 
     def _pooling(self) -> int:
         """Returns llama.cpp's number for how the vectors of the tokens become that of a text: as the file says, else by
@@ -306,10 +294,10 @@ class LlamaModel:
         hybrid = llama_cpp.llama_model_is_hybrid(self._model)
         shared = Capacity(
             context=self._context_tokens,
-            cells=shared_cells(self._context_tokens, self.options),
+            cells=memory_plan.shared_cells(self._context_tokens, self.options),
             batch=self.options.batch,
-            rows=min(MAX_ROWS, self.options.batch),
-            sequences=MAX_SEQUENCES,
+            rows=min(memory_plan.MAX_ROWS, self.options.batch),
+            sequences=memory_plan.MAX_SEQUENCES,
             forkable=not (recurrent or hybrid),
         )
         return (
@@ -544,7 +532,7 @@ class LlamaModel:
             read_tokens = list(tokens[: self.options.batch])
             pending_tokens = sum(len(span.tokens) for span in pending)
             is_full = pending_tokens + len(read_tokens) > self.options.batch
-            if pending and (is_full or len(pending) == MAX_SEQUENCES):
+            if pending and (is_full or len(pending) == memory_plan.MAX_SEQUENCES):
                 self._embed_batch(pending, out[first:index])
                 pending, first = [], index
             every_offset = tuple(range(len(read_tokens)))

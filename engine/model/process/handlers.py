@@ -17,24 +17,14 @@ from engine.model.llamacpp.files import copy_first_layers, gpu_offload, system_i
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
+from engine.model.process import requests
 from engine.model.process.chat import chat_replies
-from engine.model.process.requests import (
-    Chat,
-    Embed,
-    Generate,
-    Load,
-    Machine,
-    Measure,
-    Tokenize,
-    Tune,
-    WrittenReply,
-)
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import tokens_around
 from engine.model.tuning import noise_of, speed_of, tune
 
 
-def _load(session: ModelSession, request: Load) -> dict[str, Any]:
+def _load(session: ModelSession, request: requests.Load) -> dict[str, Any]:
     """Loads the model of a request and switches to its adapter; returns the figures of the model."""
     path, options = request.path, request.options
     if request.weights_copy is not None and options.layers is not None:
@@ -58,7 +48,7 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     }
 
 
-def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
+def _generate(session: ModelSession, request: requests.Generate) -> list[requests.WrittenReply]:
     """Writes one reply to each log, which the prompt is laid around."""
     model = session.claim()
     prompt, around = request.prompt, tokens_around(request.prompt, model)
@@ -71,35 +61,35 @@ def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
         notes.append(note)
     replies = generate(model, tasks, session.total_progress())
     return [
-        WrittenReply(reply.text, reply.stopped, note)
+        requests.WrittenReply(reply.text, reply.stopped, note)
         for reply, note in zip(replies, notes, strict=True)
     ]
 
 
-def _chat(session: ModelSession, request: Chat) -> list[Completion]:
+def _chat(session: ModelSession, request: requests.Chat) -> list[Completion]:
     """Writes the reply to each call."""
     return chat_replies(session.claim(), request.calls, session.total_progress())
 
 
-def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
+def _tokenize(session: ModelSession, request: requests.Tokenize) -> list[list[int]]:
     """Converts texts into token ids."""
     return [session.model.tokenize(text) for text in request.texts]
 
 
-def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
+def _embed(session: ModelSession, request: requests.Embed) -> NDArray[np.float32]:
     """Embeds texts; returns vectors of shape (texts, dimensions)."""
     model = session.claim_shared()
     return model.embed([model.tokenize(text, start=True) for text in request.texts])
 
 
-def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
+def _measure(session: ModelSession, request: requests.Measure) -> tuple[float, float]:
     """Measures tokens a second and batch noise."""
     model = session.claim_shared()
     tokens = model.tokenize(request.text)
     return speed_of(model, tokens), noise_of(model, tokens)
 
 
-def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
+def _tune(session: ModelSession, request: requests.Tune) -> dict[str, Any]:
     """Finds the fastest faithful format and the number of threads."""
     return tune(
         request.path,
@@ -110,19 +100,19 @@ def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
     )
 
 
-def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
+def _machine(_session: ModelSession, _request: requests.Machine) -> dict[str, Any]:
     """Describes the machine."""
     return {"system": system_info(), "gpu_offload": gpu_offload()}
 
 
 HANDLERS: Handlers = {
-    Load: _load,
-    Generate: _generate,
-    Chat: _chat,
-    Tokenize: _tokenize,
-    Embed: _embed,
-    Measure: _measure,
-    Tune: _tune,
-    Machine: _machine,
+    requests.Load: _load,
+    requests.Generate: _generate,
+    requests.Chat: _chat,
+    requests.Tokenize: _tokenize,
+    requests.Embed: _embed,
+    requests.Measure: _measure,
+    requests.Tune: _tune,
+    requests.Machine: _machine,
 }
 """The handler of each request to a model."""

@@ -164,6 +164,7 @@ class ModelFacts:
     """Facts about a model of the catalog.
 
     Attributes:
+        entry: The model.
         size: Bytes of all its files; None if the file is gone.
         header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
         footprint: Memory that the file needs on this machine; None if unknown.
@@ -188,11 +189,6 @@ class ModelFacts:
         if self.manifest is not None and self.manifest.license:
             return self.manifest.license
         return self.header.text("general.license") if self.header else ""
-
-    @property
-    def runs_as(self) -> str:
-        """The format that the model runs as after tuning; "" before."""
-        return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
 
 
 def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
@@ -246,7 +242,7 @@ def _model_row(facts: ModelFacts, folder: Path) -> ModelRow:
         size=facts.size,
         memory=footprint.need.total if footprint else None,
         fits=footprint.fits if footprint else None,
-        runs_as=facts.runs_as,
+        runs_as=str(facts.entry.tuning["chosen"]) if facts.entry.tuning else "",
         tokens_per_s=facts.tokens_per_s,
         license=facts.license,
         note="" if facts.header is None else facts.header.text("general.name"),

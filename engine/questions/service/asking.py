@@ -11,19 +11,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from engine.base import request_options as options
 from engine.base.conversation import Message
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.base.request_options import (
-    FRESH,
-    MAX_COST,
-    MODEL,
-    check,
-    choice,
-    declare_option,
-    switch,
-    whole_number,
-)
 from engine.base.text import one_line
 from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
@@ -338,29 +329,29 @@ class AskRequest:
     """
 
     by: Literal["pattern", "model"] = "pattern"
-    model: str | None = declare_option(None, MODEL)
-    filter: Filter = declare_option(Filter(), FILTER)
-    limit: int | None = whole_number(None, "ask of the first N only")
-    votes: int | None = whole_number(
+    model: str | None = options.declare_option(None, options.MODEL)
+    filter: Filter = options.declare_option(Filter(), FILTER)
+    limit: int | None = options.whole_number(None, "ask of the first N only")
+    votes: int | None = options.whole_number(
         None,
         "ask the model N times and take the answer of most",
         words="that of the question, or 1",
     )
-    windows: Literal["all", "last"] | None = choice(
+    windows: Literal["all", "last"] | None = options.choice(
         None,
         "what a model reads of a log that does not fit: all of it in parts, or the last part",
         ("all", "last"),
         words="that of the question, or all",
     )
-    context: int | None = whole_number(
+    context: int | None = options.whole_number(
         None, "longest log in tokens; longer ones are read in parts (default 8,192 at most)"
     )
-    max_cost: float | None = declare_option(None, MAX_COST)
-    fresh: bool = declare_option(False, FRESH)
-    anyway: bool = switch("ask the built-in model too, whose answers are not trustworthy")
+    max_cost: float | None = options.declare_option(None, options.MAX_COST)
+    fresh: bool = options.declare_option(False, options.FRESH)
+    anyway: bool = options.switch("ask the built-in model too, whose answers are not trustworthy")
 
     def __post_init__(self) -> None:
-        check(self)
+        options.check(self)
 
 
 AnswerStage = PatternStage | ModelAnswerStage

@@ -148,7 +148,7 @@ class CalibrationService:
         answers: draws bootstrap samples."""
         with self._project.reading() as conn, snapshot(conn):
             values_by_name = second_answers.values_by_person(conn, question)
-            machines = machine_answers.values_by_name(conn, question)
+            machines = machine_answers.values_by_name(conn, question, values_by_name)
             values_by_name.update(reversed(machines.items()))
             disagreements = len(second_answers.disagreements(conn, question))
         people = {name: len(values) for name, values in values_by_name.items()}

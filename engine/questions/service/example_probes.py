@@ -27,14 +27,7 @@ from engine.completeness.words import MessageWords
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.example_fits import (
-    EXAMPLES_PER_FIT,
-    KnownFeatures,
-    fit_to_examples,
-    rank_by_information,
-    weight_features,
-    word_vectors,
-)
+from engine.questions import example_fits
 from engine.questions.records import (
     MIN_DRAWN,
     YES_FROM,
@@ -82,7 +75,7 @@ class _Conversations:
     """
 
     ids: Ints
-    known: KnownFeatures
+    known: example_fits.KnownFeatures
     scores: Floats
 
 
@@ -212,9 +205,9 @@ class ExampleProbeService:
             states = np.full((len(signs.ids), read.shape[1]), np.nan, dtype=np.float32)
             states[np.searchsorted(signs.ids, ids)] = read
         columns = self._read_words(signs.ids.tolist())
-        known = KnownFeatures(
-            weight_features(scores, states),
-            None if columns is None else word_vectors(columns),
+        known = example_fits.KnownFeatures(
+            example_fits.weight_features(scores, states),
+            None if columns is None else example_fits.word_vectors(columns),
             standardize(-trouble(scores)),
         )
         return _Conversations(
@@ -254,8 +247,8 @@ class ExampleProbeService:
         known = conversations.known
         if subject != SUCCEEDED:
             known = known._replace(guess=np.zeros(len(marks)))
-        p = fit_to_examples(known, marks, groups)
-        ranked = rank_by_information(known.features, marks, p, conversations.scores)
+        p = example_fits.fit_to_examples(known, marks, groups)
+        ranked = example_fits.rank_by_information(known.features, marks, p, conversations.scores)
         place_by_index = {index: place for place, index in enumerate(ranked.tolist())}
         probe = ExampleProbe(
             subject, len(example_by_id), None if p is None else _test(p, marks, drawn)
@@ -287,7 +280,7 @@ class ExampleProbeService:
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     """Returns whether enough examples are new since the newest fit; the first ones are."""
-    return abs(marks - (0 if newest is None else newest.marks)) >= EXAMPLES_PER_FIT
+    return abs(marks - (0 if newest is None else newest.marks)) >= example_fits.EXAMPLES_PER_FIT
 
 
 def _test(p: Floats, marks: Ints, drawn: Bools) -> ExampleProbeTest:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from typing import NamedTuple
@@ -142,12 +143,21 @@ def of_answerer(conn: sqlite3.Connection, config_hash: str) -> list[MachineAnswe
     return [MachineAnswer(*row) for row in rows]
 
 
-def values_by_name(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
-    """Returns the values by the name of the answerer and by conversation id, the newest answerer first."""
+def values_by_name(
+    conn: sqlite3.Connection, question: str, others: Iterable[str]
+) -> dict[str, dict[int, str]]:
+    """Returns the values by the name of the answerer and by conversation id, the newest answerer first.
+
+    A name that others have too, machines of another kind or those in `others`, has the kind behind it.
+    """
+    in_force = [answerer for answerer, _ in answerers(conn, question)]
+    name_counts = Counter([*others, *(answerer.name for answerer in in_force)])
     result: dict[str, dict[int, str]] = {}
-    for answerer, _ in answerers(conn, question):
+    for answerer in in_force:
+        shared = name_counts[answerer.name] > 1
+        name = f"{answerer.name} ({answerer.kind})" if shared else answerer.name
         rows = of_answerer(conn, answerer.config_hash)
-        result.setdefault(answerer.name, {row.conversation_id: str(row.value) for row in rows})
+        result[name] = {row.conversation_id: str(row.value) for row in rows}
     return result
 
 

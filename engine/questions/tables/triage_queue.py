@@ -211,14 +211,15 @@ def _queue_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str
 
 def _queue_differences(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
     """Returns (conversation, reason) of what machines answer differently."""
-    says_by_id: dict[int, dict[str, str]] = {}
+    says_by_id: dict[int, list[tuple[str, str]]] = {}
     for machine in machine_answers.machines(conn, question):
         for answer in machine.answers:
-            says_by_id.setdefault(answer.conversation_id, {})[machine.name] = str(answer.value)
+            says = machine.name, str(answer.value)
+            says_by_id.setdefault(answer.conversation_id, []).append(says)
     return [
-        (key, "; ".join(f"{by} says {value}" for by, value in says.items()))
+        (key, "; ".join(f"{by} says {value}" for by, value in says))
         for key, says in sorted(says_by_id.items())
-        if len(set(says.values())) > 1
+        if len({value for _, value in says}) > 1
     ]
 
 

@@ -105,6 +105,7 @@ class AnswerChange:
     """How often one answer to a question was given on the two sides.
 
     Attributes:
+        question: Name of the question.
         by: The machine that answered; its newest answers count.
         value: The answer; `mean` where answers are numbers.
         shares: The share, or mean, on the first and on the second side: corrected for the errors of the machine where
@@ -153,6 +154,8 @@ class Part:
         against: The part with which this one is compared: the value before, or `the others`; empty without one.
         change: Difference of the completion rate from that part; None where one of the two has no scores.
         sign_changes: As of a comparison, with that part as the first side.
+        outcomes: Number of conversations that failed, and of those of which that is known: by a verdict, else by the
+            outcome that came with them.
     """
 
     value: str
@@ -161,6 +164,7 @@ class Part:
     against: str
     change: Difference | None
     sign_changes: tuple[SignChange, ...] = ()
+    outcomes: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ class Breakdown:
     """A project by the values of one field.
 
     Attributes:
+        field: Name of the field.
         parts: The parts, for a field of time in the order of time, otherwise the most frequent value first.
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.

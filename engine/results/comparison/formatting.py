@@ -277,33 +277,54 @@ def breakdown_table(
         caption: What the title says of the p values.
     """
     field = breakdown.field
-    titles = [field, "conv.", "ended", "change in points", "p", "with signs", "scored"]
-    if any(part.rate.corrected is not None for part in breakdown.parts):
-        titles.append("corrected")
+    titles = (
+        "conv.",
+        "failed",
+        "ended",
+        "change in points",
+        "p",
+        "with signs",
+        "scored",
+        "corrected",
+    )
+    rows = [_completion_cells(part) for part in breakdown.parts]
+    # columns that say nothing of any value are left out
+    idle = {
+        *(() if any(part.outcomes[1] for part in breakdown.parts) else ("failed",)),
+        *(() if any(part.rate.corrected for part in breakdown.parts) else ("corrected",)),
+    }
+    shown = [title for title in titles if title not in idle]
+    ended = 1 + shown.index("ended")
     return ReportTable(
         f"Ended by {field}; {caption}",
-        _columns(titles),
-        tuple(_completion_row(part, len(titles)) for part in breakdown.parts),
+        _columns((field, *shown)),
+        tuple(
+            ReportRow(
+                (part.value, *(cells[title] for title in shown)),
+                details={"filter": part.filter},
+                faint=(ended,) if is_few(part.rate.scored) else (),
+            )
+            for part, cells in zip(breakdown.parts, rows, strict=True)
+        ),
         tuple(_breakdown_notes(breakdown)),
     )
 
 
-def _completion_row(part: Part, width: int) -> ReportRow:
-    """Returns a value of a field with the share that ended, as a row.
-
-    Args:
-        width: Number of cells: 8, or 7 without the corrected share.
-    """
-    apparent, corrected = _format_rates(part.rate)
-    conversations, scored = f"{part.rate.conversations:,}", f"{part.rate.scored:,}"
-    change = (
-        ("", "") if part.change is None else (_format_change(part.change), _format_p(part.change))
-    )
-    # the first change is that of any sign; its last two counts are of this value
-    with_signs = format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–"
-    cells = (part.value, conversations, apparent, *change, with_signs, scored, corrected)[:width]
-    faint = (2,) if is_few(part.rate.scored) else ()
-    return ReportRow(cells, details={"filter": part.filter}, faint=faint)
+def _completion_cells(part: Part) -> dict[str, str]:
+    """Returns the cells of the row of a value of a field by the titles of their columns."""
+    ended, corrected = _format_rates(part.rate)
+    failed, known = part.outcomes
+    return {
+        "conv.": f"{part.rate.conversations:,}",
+        "failed": f"{failed:,} of {known:,}" if known else "–",
+        "ended": ended,
+        "change in points": "" if part.change is None else _format_change(part.change),
+        "p": "" if part.change is None else _format_p(part.change),
+        # the first change is that of any sign; its last two counts are of this value
+        "with signs": format_rate(*part.sign_changes[0].counts[2:]) if part.sign_changes else "–",
+        "scored": f"{part.rate.scored:,}",
+        "corrected": corrected,
+    }
 
 
 def sign_clauses(changes: Sequence[SignChange]) -> list[str]:

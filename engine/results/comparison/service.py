@@ -166,6 +166,7 @@ class ComparisonService:
                     rate=part.rate(by_score=self.goes_by_score(filter)),
                     against=against if len(other_ids) else "",
                     change=completion_change(measures.of(other_ids), part),
+                    outcomes=part.outcomes(),
                 )
             )
             sides.append((measures.of(other_ids), part))
@@ -381,7 +382,7 @@ def answer_rates(
     people = answers.of_question(conn, question.name)
     values_by_answerer = {
         PEOPLE: {key: value for key, (value, _) in people.items()},
-        **machine_answers.values_by_name(conn, question.name),
+        **machine_answers.values_by_name(conn, question.name, [PEOPLE]),
     }
     values_by_answerer = {by: by_id for by, by_id in values_by_answerer.items() if by_id}
     if not values_by_answerer:
@@ -418,13 +419,19 @@ def answer_rates(
 
 def rates_json(table: ReportTable) -> list[dict[str, Any]]:
     """Returns the rows of a table of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
+    keys = [column.key for column in table.columns]
+    # an answer may have the name of a fixed column; of numbers none is called so
+    has_mean = keys[3:4] == ["mean"] and not table.columns[3].ends_in_text
     rates = []
     for row in table.rows:
-        cells = dict(zip((column.key for column in table.columns), row.cells, strict=True))
-        fixed = {key: cells.pop(key) for key in ("value", "by", "answered")}
-        mean = _figure_json(cells.pop("mean")) if "mean" in cells else None
-        shares = [{"answer": answer, **_figure_json(cell)} for answer, cell in cells.items()]
-        rates.append({**fixed, "mean": mean, "shares": shares})
+        figures = [_figure_json(cell) for cell in row.cells[3:]]
+        rate: dict[str, Any] = dict(zip(keys, row.cells[:3], strict=False))
+        rate["mean"] = figures.pop(0) if has_mean else None
+        answers = keys[len(keys) - len(figures) :]
+        rate["shares"] = [
+            {"answer": answer, **share} for answer, share in zip(answers, figures, strict=True)
+        ]
+        rates.append(rate)
     return rates
 
 

@@ -42,16 +42,8 @@ from engine.results.records import (
     SeparationRow,
     TruncationTest,
 )
+from engine.results.validation import cuts
 from engine.results.validation.claims import JUDGED_FAILED, claims_of
-from engine.results.validation.cuts import (
-    Place,
-    Values,
-    best_against_baseline,
-    cut_places,
-    cut_test,
-    matched_test,
-    truth_tables,
-)
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
@@ -108,10 +100,10 @@ def completeness_table(
         single=len(places_by_id) - cuttable,
         n=cuttable,
         rows=tuple(_separation_row(title, data) for title in scorings),
-        truths=truth_tables(scorings, places_by_id, data.claims),
+        truths=cuts.truth_tables(scorings, places_by_id, data.claims),
         trained=data.testable.trained,
         selecting=data.testable.selecting,
-        conclusion=best_against_baseline(scorings, places_by_id, _BASELINES),
+        conclusion=cuts.best_against_baseline(scorings, places_by_id, _BASELINES),
         left_out=scored.left_out,
     )
 
@@ -119,13 +111,13 @@ def completeness_table(
 def _separation_row(title: str, data: _TestData) -> SeparationRow:
     """Returns the row of the scoring with a title."""
     scoring, config = data.scorings[title], data.scored.configs.get(title)
-    share, matched_pairs = matched_test(scoring, data.places_by_id)
+    share, matched_pairs = cuts.matched_test(scoring, data.places_by_id)
     unknown = AdapterTraining()
     return SeparationRow(
         name=title,
         kind="scores" if config else _BASELINES[title],
         scored=len(scoring),
-        metrics=cut_test(scoring, data.places_by_id, THRESHOLD).classification(),
+        metrics=cuts.cut_test(scoring, data.places_by_id, THRESHOLD).classification(),
         matched=share,
         matched_pairs=matched_pairs,
         config=config,
@@ -151,8 +143,8 @@ class _TestData:
     external_ids: Mapping[int, str]
     origins: Mapping[str, AdapterTraining]
     scored: _ScoredRows
-    places_by_id: Mapping[int, Place]
-    scorings: Mapping[str, Values]
+    places_by_id: Mapping[int, cuts.Place]
+    scorings: Mapping[str, cuts.Values]
     claims: Mapping[int, Mapping[str, bool]]
 
 
@@ -182,7 +174,7 @@ class _ScoredRows:
     """
 
     configs: Mapping[str, ScoreConfig]
-    scorings: Mapping[str, Values]
+    scorings: Mapping[str, cuts.Values]
     left_out: tuple[tuple[str, int], ...]
 
 
@@ -303,7 +295,7 @@ def _read_scored_rows(
             "`workbench run complete PROJECT --paper` scores with a model of this machine.",
         )
     covered, left_out = _split_by_coverage(configs, values)
-    scorings: dict[str, Values] = {
+    scorings: dict[str, cuts.Values] = {
         titles[config.config_hash]: values[config.config_hash] for config in covered
     }
     return _ScoredRows(
@@ -314,14 +306,14 @@ def _read_scored_rows(
 
 
 def _places_to_cut(
-    scorings: Mapping[str, Values], external_ids: Mapping[int, str], seed: int
-) -> dict[int, Place]:
+    scorings: Mapping[str, cuts.Values], external_ids: Mapping[int, str], seed: int
+) -> dict[int, cuts.Place]:
     """Returns where each conversation that all rows score ends and is cut.
 
     Raises:
         NotYet: None of them can be cut.
     """
-    places_by_id = cut_places(scorings, external_ids, seed)
+    places_by_id = cuts.cut_places(scorings, external_ids, seed)
     if all(place.cut is None for place in places_by_id.values()):
         raise NotYet(
             f"Of {len(external_ids):,} conversations none is scored by all rows and could end in two places, so"
@@ -410,7 +402,7 @@ def _choose_conversations(
 
 
 def _split_by_coverage(
-    configs: Sequence[ScoreConfig], values: Mapping[str, Values]
+    configs: Sequence[ScoreConfig], values: Mapping[str, cuts.Values]
 ) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
     """Returns the configurations that get a row, and those whose coverage is below `MIN_RELATIVE_COVERAGE`."""
     widest_coverage = max(map(len, values.values()))
@@ -452,8 +444,8 @@ def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
 
 
 def _baseline_scorings(
-    conn: sqlite3.Connection, places_by_id: Mapping[int, Place]
-) -> dict[str, Values]:
+    conn: sqlite3.Connection, places_by_id: Mapping[int, cuts.Place]
+) -> dict[str, cuts.Values]:
     """Returns the values of the baselines at the same boundaries, by the title of the row.
 
     There is no regression with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut; nearly equal
@@ -475,7 +467,7 @@ def _baseline_scorings(
             }
             positions.append(_boundary_positions(pieces, boundary_pieces))
             shingles.append(shingle_overlap.log_shingles(pieces))
-    baselines: dict[str, Values] = {KEYWORDS: keywords}
+    baselines: dict[str, cuts.Values] = {KEYWORDS: keywords}
     groups = shingle_overlap.groups(shingles)
     # a conversation with two boundaries or more can be cut
     cuttable_groups = {

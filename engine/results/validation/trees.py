@@ -18,18 +18,7 @@ from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_a
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
 from engine.project.project import Project
-from engine.results.validation.claims import (
-    BASELINES,
-    CLAIMS,
-    MEASURES,
-    Case,
-    ClaimTable,
-    FigureRow,
-    Pair,
-    claim_pairs,
-    claim_tables,
-    figures_of,
-)
+from engine.results.validation import claims
 from engine.results.validation.completeness import claims_by_conversation
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
@@ -59,8 +48,8 @@ class TreeValidation:
     grown: int
     leaves: float
     known: Mapping[str, int]
-    tables: tuple[ClaimTable, ...]
-    pairs: tuple[Pair, ...]
+    tables: tuple[claims.ClaimTable, ...]
+    pairs: tuple[claims.Pair, ...]
 
 
 def tree_validation(
@@ -90,10 +79,12 @@ def tree_validation(
     for row in rows:
         rows_by_id.setdefault(row.conversation_id, []).append(row)
     cases = [
-        Case(key, figures_of(tree_rows, chars_by_id[key]), claims_by_id.get(key, {}))
+        claims.Case(key, claims.figures_of(tree_rows, chars_by_id[key]), claims_by_id.get(key, {}))
         for key, tree_rows in rows_by_id.items()
     ]
-    known = {claim: sum(claim in decided for decided in claims_by_id.values()) for claim in CLAIMS}
+    known = {
+        claim: sum(claim in decided for decided in claims_by_id.values()) for claim in claims.CLAIMS
+    }
     return TreeValidation(
         config=config,
         asked_for=len(ids),
@@ -101,8 +92,8 @@ def tree_validation(
         grown=len(rows),
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
         known={claim: count for claim, count in known.items() if count},
-        tables=claim_tables(cases),
-        pairs=claim_pairs(cases),
+        tables=claims.claim_tables(cases),
+        pairs=claims.claim_pairs(cases),
     )
 
 
@@ -140,7 +131,7 @@ def tree_tables(validation: TreeValidation) -> list[ReportTable]:
     return [_table(validation, table) for table in validation.tables]
 
 
-def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
+def _table(validation: TreeValidation, table: claims.ClaimTable) -> ReportTable:
     """Returns the table with all figures as predictors of one claim."""
     covered = table.holds + table.fails
     return ReportTable(
@@ -152,7 +143,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
         ),
         tuple(_row(row, table) for row in table.rows),
         (
-            CLAIMS[table.claim],
+            claims.CLAIMS[table.claim],
             f"{table.holds:,} yes, {table.fails:,} no; trees for {covered:,} of"
             f" {validation.known[table.claim]:,} conversations of which it is known",
             f"trees {config_name(validation.config)}",
@@ -161,7 +152,7 @@ def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
     )
 
 
-def _row(row: FigureRow, table: ClaimTable) -> ReportRow:
+def _row(row: claims.FigureRow, table: claims.ClaimTable) -> ReportRow:
     """Returns the row of one figure."""
     lacking = table.holds + table.fails - row.positives - row.negatives
     return ReportRow(
@@ -225,11 +216,11 @@ def trees_json(validation: TreeValidation) -> dict[str, Any]:
             "trees": validation.grown,
             "median_leaves": validation.leaves,
         },
-        "figures": {**MEASURES, **BASELINES},
+        "figures": {**claims.MEASURES, **claims.BASELINES},
         "truths": [
             {
                 "claim": table.claim,
-                "means": CLAIMS[table.claim],
+                "means": claims.CLAIMS[table.claim],
                 "known": validation.known[table.claim],
                 "holds": table.holds,
                 "fails": table.fails,

@@ -182,7 +182,7 @@ class TestStopping:
         thread.join()
         (outcome,) = outcomes
         assert isinstance(outcome, JobCancelled)
-        assert stage.counts.read == outcome.done >= 1000
+        assert stage.counts.read >= 1000
         assert stage.counts.read % importing.BATCH_RECORDS == 0
         found = selecting.ids(project.reader(), ListQuery())
         assert list(found) == list(range(1, stage.counts.read + 1))

@@ -196,7 +196,8 @@ class TestGrown:
         assert "1 had a verdict on the earlier text" in stage.summary()
         current = triage.current(1)
         assert current is not None
-        assert (current.verdict, current.note, current.tags) == (None, "she knows", ("tram",))
+        assert (current.verdict, current.note) == (None, "she knows")
+        assert current.answers == (("tram", "yes"),)
         assert current.earlier == EarlierAnswers(2, Verdict.YES, True, (("tram", "yes"),))
         assert row(project).verdict is None
         assert row(project).tags == ("tram",)

@@ -87,6 +87,33 @@ def test_answers_of_a_batch_have_their_requests(tmp_path: Path, request_: Any, a
     assert "joined with the requests in" in second.detection.why
 
 
+def test_batches_that_number_their_requests_alike_are_not_mixed(tmp_path: Path) -> None:
+    """Of two batches with equal ids each has its own answers where each has a folder of its own; in one folder, where
+    nobody knows which answer is whose, requests and answers stay apart, and none is lost."""
+    other_request = json.loads(json.dumps(OPENAI_REQUEST).replace("What is 2+2?", "Who?"))
+    other_answer = json.loads(json.dumps(OPENAI_ANSWER).replace("It is 4.", "Ada."))
+    for folder, request_, answer in (
+        ("a", OPENAI_REQUEST, OPENAI_ANSWER),
+        ("b", other_request, other_answer),
+    ):
+        write(tmp_path / folder / "in.jsonl", request_)
+        write(tmp_path / folder / "out.jsonl", answer)
+        write(tmp_path / "one" / f"{folder}-in.jsonl", request_)
+        write(tmp_path / "one" / f"{folder}-out.jsonl", answer)
+    write(tmp_path / "b" / "in.jsonl", other_request, other_request | {"custom_id": "r2"})
+    write(tmp_path / "a" / "more.jsonl", OPENAI_ANSWER | {"custom_id": "r2"})
+    inputs = open_inputs([str(tmp_path / "a"), str(tmp_path / "b")])
+    texts = [[text for _, text in turns] for source in inputs for turns in said(source)]
+    assert sorted(texts) == [
+        ["Be brief.", "What is 2+2?", "It is 4."],
+        ["Be brief.", "Who?", "Ada."],
+        ["Be brief.", "Who?", "It is 4."],
+    ]
+    mixed = list(open_inputs([str(tmp_path / "one")]))
+    assert sum(len(said(source)) for source in mixed) == 4
+    assert {len(turns) for source in mixed for turns in said(source)} == {1, 2}
+
+
 def test_failed_answer_of_a_responses_batch_leaves_its_request(tmp_path: Path) -> None:
     """A request that failed is a conversation without an answer, its error is metadata, and a file of errors takes no
     request away; requests for embeddings are no

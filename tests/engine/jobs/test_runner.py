@@ -153,7 +153,7 @@ class TestOutcomes:
         """Ctrl-C while a command waits for a job cancels the run."""
         stage = CountingStage(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
-        assert outcome == JobCancelled(1, "Cancelled. Counted to 2.", 2)
+        assert outcome == JobCancelled(1, "Cancelled. Counted to 2.")
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
 
 

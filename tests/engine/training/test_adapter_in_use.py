@@ -56,11 +56,11 @@ class TestInUse:
     def test_the_chosen_one_is_taken(self, workspace: OpenProject) -> None:
         """After `use`, mode tuned loads the adapter with its model, other modes load none, and the run records it."""
         workspace.training.use("mine")
-        model = workspace.models_in_use.resolve(TUNED)
+        model = workspace.run_setup.models.resolve(TUNED)
 
         assert model.adapter is not None
         assert model.adapter.parent.name == "mine"
-        assert workspace.models_in_use.resolve(ModelRequest("scoring")).adapter is None
+        assert workspace.run_setup.models.resolve(ModelRequest("scoring")).adapter is None
         assert {run.name: run.in_use for run in workspace.training.runs()} == {
             "mine": True,
             "unfinished": False,
@@ -72,16 +72,16 @@ class TestInUse:
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
         options = ModelRequest("scoring", "copy", tuned=True)
 
-        assert workspace.models_in_use.resolve(options).adapter is None
+        assert workspace.run_setup.models.resolve(options).adapter is None
         named = ModelRequest("scoring", "copy", "mine", tuned=True)
-        assert workspace.models_in_use.resolve(named).adapter is not None
+        assert workspace.run_setup.models.resolve(named).adapter is not None
 
     def test_it_is_gone(self, workspace: OpenProject, tmp_path: Path) -> None:
         """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
         use_adapter(workspace.project, str(path))
-        assert workspace.models_in_use.resolve(TUNED).adapter is not None
+        assert workspace.run_setup.models.resolve(TUNED).adapter is not None
         path.unlink()
 
         with pytest.raises(UsageError, match=r"file\.gguf"):
-            workspace.models_in_use.resolve(TUNED)
+            workspace.run_setup.models.resolve(TUNED)

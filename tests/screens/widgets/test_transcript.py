@@ -69,7 +69,7 @@ class TestLayout:
             message(4, "user", "Thanks", 2, hidden=True),
         ]
         layout = Layout(
-            messages, {0: [LeakRow(1, 0, "stop-token", "###STOP###")]}, {}, 70, frozenset()
+            messages, {0: [LeakRow(0, "stop-token", "###STOP###")]}, {}, 70, frozenset()
         )
 
         assert shown(layout) == [

@@ -126,20 +126,22 @@ class TestWhatIsWritten:
             assert score.curve[-1].p_end == score.p_end
             assert 0 < (score.p_end or 0) < 1
             assert score.p_end_normalised == score.curve[-1].p_end_normalised
-            assert score.noise == 0.01
 
     def test_what_is_generated_is_known_at_every_boundary(self, uninterrupted: Path) -> None:
         """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
         is more probable."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
             key = score_sets.hash_in_force(conn) or ""
-            lines = [score for _, score in scores.export_scores(conn) if score is not None]
-            found = scores.generated_curves(conn, key, [line.conversation_id for line in lines])
+            lines = {
+                named.conversation_id: score
+                for named, score in scores.export_scores(conn)
+                if score is not None and score.curve
+            }
+            found = scores.generated_curves(conn, key, list(lines))
             complete, incomplete = scores.generated_counts(conn, key)
-        scored_ones = [line for line in lines if line.curve]
-        assert complete + incomplete == len(scored_ones)
-        for line in scored_ones:
-            curve = found[line.conversation_id]
+        assert complete + incomplete == len(lines)
+        for conversation_id, line in lines.items():
+            curve = found[conversation_id]
             assert list(curve) == [point.message for point in line.curve]
             assert line.generated == bool(curve[line.curve[-1].message])
             for point in line.curve:
@@ -149,10 +151,10 @@ class TestWhatIsWritten:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
             store = ConversationService(project)
-            for _, score in scores.export_scores(project.reader()):
+            for named, score in scores.export_scores(project.reader()):
                 assert score is not None
                 value = score.p_end_normalised
-                found = store.remaining(score.conversation_id)
+                found = store.remaining(named.conversation_id)
                 assert (found is not None) == (value is not None and value < THRESHOLD)
                 assert found is None or bool(found.text) != bool(found.reason)
 

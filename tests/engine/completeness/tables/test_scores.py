@@ -66,13 +66,12 @@ class TestScores:
         assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
         assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
-        assert (row.mode, row.model, row.adapter, row.noise) == ("tuned", "m.gguf", "a.gguf", 0.01)
+        assert (row.mode, row.model, row.adapter) == ("tuned", "m.gguf", "a.gguf")
         assert [(p.message, p.step, p.turn, p.p_end) for p in row.curve] == [
             (1, 2, 1, 0.1),
             (3, 4, 2, 0.6),
         ]
         assert row.curve[0].p_end_normalised == 0.1 / (0.1 + 0.3)
-        assert row.run_id == with_run
 
     def test_two_configurations_stand_beside_each_other(self, project: Project) -> None:
         """A changed configuration gives a new set of scores; what lacks a score is asked by configuration."""

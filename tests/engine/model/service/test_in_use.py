@@ -44,7 +44,7 @@ def workspace(tmp_path: Path) -> Iterator[OpenProject]:
 
 def name(workspace: OpenProject, request: ModelRequest) -> str:
     """Name of the model that a request means."""
-    entry = workspace.models_in_use.resolve(request).entry
+    entry = workspace.run_setup.models.resolve(request).entry
     assert entry is not None
     return entry.name
 
@@ -70,10 +70,10 @@ def loaded(workspace: OpenProject) -> dict[str, str]:
 class TestChoice:
     def test_each_work_has_its_own(self, workspace: OpenProject) -> None:
         """A run takes the model that was chosen for its own kind of work."""
-        workspace.models_in_use.use("large", ["scoring"])
-        workspace.models_in_use.use("other", ["goals"])
+        workspace.run_setup.models.use("large", ["scoring"])
+        workspace.run_setup.models.use("other", ["goals"])
         assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
-        workspace.models_in_use.use("other", ["trees"])
+        workspace.run_setup.models.use("other", ["trees"])
         assert loaded(workspace)["trees"] == "other"
 
     def test_a_run_loads_what_it_tuned(
@@ -111,7 +111,7 @@ class TestChoice:
         adapter = str(adapter_file(tmp_path / "mine.gguf"))
 
         def options(request: ScoringRequest) -> LoadOptions:
-            loads = workspace.models_in_use.resolve(request.model_request)
+            loads = workspace.run_setup.models.resolve(request.model_request)
             return replace(loads.options, threads=None)
 
         shortened = LoadOptions(context=PROBE_CONTEXT, layers=FIRST_LAYERS)
@@ -128,7 +128,7 @@ class TestChoice:
         """A chosen model that left the catalog is an error that says how to choose another; no other model is used
         instead.
         """
-        workspace.models_in_use.use("large", ["scoring"])
+        workspace.run_setup.models.use("large", ["scoring"])
         workspace.catalog.forget("large")
         with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
             workspace.scoring_runs.make_run(BASE)
@@ -148,7 +148,7 @@ class TestAdapters:
         """In mode `tuned` the adapter in use is loaded with the model it was made for, whatever was chosen for
         scoring.
         """
-        workspace.models_in_use.use("large", ["scoring"])
+        workspace.run_setup.models.use("large", ["scoring"])
         workspace.training.use(run)
         assert name(workspace, TUNED.model_request) == "other"
         assert name(workspace, BASE.model_request) == "large"

@@ -106,9 +106,9 @@ def test_a_trial_with_namesakes_leaves_none_out(
         assert workbench("models", "add", server.url, "--name", "one").returncode == 0
         with OpenProject(path) as workspace:
             replies = PromptTrial(workspace, "summary-json").replies(["one"], 2)
-            loadable = workspace.models_in_use.resolve(ModelRequest("goals", "one"))
+            loadable = workspace.run_setup.models.resolve(ModelRequest("goals", "one"))
             monkeypatch.setattr(
-                workspace.models_in_use,
+                workspace.run_setup.models,
                 "resolve",
                 lambda request: replace(loadable, path=Path(request.model)),
             )

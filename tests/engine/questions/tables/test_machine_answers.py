@@ -11,9 +11,10 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.question import parse_question
 from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.service.calibration import CalibrationService
 from engine.questions.tables import machine_answers
 from engine.questions.tables.triage_queue import queue
-from engine.results.comparison.service import answer_rates
+from engine.results.comparison.service import answer_rates, rates_json
 from tests.engine.project.support import fill, talk
 
 
@@ -54,6 +55,34 @@ def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:
     ):
         (row,) = answer_rates(conn, number, {"all": [1, 2, 3]}, "").rows
     assert row.cells[1:4] == ("judge", 1, 4.0)
+
+
+def test_namesakes_that_answer_stay_apart(tmp_path: Path) -> None:
+    """A model and a file of one name have a row each, and what they answer differently waits in triage."""
+    question = parse_question(
+        "tone",
+        'text = "Which tone?"\nkind = "choice"\n[labels]\nmean = "Harsh."\nkind = "Friendly."',
+    )
+    first, second = MachineAnswer(1, "mean"), MachineAnswer(1, "kind")
+    with answered(tmp_path, "judge", first, question="tone") as project:
+
+        def store(conn: sqlite3.Connection) -> None:
+            run = runs.create(
+                conn, stage="import", config_hash="f", params={}, fingerprints={}, code_version="1"
+            )
+            machine_answers.put(conn, Answerer("f", "tone", "file", "judge"), run, [second])
+
+        project.write(store)
+        with project.reading() as conn:
+            rates = rates_json(answer_rates(conn, question, {"all": [1]}, ""))
+            items = queue(conn, "answerers", question="tone").items
+        agreement = CalibrationService(project).people("tone")
+    assert [rate["by"] for rate in rates] == ["judge (file)", "judge (model)"]
+    assert [share["answer"] for share in rates[0]["shares"]] == ["mean", "kind"]
+    assert [share["value"] for share in rates[0]["shares"]] == [0, 1]
+    assert rates[0]["mean"] is None
+    assert [item.why for item in items] == ["judge says kind; judge says mean"]
+    assert agreement.people == {"judge (model)": 1, "judge (file)": 1}
 
 
 def test_a_long_name_can_be_filtered_by(tmp_path: Path) -> None:

@@ -116,6 +116,16 @@ class TestFilters:
                 give(n, "yes" if n > 6 else "no")
             give(10, "unsure")
             both = service_of(opened).compare(*sides)
+            by_month = service_of(opened).by("month")
+        assert [part.outcomes for part in by_month.parts] == [(29, 30), (1, 30)]
+        by_table = breakdown_table(by_month)
+        assert [column.title for column in by_table.columns[:4]] == [
+            "month",
+            "conv.",
+            "failed",
+            "ended",
+        ]
+        assert by_table.rows[0].cells[2] == "29 of 30"
         assert [one.measure for one in one_sided.differences[:2]] == ["failed", "completion"]
         succeeded, failed, ended = both.differences[:3]
         assert (succeeded.measure, ended.measure) == ("succeeded", "completion")
@@ -307,7 +317,7 @@ class TestFields:
         assert change is not None
         assert change.significant
         assert months.parts[0].filter == "date:2026-01"
-        assert [row.name for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
+        assert [row.cells[0] for row in breakdown_table(months).rows] == ["2026-01", "2026-02"]
 
     def test_weeks(self, tmp_path: Path) -> None:
         """Weeks are those of ISO 8601, also where a year begins, and a filter selects the conversations of one."""
