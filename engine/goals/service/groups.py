@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.base.arrays import Ints
 from engine.base.errors import NotFound
-from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
@@ -43,6 +42,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.tables import answers
 
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
@@ -73,7 +73,7 @@ class GoalService:
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
         self._clustering_id = clustering_id
-        self._states: tuple[tuple[object, ...], Mapping[int, StateCounts]] | None = None
+        self._rows_read: tuple[tuple[object, ...], list[GoalGroup]] | None = None
 
     # Clusterings and groups
 
@@ -121,9 +121,7 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
-        rows = group_rows(view, self._states_of_groups(view))
-        with self._project.reading() as conn, snapshot(conn):
-            return with_outcomes(conn, rows, np.frombuffer(view.map_of_groups, dtype=">u2"))
+        return self._current_rows(view)
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""
@@ -143,15 +141,18 @@ class GoalService:
             if decision is not None and decision.kind == "merge"
         )
 
-    def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
-        """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""
+    def _current_rows(self, view: ClusteringView) -> list[GoalGroup]:
+        """Returns the current groups, the last ones if no score or answer changed since they were read."""
         with self._project.reading() as conn, snapshot(conn):
             config = score_sets.hash_in_force(conn)
-            version = view, score_sets.rule(conn), config, measurements.scored(conn, config)
-            cached = self._states
+            scored = score_sets.rule(conn), config, measurements.scored(conn, config)
+            version = view, scored, answers.newest_id(conn)
+            cached = self._rows_read
             if cached is None or cached[0] != version:
-                self._states = cached = version, states_of_groups(conn, view)
-        return cached[1]
+                rows = group_rows(view, states_of_groups(conn, view))
+                groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+                self._rows_read = cached = version, with_outcomes(conn, rows, groups)
+        return list(cached[1])
 
     # Conversations
 
