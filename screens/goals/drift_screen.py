@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import short_name
 from engine.completeness.records import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
@@ -160,7 +160,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
             message = "Nothing to compare by month: it takes two that have conversations."
             self.show_empty(EmptyState(message, "imports more conversations", "import_files"))
         else:
-            span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
+            span = f"{short_name(names[0])} to {short_name(names[-1])}"
             count = number_format.counted(len(names), "month")
             summary = f"{count}, {span} · surest change first, p corrected for all goals"
             self.query_one("#summary", Static).update(summary)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from engine.base.arrays import Ints
 from engine.base.errors import NotFound
+from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
@@ -34,6 +35,7 @@ from engine.goals.views.clustering_view import (
     filtered_rows,
     group_row,
     group_rows,
+    outcomes_of_groups,
     states_of_groups,
     summarize,
     with_outcomes,
@@ -73,7 +75,8 @@ class GoalService:
         """
         self._project, self._cache, self._changed = project, queue_cache, changed
         self._clustering_id = clustering_id
-        self._rows_read: tuple[tuple[object, ...], list[GoalGroup]] | None = None
+        self._states: tuple[tuple[object, ...], Mapping[int, StateCounts]] | None = None
+        self._outcomes: tuple[tuple[object, ...], Mapping[int, tuple[int, int]]] | None = None
 
     # Clusterings and groups
 
@@ -121,7 +124,18 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
-        return self._current_rows(view)
+        with self._project.reading() as conn, snapshot(conn):
+            version = view, answers.newest_id(conn)
+            if self._outcomes is None or self._outcomes[0] != version:
+                groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+                self._outcomes = version, outcomes_of_groups(conn, groups)
+        return with_outcomes(self.groups_without_outcomes(), self._outcomes[1])
+
+    def groups_without_outcomes(self) -> list[GoalGroup]:
+        """Returns the current groups, largest first, without the numbers of conversations that failed, which take long
+        to count."""
+        view = self.view()
+        return group_rows(view, self._states_of_groups(view))
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""
@@ -141,18 +155,15 @@ class GoalService:
             if decision is not None and decision.kind == "merge"
         )
 
-    def _current_rows(self, view: ClusteringView) -> list[GoalGroup]:
-        """Returns the current groups, the last ones if no score or answer changed since they were read."""
+    def _states_of_groups(self, view: ClusteringView) -> Mapping[int, StateCounts]:
+        """Returns the states of the current groups by rank, the last ones if nothing changed since they were read."""
         with self._project.reading() as conn, snapshot(conn):
             config = score_sets.hash_in_force(conn)
-            scored = score_sets.rule(conn), config, measurements.scored(conn, config)
-            version = view, scored, answers.newest_id(conn)
-            cached = self._rows_read
+            version = view, score_sets.rule(conn), config, measurements.scored(conn, config)
+            cached = self._states
             if cached is None or cached[0] != version:
-                rows = group_rows(view, states_of_groups(conn, view))
-                groups = np.frombuffer(view.map_of_groups, dtype=">u2")
-                self._rows_read = cached = version, with_outcomes(conn, rows, groups)
-        return list(cached[1])
+                self._states = cached = version, states_of_groups(conn, view)
+        return cached[1]
 
     # Conversations
 
