@@ -107,6 +107,7 @@ class Conversation:
 
     Attributes:
         external_id: The id in the source, unique within one file; exports use it.
+        messages: All messages, in order.
         meta: Anything of the source worth keeping that is neither text nor truth.
         truth: What is known from elsewhere (reward, gold goal, rating); never given to a metric.
         created_at: When it began, ISO 8601, as far as the source says.
@@ -124,8 +125,10 @@ class LogPiece(NamedTuple):
 
     Attributes:
         message: Index of the message in its conversation, from 0.
+        role: Who wrote it.
         turn: Number of the turn, from 1; a turn starts at each system or user message.
         step: Number of the step, from 1, among the steps a model sees.
+        kind: Whether it only says something, or calls tools.
         header: The line above the content, with the separator in front for all but the first piece.
         body: The content.
     """

@@ -73,6 +73,7 @@ class SignReading:
     """A sign that a conversation has.
 
     Attributes:
+        sign: The sign.
         value: How much of it there is: the share of the messages in question that show it, 1 for a sign that is there
             or not, and for `long` the logarithm of the number of messages.
         messages: Indices of the messages that show it, rising; empty where all do.

@@ -166,6 +166,11 @@ def one_line(text: str, limit: int = 200) -> str:
     return display_safe(flat)
 
 
+def short_name(text: str) -> str:
+    """Returns a name, a label or an answer on one line, cut to 40 characters, to stand among other words."""
+    return one_line(text, 40)
+
+
 def whole_words(text: str, limit: int) -> str:
     """Returns the beginning of a text as `one_line` does, cut between words; a first word that is too long is cut."""
     line = one_line(text, limit)

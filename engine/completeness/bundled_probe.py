@@ -31,6 +31,7 @@ class BundledProbe(NamedTuple):
     """The bundled probe, and what it reads.
 
     Attributes:
+        probe: The probe itself.
         base_fingerprint: Fingerprint of the whole model whose states it reads.
         layers: Number of first layers of that model after which it reads them.
     """

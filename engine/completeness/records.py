@@ -83,6 +83,10 @@ class StateCounts:
     export gives.
 
     Attributes:
+        complete: Number of conversations that ended.
+        incomplete: Number of those that did not.
+        borderline: Number of those whose score is too near the threshold.
+        unscored: Number of those without a score.
         above: Scored conversations at or above the threshold: all complete ones, and the borderline ones in the upper
             half of the band.
     """
@@ -173,6 +177,10 @@ class ScoreSet:
 
     Attributes:
         number: Its place among the sets, in the order in which they were first made, from 1.
+        config_hash: The configuration under which the scores are stored.
+        mode: What the scores were made by.
+        model: Name of the model.
+        adapter: Name of the model's adapter; None without one.
         scored: Number of conversations with a score in it.
         test: Out-of-fold test of a probe; None for other modes.
         in_force: Whether its scores are the ones that are shown.
@@ -232,9 +240,15 @@ class ScoreRow:
     """The completeness score of one conversation under one configuration.
 
     Attributes:
+        conversation_id: Id of the conversation.
+        config_hash: The configuration under which the score is stored.
+        run_id: The run that made it.
+        state: The state of the conversation by the rule in force.
         reason: Why the conversation is unscored, or what is special about the score, such as windows; None otherwise.
         p_end, p_end_normalised: The values of the last point of the curve; None where it is unscored.
         curve: The values at each boundary, in order.
+        mode: What the score was made by.
+        model: Name of the model.
         adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
         features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
@@ -257,6 +271,7 @@ class RemainingTasks:
     """The remaining tasks that a model named in a conversation.
 
     Attributes:
+        conversation_id: Id of the conversation.
         text: The tasks, one a line; empty if the reply was not usable.
         reason: Why `text` is empty; None otherwise.
     """

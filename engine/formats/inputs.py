@@ -323,6 +323,7 @@ class Tail:
     Attributes:
         label: Path, or `standard input`.
         name: After which conversations without an id are named; endings of logs are taken off.
+        lines: The whole lines, as bytes.
         before: Number of lines before them.
         format: Name of the format.
         chosen: Whether the person chose the format.

@@ -86,6 +86,7 @@ class Clustering:
     """One clustering as it was made and stored.
 
     Attributes:
+        id: Number of the clustering in the project.
         text, embedder: What stood for a goal, and what made the vectors; see `engine.goals.clustering_request`.
         config_hash: Config hash over texts, vectors and parameters of the clustering.
         run_id: Id of the run that made it.
@@ -134,6 +135,7 @@ class ClusteringSummary:
     """A clustering with the counts that change after it was made.
 
     Attributes:
+        clustering: The clustering.
         groups: Number of current groups.
         novel: Number of conversations that were imported later and assigned to no group.
     """
@@ -262,6 +264,7 @@ class MemberRow:
     """A conversation in a group.
 
     Attributes:
+        conversation_id: Id of the conversation.
         external_id: Its id in the source.
         text: Its goal text, without sentences of a program that half of the members listed repeat.
         start: Index from which on the text differs from those that begin with the same sentences.
@@ -269,6 +272,7 @@ class MemberRow:
         doubt: Distance to the center of its group divided by that to the nearest other center; doubtful near 1 or
             above.
         other: Label of that other group; empty if there is none.
+        state: Whether it ended.
     """
 
     conversation_id: int
@@ -385,6 +389,7 @@ class Proposal:
 
     Attributes:
         a, b: The groups, the larger first.
+        evidence: What speaks for and against merging the two.
         after: States of the members of the merged group.
         why: The reason why this pair is proposed, as text.
         reviewed_decision: The decision of a model that is to be reviewed; None for a pair that nobody decided on. The

@@ -44,6 +44,8 @@ class ModelEntry:
     """One model of the catalog.
 
     Attributes:
+        name: Name in the catalog.
+        path: Path of the file.
         origin: `built in`, `added` or `pulled`; `file` if it is not in the catalog.
         tuning: Result of `engine.model.tuning.tune` on this machine; None before it ran.
     """
@@ -59,6 +61,8 @@ class AdapterEntry:
     """One adapter of the catalog.
 
     Attributes:
+        name: Name in the catalog.
+        path: Path of the file.
         origin: `added`, or `elsewhere` if it is not in the catalog.
         made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
         card: Contents of the JSON card beside it; empty without one.

@@ -60,6 +60,7 @@ class Manifest:
     Attributes:
         name: Name of the model in the catalog.
         hub: URL of the hub, without a key.
+        repository: OWNER/NAME of the repository.
         revision: Commit of the repository.
         license: License that the repository names; empty if it names none.
         pulled_at: Time of the pull, ISO 8601, UTC.

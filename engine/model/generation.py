@@ -79,6 +79,7 @@ class Task:
 
     Attributes:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
+        max_tokens: Most tokens of the reply.
         stop: Texts that end the reply; it ends before the first of them.
         seed: Seed of the sampling; the reply does not depend on those beside it.
         source: The sequence on which the beginning of the prompt has been decoded already, from which it is forked, or

@@ -151,6 +151,7 @@ class GgufFile:
     """Values and tensors of a model or an adapter.
 
     Attributes:
+        path: Path of the file.
         values: Metadata by key, except arrays.
         tensors: Tensors by name.
         lists: Short arrays of integers by key.

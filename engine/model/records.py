@@ -36,6 +36,8 @@ class ModelRow:
     """A model, an endpoint or an adapter in the list.
 
     Attributes:
+        name: Name in the catalog.
+        kind: What the row is.
         origin: `built in`, `added`, `pulled`, or another origin, for display.
         source: Repository or folder.
         size: Bytes on disk; None if there is no file.
@@ -77,9 +79,11 @@ class HubModel:
     """A repository in the results of a search.
 
     Attributes:
+        name: OWNER/NAME of the repository.
         gated: Whether its owners hand it out on request only.
         license: License that its tags name; empty if they name none.
         downloads: Number of downloads in the last month, as the hub counts.
+        likes: How many people like it on the hub.
         changed: Date of the last change, ISO 8601; empty if the hub does not say.
     """
 
@@ -96,7 +100,9 @@ class HubRepository:
     """The GGUF files of a repository at one commit, smallest first.
 
     Attributes:
+        name: OWNER/NAME.
         revision: Commit.
+        files: Its GGUF files.
         left_out: Number of other GGUF files, which cannot be pulled because of their name or checksum, or as one of
             several that make a model.
     """

@@ -42,9 +42,17 @@ class ConversationRow:
     Attributes:
         id: Key in the project.
         external_id: Id in the source.
+        source: Label of the source.
         opening: The beginning of the first user message that is more than text shared by many conversations.
+        messages: Number of messages.
+        turns: Number of turns.
+        chars: Number of characters of the messages.
+        created_at: When it took place, ISO 8601; None where that is not known.
         p_end, p_end_normalised: Probability of an end at the last boundary, and the score that is made of it.
+        state: Whether it ended, by the rule in force.
         reason: Why the conversation has no score; None where it has one.
+        verdict: The verdict in force; None without one.
+        tags: The tags in force.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
         trouble: Sum of the standard scores of the signs of trouble; None before the signs were read.
         signs: The signs of trouble that the conversation shows.

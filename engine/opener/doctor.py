@@ -27,7 +27,7 @@ from engine.base import network_guard
 from engine.base.errors import ProjectError, WorkbenchError
 from engine.base.folders import APP
 from engine.base.number_format import counted
-from engine.base.text import one_line
+from engine.base.text import one_line, short_name
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_files import cpu_name
 from engine.model.endpoints.endpoint_book import EndpointBook
@@ -288,7 +288,7 @@ def _check_adapters(entries: Sequence[AdapterEntry]) -> Check:
     """Checks that the files of all adapters exist."""
     gone = [entry for entry in entries if not entry.path.is_file()]
     if gone:
-        names = ", ".join(one_line(entry.name, 40) for entry in gone)
+        names = ", ".join(short_name(entry.name) for entry in gone)
         fix = "Add them again with `workbench models add`, or put the files back."
         return Check("adapters", "warn", f"the files of these are gone: {names}", fix)
     return Check("adapters", "ok", f"{len(entries)} added")
@@ -496,7 +496,7 @@ def _describe_hub() -> str:
 def _describe_endpoints(data: Path) -> list[str]:
     """Returns host and name of each endpoint in the list of the data folder."""
     return [
-        f"{_host_and_port(entry.url)} (endpoint {one_line(entry.name, 40)})"
+        f"{_host_and_port(entry.url)} (endpoint {short_name(entry.name)})"
         for entry in EndpointBook(data).entries()
     ]
 

@@ -178,6 +178,7 @@ class SchemaObject(NamedTuple):
 
     Attributes:
         kind: `table`, `view`, `index` or `trigger`.
+        name: Name of the object.
         sql: The statement that made the object.
     """
 

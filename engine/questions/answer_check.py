@@ -77,6 +77,7 @@ class AnswerCheck(msgspec.Struct, frozen=True):
         by: Name of the machine.
         counts: Number of conversations by its answer, those that people had answered among them.
         known: (conversation, answer of the machine) of what people had answered before the draw.
+        strata: The strata of conversations with like answers, with what was drawn of each.
     """
 
     by: str

@@ -57,6 +57,7 @@ class Act:
     """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
 
     Attributes:
+        conversation_id: Id of the conversation.
         question: Name of the question.
         value: The answer; None takes an earlier one away.
         annotator: Name of the person; empty without a name.
@@ -92,7 +93,10 @@ class AnswerRow:
     """One answer of a person as it was given, or all of people's answers in force on a conversation.
 
     Attributes:
+        id: Number of the answer in the project.
+        conversation_id: Id of the conversation.
         verdict: The answer to `SUCCEEDED`.
+        note: The note that came with it.
         answers: (question, answer) of the other questions but the note; the answer is empty where one was taken away.
         question: Name of the question of one answer; empty for all answers in force.
         blind: Whether one answer was given without seeing earlier ones.
@@ -125,6 +129,8 @@ class Answerer:
 
     Attributes:
         config_hash: Determined by all that determines its answers.
+        question: Name of the question.
+        kind: What kind of machine it is.
         name: `pattern`, the name of the model, or that of the file.
     """
 
@@ -143,6 +149,7 @@ class MachineAnswer:
     """The answer of a pattern, a model or a file on one conversation.
 
     Attributes:
+        conversation_id: Id of the conversation.
         value: None where there is no answer.
         p: Probability of the answer, where it is known.
         explanation: Why, in words; empty where nothing was said.
@@ -525,8 +532,8 @@ class ExampleProbeTest:
 def explain_no_share(drawn: int) -> str:
     """Returns why the share among all conversations is not told by so many answers on drawn ones."""
     return (
-        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed; the others were"
-        " chosen. “calibration sample” (O in triage) draws"
+        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed."
+        " “calibration sample” (O in triage) draws"
     )
 
 

@@ -128,6 +128,7 @@ class ColumnChart:
     """Counts as columns side by side, from left to right.
 
     Attributes:
+        title: Title of the chart.
         values: Label and count of each column.
         line: A vertical line over the columns.
     """

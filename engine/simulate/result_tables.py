@@ -78,6 +78,9 @@ class Aptitude:
     """Means over the instructions of a task, under one condition and for one model; all but the counts in 0 to 100.
 
     Attributes:
+        task: Name of the task.
+        condition: Name of the condition.
+        model: Name of the model.
         instructions: Number of instructions.
         runs: Number of conversations over all instructions.
         fewest: Least number of runs of an instruction; with one run, unreliability is always 0.

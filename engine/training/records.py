@@ -77,7 +77,12 @@ class TrainingRun:
     """The current state of a run.
 
     Attributes:
+        name: Name of the run.
+        state: How the run stands.
+        recipe: Name of the recipe.
+        base: Name of the model that is trained.
         conversations: Number of conversations that the run is trained on.
+        held_out: Number of conversations that are held out of training.
         created_at: When the run was created, in UTC as ISO 8601.
         seconds: Running time of all processes of the run together.
         step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.

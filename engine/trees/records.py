@@ -105,7 +105,10 @@ class TreeRow:
     """The measures of one response tree, as `engine.trees.measures` defines them.
 
     Attributes:
+        conversation_id: Id of the conversation.
         step: The step of the log at whose place the tree was grown; the last step for a tree at the end of the log.
+        config_hash: The configuration under which the tree is stored.
+        run_id: The run that grew it.
         reason: Why there is no tree, in which case all figures are None or 0; None otherwise.
         prompt_tokens: Number of tokens before the root.
         note: The part of the log that was left out; None if nothing was.
@@ -119,6 +122,8 @@ class TreeRow:
         seconds: The tree's share of the time that growing took.
         alpha, mode: As in `TreeOptions`.
         place: `last-answer`, `end` or `every`.
+        model: Name of the model.
+        adapter: Name of its adapter; None without one.
     """
 
     conversation_id: int
@@ -153,6 +158,7 @@ class TreeItem:
     """One tree of the data set: its measures, and its conversation.
 
     Attributes:
+        row: The row of measures.
         name: The id of the conversation in its source.
         completed: State of the conversation by the completeness scores in force.
         goal: Label of its goal in the clustering that is shown; "" without one.
@@ -251,6 +257,7 @@ class TreeConfig:
     """The configuration that produced a set of trees.
 
     Attributes:
+        config_hash: The key under which its trees are stored.
         alpha, mode: As in `TreeOptions`.
         place: Where in each conversation they were grown: a value of `TreePlace`.
         model, adapter: Names of what grew them; `adapter` is None without one.

@@ -54,6 +54,7 @@ class Node:
         log_p: Natural logarithm of its probability after its parent's path.
         path_log_p: The same for the whole path from the root.
         depth: Tokens on the path.
+        kind: How the node stands in the tree; see `Kind`.
         children: Ids of the child nodes, in the order in which they were added.
         pruned: Probability (of everything, not conditional) of its children that are not in the tree. Of a CUT
             node, whose mass is covered, it is the whole mass and is not counted.

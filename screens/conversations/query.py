@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import one_line, short_name
 from engine.completeness.records import DecisionRule
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
@@ -293,7 +293,7 @@ def _date_cell(row: ConversationRow) -> Sequence[Piece]:
 
 def _source_cell(row: ConversationRow) -> Sequence[Piece]:
     # folders of one project begin alike
-    return [(one_line(row.source.rpartition("/")[2] or row.source, 40), "tone--muted")]
+    return [(short_name(row.source.rpartition("/")[2] or row.source), "tone--muted")]
 
 
 def _name_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import short_name
 from engine.completeness.records import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
@@ -41,6 +41,7 @@ class Drift:
 
     Attributes:
         goal: The value of the filter field `goal` that selects the group.
+        label: Label of the group.
         shares: Its share of the conversations of each period in [0, 1], oldest period first.
         first, last: States of its conversations in the first and in the last period.
         p: p-value of no change from the first period to the last, by Holm's method over all groups.
@@ -159,7 +160,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
             message = "Nothing to compare by month: it takes two that have conversations."
             self.show_empty(EmptyState(message, "imports more conversations", "import_files"))
         else:
-            span = f"{one_line(names[0], 40)} to {one_line(names[-1], 40)}"
+            span = f"{short_name(names[0])} to {short_name(names[-1])}"
             count = number_format.counted(len(names), "month")
             summary = f"{count}, {span} · surest change first, p corrected for all goals"
             self.query_one("#summary", Static).update(summary)

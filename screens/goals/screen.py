@@ -471,6 +471,8 @@ class GroupDetail:
     """What the pane shows of a group or theme.
 
     Attributes:
+        group: The group.
+        examples: Its most central and its most doubtful members.
         parts: The groups that a merge or split made it from, or the groups of a theme.
     """
 

@@ -21,7 +21,7 @@ from textual.widgets.option_list import Option
 
 from engine.base import number_format
 from engine.base.errors import UsageError, WorkbenchError
-from engine.base.text import one_line
+from engine.base.text import short_name
 from engine.goals.records import (
     ClusteringSummary,
     GoalDecision,
@@ -565,7 +565,7 @@ class MergeAllDialog(Dialog[ListedPairs]):
 
 def _pair_line(proposal: Proposal) -> Content:
     """Returns the merge probability of a pair, and the labels and sizes of its groups, as a line of a list."""
-    groups = [f"{one_line(group.label, 40)} ({group.size:,})" for group in (proposal.a, proposal.b)]
+    groups = [f"{short_name(group.label)} ({group.size:,})" for group in (proposal.a, proposal.b)]
     probability = number_format.estimate(proposal.evidence.probability)
     return Content.assemble((f"{probability:>4}  ", "bold"), " + ".join(groups))
 

@@ -67,10 +67,12 @@ class Overview:
     """The figures of a whole project.
 
     Attributes:
+        counts: The counts of the project.
         tally: Number of conversations by verdict.
         model: How often the verdicts agree with the scores, as in `CalibrationReport`.
         dates: The first and the last date; None without dates.
         histogram: Number of conversations in each bin of the scores.
+        rule: The decision rule in force.
         sets: All sets of scores.
         shared: The texts that many conversations share.
         badly_read: Number of sources that were not well read.
@@ -184,6 +186,7 @@ class AnswerLine(NamedTuple):
 
     Attributes:
         key: Name of a card, or `trouble` or `change`: what the question is about.
+        question: The question, in words.
         clauses: The answer, the most important clause first.
         doubtful: Whether the answer means little.
     """

@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.text import one_line
+from engine.base.text import one_line, short_name
 from engine.conversations.filters import parse_filter
 from engine.opener.open_project import OpenProject
 from engine.training.records import (
@@ -268,7 +268,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         def show_start(name: str) -> None:
             self._show_starting(False)
             self.notify(
-                "It goes on when you quit.", title=f"Training {one_line(name, 40)}", markup=False
+                "It goes on when you quit.", title=f"Training {short_name(name)}", markup=False
             )
             self._run_to_select = name
             self.refresh_data()

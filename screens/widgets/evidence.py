@@ -16,7 +16,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
-from engine.base.text import display_safe, one_line
+from engine.base.text import display_safe, one_line, short_name
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
 from engine.conversations.records import LeakRow, MessageRow
 from engine.opener.conversations import ConversationRow
@@ -38,6 +38,10 @@ class Facts:
     """What is known of a conversation.
 
     Attributes:
+        row: The row of the conversation.
+        messages: Its messages.
+        score: Its score in force; None without one.
+        remaining: Its remaining tasks; None without any.
         leaks: What of its text is kept from models.
         current: The verdict, note and tags in force; None without any.
         rule: Tells the state of a score.
@@ -256,7 +260,7 @@ def _people_content(facts: Facts) -> Content:
             (f"{look.glyph} {look.word}", f"bold {look.tone_variable}"),
         ]
         if current.annotator:
-            parts.append((f" by {one_line(current.annotator, 40)}", "$tone-muted"))
+            parts.append((f" by {short_name(current.annotator)}", "$tone-muted"))
     if current.note:
         gap = "  " if parts else ""
         parts.append((gap + display_safe(current.note[:MAX_NOTE_CHARACTERS]), "bold"))
@@ -270,8 +274,8 @@ def _people_content(facts: Facts) -> Content:
 
 def _answer_text(question: str, value: str) -> str:
     """Returns an answer to a question; where it is yes, only the name of the question."""
-    name = one_line(question, 40)
-    return f"#{name}" if value == YES else f"{name}: {one_line(value, 40)}"
+    name = short_name(question)
+    return f"#{name}" if value == YES else f"{name}: {short_name(value)}"
 
 
 def _earlier_line(earlier: EarlierAnswers) -> str:

@@ -21,7 +21,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.text import display_safe, one_line
+from engine.base.text import display_safe, one_line, short_name
 from engine.conversations.filter_completion import Completion, completions, term_at_cursor
 from engine.conversations.filters import Filter, parse_filter
 from screens.widgets.background import DelayedCall, background
@@ -345,7 +345,7 @@ def _completion_content(completion: Completion, cells: int, *, with_count: bool)
     """Returns a completion: its text, its count if the list has counts, and what it is, wrapped beside them, `cells`
     wide."""
     count = "" if completion.count is None else f"{completion.count:,}"
-    text = f"{one_line(completion.text, 40):<{TEXT_WIDTH}}"
+    text = f"{short_name(completion.text):<{TEXT_WIDTH}}"
     counts = f" {count:>9} " if with_count else ""
     margin = TEXT_WIDTH + len(counts) + 1
     room = max(1, cells - margin - 2 * LINE_PADDING - 1)

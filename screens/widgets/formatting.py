@@ -15,7 +15,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
-from engine.base.text import display_safe, one_line
+from engine.base.text import display_safe, one_line, short_name
 from engine.questions.records import Agreement, Answerer, MachineAnswer
 
 TONES = {
@@ -99,7 +99,7 @@ def agreement_piece(agreement: Agreement) -> tuple[str, str]:
 
 def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
     """Returns what a pattern, a model or a file answers to a question, and why: `pattern: refused: yes`."""
-    value = f"{one_line(answerer.question, 40)}: {one_line(str(answer.value), 40)}"
+    value = f"{short_name(answerer.question)}: {short_name(str(answer.value))}"
     why = f" · {one_line(answer.explanation, 300)}" if answer.explanation else ""
     return f"{one_line(answerer.name, 30)}: {value}{why}"
 

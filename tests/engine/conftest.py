@@ -21,7 +21,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.engine.model.tuned import tune
-from tests.engine.model.weights import ALL_BUT_NINE, SMALL, write_shallow
+from tests.engine.model.weights import SMALL, write_shallow
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -46,17 +46,17 @@ def expanded(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def exact_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Nine layers of the same weights in F32: enough for claims that hold at any depth, such as that a batch gives what
+    """Five layers of the same weights in F32: enough for claims that hold at any depth, such as that a batch gives what
     its parts give alone. What it writes makes no sense."""
     path = tmp_path_factory.mktemp("weights") / "exact.gguf"
-    write_shallow(shipped, path, ALL_BUT_NINE, exact=True)
+    write_shallow(shipped, path, exact=True)
     yield path
     path.unlink()
 
 
 @pytest.fixture(scope="session")
 def loaded(exact_weights: Path) -> Iterator[LlamaModel]:
-    """The nine layers in F32 in this process, with a small context."""
+    """The five layers in F32 in this process, with a small context."""
     model = LlamaModel(exact_weights, SMALL, lambda: False)
     yield model
     model.close()

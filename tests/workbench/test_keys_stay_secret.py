@@ -1,5 +1,5 @@
-"""Keys from the environment reach the endpoint they are for and nothing else. Commands run as processes with a canary
-as key, against a server that answers, and then refuses and repeats the key in its message and headers, as some do. Then
+"""Keys from the environment reach the endpoint they are for and nothing else. Commands run with a canary as key,
+against a server that answers, and then refuses and repeats the key in its message and headers, as some do. Then
 all output, data, cache, logs, config, project and exports are searched for the canary.
 """
 
@@ -21,8 +21,9 @@ import pytest
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
-from engine.training import process
+from engine.training import process as trainer_process
 from engine.training.events import RunDirectory
+from tests.command_line import process, workbench
 from tests.engine.model.endpoints.toy_peer import on_thread
 from tests.engine.project.support import REPOSITORY
 from tests.engine.training.training_project import wait_for
@@ -92,23 +93,19 @@ class CommandOutput:
     def __init__(self) -> None:
         self.text = ""
 
-    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "workbench", *map(str, words)],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        self.text += done.stdout + done.stderr
-        return done
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
+        """Runs a command in a process of its own."""
+        return self._keep(process(*words))
 
-    def well(self, *words: str | Path) -> str:
-        """Runs a command; asserts that it succeeds, and returns what it printed."""
-        done = self.run(*words)
+    def well(self, *words: str | Path) -> bytes:
+        """Runs a command in this process; asserts that it succeeds, and returns what it printed."""
+        done = self._keep(workbench(*words))
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def _keep(self, done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[bytes]:
+        self.text += (done.stdout + done.stderr).decode()
+        return done
 
 
 def forms(key: str) -> list[bytes]:
@@ -163,15 +160,15 @@ def test_the_key_of_an_endpoint(output: CommandOutput, tmp_path: Path) -> None:
         server.refusing = True
         failed = output.run(*run)
         assert failed.returncode == 1
-        assert "401" in failed.stderr
-        assert "no such key" in failed.stderr
+        assert b"401" in failed.stderr
+        assert b"no such key" in failed.stderr
         refused = output.run("models", "add", f"{server.url}/v1#other", "--key-env", "LAB_KEY")
         assert refused.returncode == 1
         assert {key for key, _ in server.given} == {LAB}
     output.well("models", "list", "--json")
     output.well("status", path, "--json")
     output.well("export", path, "assignments", "-o", out)
-    assert "lab" in output.well("doctor", path, "--json")
+    assert b"lab" in output.run("doctor", path, "--json").stdout
     assert "LAB_KEY" in (tmp_path / "data" / "endpoints.json").read_text("utf-8")
     assert out.stat().st_size > 0
     assert LAB not in output.text
@@ -202,13 +199,13 @@ def test_the_token_of_the_hub(
     pytest.importorskip("huggingface_hub", reason="no hub can be asked without it")
     with repeating() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        output.well("models", "search", "flights")
+        assert output.run("models", "search", "flights").returncode == 0
         server.refusing = True
         for words in (("search", "flights"), ("pull", "someone/flights")):
             assert output.run("models", *words).returncode == 1
         assert {key for key, _ in server.given} == {HUB}
     found = output.run("doctor", "--json").stdout
-    assert "127.0.0.1" in found
+    assert b"127.0.0.1" in found
     checks = {check["name"]: check["status"] for check in json.loads(found)["checks"]}
     assert checks["guard"] == "ok"  # the command turns it on
     assert HUB not in output.text
@@ -246,9 +243,9 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
 def test_the_trainer_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process of a training run is started without the keys, because its log may be passed on."""
     monkeypatch.setenv("HARMLESS", "kept-as-it-is")
-    monkeypatch.setattr(process, "missing_libraries", lambda: "")
+    monkeypatch.setattr(trainer_process, "missing_libraries", lambda: "")
     run = RunDirectory(tmp_path)
     show = "import os; print(dict(os.environ), flush=True)"
-    process.Trainers((sys.executable, "-c", show)).start(run)
+    trainer_process.Trainers((sys.executable, "-c", show)).start(run)
     wait_for(lambda: "kept-as-it-is" in run.log.read_text("utf-8"))
     assert places(tmp_path, LAB) == places(tmp_path, HUB) == []

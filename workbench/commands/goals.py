@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
-from engine.base.text import one_line
+from engine.base.text import one_line, short_name
 from engine.conversations.filters import NO_FILTER
 from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, themes_of
 from engine.goals.service.groups import GoalService
@@ -92,7 +92,7 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
 def _agreement_lines(agreements: Mapping[tuple[str, str], Agreement]) -> list[str]:
     """Returns how often answers on pairs agree with the decisions of people, by model and prompt, in words."""
     return [
-        f"{one_line(model, 40)}{f', asked with {prompt},' if prompt else ''} agrees with your decisions:"
+        f"{short_name(model)}{f', asked with {prompt},' if prompt else ''} agrees with your decisions:"
         f" {agreement.text}"
         for (model, prompt), agreement in agreements.items()
     ]
@@ -320,8 +320,8 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         progress, agreements = review.progress(), review.agreements()
         pairs_left = progress.left
     lines = [
-        f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
-        f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
+        f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{short_name(pair.a.label)}” ({pair.a.size:,})"
+        f" and {pair.b.id} “{short_name(pair.b.label)}” ({pair.b.size:,});"
         f" labels {figure(pair.evidence.description_similarity)},"
         f" members {figure(pair.evidence.member_similarity)}"
         for pair in pairs

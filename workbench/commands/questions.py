@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.text import one_line
+from engine.base.text import one_line, short_name
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
@@ -259,7 +259,7 @@ def _summary_lines(row: QuestionSummary) -> list[str]:
     ]
     for by, counts in row.answers:
         shown = ", ".join(f"{one_line(value, 30)} {count:,}" for value, count in counts.items())
-        lines.append(f"    {one_line(by, 40)}: {shown or 'no answer'}")
+        lines.append(f"    {short_name(by)}: {shown or 'no answer'}")
     return lines
 
 
@@ -279,7 +279,7 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
     for who, judged in people.people.items():
         conversations = counted(judged, "conversation")
         if who in people.machines:
-            return f"{one_line(who, 40)} answers {name} on {conversations} here, and no person does. People {how}"
+            return f"{short_name(who)} answers {name} on {conversations} here, and no person does. People {how}"
         return f"One person has judged {conversations} by {name} here. Others {how}"
     return f"Nobody has answered {name} here. People {how}"
 
@@ -373,7 +373,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         rows = workspace.questions.answers(question.name, ListQuery(arguments.filter))
     return CommandResult(
         [
-            f"{one_line(row.conversation, 30):<30}  {one_line(row.value or '–', 40):<12}"
+            f"{one_line(row.conversation, 30):<30}  {short_name(row.value or '–'):<12}"
             f"  {one_line(row.by or NO_NAME, 30)}"
             + "".join(f"  {one_line(text, 100)}" for text in (row.explanation, row.note) if text)
             for row in rows

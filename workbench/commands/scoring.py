@@ -14,7 +14,7 @@ from typing import Any
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
-from engine.base.text import as_json, one_line
+from engine.base.text import as_json, short_name
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
@@ -169,7 +169,7 @@ def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:
 def _reason_cells(reason: Reason) -> tuple[Cell, ...]:
     """Returns the weight of a reason, its share, its words, and the message with its speaker."""
     message = f"{reason.message + 1} {reason.role}"
-    return reason.weight, reason.share, one_line(reason_text(reason), 40), message
+    return reason.weight, reason.share, short_name(reason_text(reason)), message
 
 
 # What verdicts say of scores

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.base.number_format import counted, difference, figure, figure_range
 from engine.base.statistics.intervals import Interval
-from engine.base.text import one_line
+from engine.base.text import short_name
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
@@ -85,7 +85,7 @@ def name_of(score_set: ScoreSet | ScoreConfig) -> str:
     read, scored = score_set.read, score_set.scored
     if score_set.features == "both" and read is not None and scored is not None and read < scored:
         parts.append(f"words of all {scored:,}, states of {read:,}")
-    return " · ".join(one_line(part, 40) for part in parts if part)
+    return " · ".join(short_name(part) for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)

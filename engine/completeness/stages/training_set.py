@@ -280,6 +280,7 @@ class TrainingSet:
     """The conversations that a probe learns from.
 
     Attributes:
+        boundaries: What was read at the boundaries.
         external_ids: The external id of each conversation.
         groups: Group of each conversation, shape (conversations,); near copies share a group.
         origins: Where each conversation is from.

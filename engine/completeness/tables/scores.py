@@ -239,8 +239,9 @@ def normalized_scores(
     for keys in chunks(ids):
         score_by_id.update(
             conn.execute(
+                # with + the ids are looked up; without it SQLite reads all scores of the set in their order
                 "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
-                " AND p_end_normalised IS NOT NULL"
+                " AND +p_end_normalised IS NOT NULL"
                 f" AND conversation_id IN ({placeholders(keys)})",
                 (config_hash, *keys),
             ).fetchall()

@@ -63,6 +63,7 @@ class Guess:
     """What may be a mapping of the records: the content of a mapping file, without a name.
 
     Attributes:
+        table: The mapping as a table of TOML.
         where: Path of the messages in a record as it is in the file; `.` if each record is a message.
         questions: What is not sure, as questions to a person.
         metadata: Fields of the records that are beside the messages, without id and time.

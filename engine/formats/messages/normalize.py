@@ -162,6 +162,7 @@ class ReadMessages(NamedTuple):
     """The messages of a list, and what of it is in none.
 
     Attributes:
+        messages: The messages, in order.
         unread: Items that are no messages.
         others: Items of other branches than the current one.
     """

@@ -136,6 +136,7 @@ class Envelope(NamedTuple):
     """The object from which a record was split, without the list of records.
 
     Attributes:
+        value: The object, without that list.
         first: Whether the record is the first of that object, or of a slice that has fields which those before had not.
     """
 

@@ -121,9 +121,15 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
-        rows = group_rows(view, self._states_of_groups(view))
+        rows = self.groups_without_outcomes()
         with self._project.reading() as conn, snapshot(conn):
             return with_outcomes(conn, rows, np.frombuffer(view.map_of_groups, dtype=">u2"))
+
+    def groups_without_outcomes(self) -> list[GoalGroup]:
+        """Returns the current groups, largest first, without the numbers of conversations that failed, which take long
+        to count."""
+        view = self.view()
+        return group_rows(view, self._states_of_groups(view))
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""

@@ -212,7 +212,7 @@ class MergeReviewService:
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
         """Returns a proposal for each pair; `why` says in words why it is proposed."""
-        return queue.proposals(pairs, self.goals.groups(), why) if pairs else []
+        return queue.proposals(pairs, self.goals.groups_without_outcomes(), why) if pairs else []
 
     # Decisions on pairs
 

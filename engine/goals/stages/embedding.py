@@ -221,6 +221,7 @@ class Vectorizer:
 
     Attributes:
         name: The name that the user gave, e.g. `tfidf`.
+        embedder: The embedder.
         lane: `model` if it runs in the model process.
         cancel: Ends a request to that process, or to an endpoint.
         spent: Returns what requests to an endpoint have cost, in words; "" if they cost only time.

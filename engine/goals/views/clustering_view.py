@@ -62,6 +62,7 @@ class ClusteringView:
     """A snapshot of a clustering with its decisions and assignments; it must not be changed.
 
     Attributes:
+        stored: The clustering.
         state: The groups after the decisions.
         clusters: The original clusters, in the order of their numbers.
         assigned: Conversations that were assigned to groups after the clustering.

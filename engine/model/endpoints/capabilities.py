@@ -175,6 +175,7 @@ class Written:
     """One completion.
 
     Attributes:
+        text: The text that was written.
         ended: Why it ended: `length` at the limit of tokens, `stop` for any other reason.
         steps: Its positions; empty if no log-probabilities were requested.
         thinking: What the model thought before `text`, whether the endpoint gave it apart or inside `<think>`.

@@ -363,6 +363,8 @@ class Download:
     """The download of one file of a repository, which can be resumed at any moment.
 
     Attributes:
+        hub: The hub that the file comes from.
+        repository: OWNER/NAME of the repository.
         revision: A commit, so that a resumed file is the file that was begun.
         file: The file in the repository.
         target: Path of the file while it is incomplete.

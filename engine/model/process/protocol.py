@@ -61,6 +61,7 @@ class Working(msgspec.Struct, tag=True):
     """The progress of a request.
 
     Attributes:
+        number: Number of the request.
         done: Count of what is done; the kind of request says what is counted.
         note: What is being done where there is nothing to count; else "".
     """
@@ -81,6 +82,7 @@ class Failure(msgspec.Struct, tag=True):
     """The reason why a request cannot be answered.
 
     Attributes:
+        number: Number of the request.
         kind: Name of the class of the error.
         message: What went wrong.
         hint: What the user can do; "" for nothing.

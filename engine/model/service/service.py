@@ -164,6 +164,7 @@ class ModelFacts:
     """Facts about a model of the catalog.
 
     Attributes:
+        entry: The model.
         size: Bytes of all its files; None if the file is gone.
         header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
         footprint: Memory that the file needs on this machine; None if unknown.

@@ -75,7 +75,10 @@ class ImportedAnswer:
 
     Attributes:
         key: Key of the text that was judged; None in the program's own exports.
+        conversation: Id of the conversation in its source.
+        source: Label of the source.
         verdict: The answer to the question whether it succeeded, as written; None where there is none.
+        note: The note that came with it.
         answers: The answers to other questions, by name.
         annotator: Name of the person; empty without one.
         repeats: Later verdicts of the same person, given blind.

@@ -15,7 +15,7 @@ from engine.base import request_options as options
 from engine.base.conversation import Message
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.base.text import one_line
+from engine.base.text import short_name
 from engine.conversations.filters import FILTER, Filter
 from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
@@ -300,7 +300,7 @@ def _note_empty_choice(answer: MachineAnswer) -> MachineAnswer:
 def _counts_text(counts: Counter[str | None]) -> str:
     """Returns how often each answer was given."""
     given = ", ".join(
-        f"{one_line(value or 'no answer', 40)} {count:,}"
+        f"{short_name(value or 'no answer')} {count:,}"
         for value, count in counts.most_common(MAX_ANSWERS_SHOWN)
     )
     if len(counts) > MAX_ANSWERS_SHOWN:

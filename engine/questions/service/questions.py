@@ -39,6 +39,7 @@ class QuestionSummary:
     """A question and who answered it.
 
     Attributes:
+        question: The question.
         answers: (who, number of conversations by answer): people first, then the newest.
     """
 
@@ -52,7 +53,9 @@ class GivenAnswer:
 
     Attributes:
         conversation, source: Id and source of the conversation.
+        value: The answer.
         by: Name of the person, empty without one; else of what answered.
+        explanation: Why, as a machine says; empty where it says nothing.
         cites: Indices of the messages that show it.
         p: Probability of the answer, where it is known.
         note: How a machine reached it, or why there is none.

@@ -47,7 +47,7 @@ from engine.questions.tables.answers import CURRENT_ANSWERS
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
 
-PAGE = 5_000
+PAGE = 500
 """Largest number of items of a page of the queue."""
 
 _NO_SIGNS = "no sign of trouble"

@@ -105,6 +105,7 @@ class AnswerChange:
     """How often one answer to a question was given on the two sides.
 
     Attributes:
+        question: Name of the question.
         by: The machine that answered; its newest answers count.
         value: The answer; `mean` where answers are numbers.
         shares: The share, or mean, on the first and on the second side: corrected for the errors of the machine where
@@ -171,6 +172,7 @@ class Breakdown:
     """A project by the values of one field.
 
     Attributes:
+        field: Name of the field.
         parts: The parts, for a field of time in the order of time, otherwise the most frequent value first.
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.

@@ -122,6 +122,7 @@ class ClaimTable:
     """All figures as predictors of one claim.
 
     Attributes:
+        claim: The claim that is tested.
         holds, fails: Number of cases for which the claim holds, and fails.
         rows: A row for each figure; empty where the claim holds for all cases or for none.
         conclusions: A sentence on chance, and one that compares the best measure with the best baseline.

@@ -133,6 +133,7 @@ class ParsedCall:
     """One call.
 
     Attributes:
+        name: Name of the function.
         arguments: Their values by name; of an expression, such as a name, its source text.
     """
 

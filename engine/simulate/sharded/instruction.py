@@ -54,6 +54,7 @@ class Instruction:
     Attributes:
         task_id: Id of the instruction, unique in its file.
         task: One of `TASKS`.
+        shards: The pieces of the instruction, in order.
         fields: The fields of the task: the full question, the gold answer, functions.
     """
 

@@ -195,7 +195,9 @@ class ShardedScenario:
 
     Attributes:
         setting: What it shares with the other conversations.
+        instruction: The instruction that is played.
         task: The task that is bound to the instruction: its prompts and its scoring.
+        condition: How its shards are given.
         run: Number of the repetition, from 0.
     """
 
@@ -361,6 +363,7 @@ class UserTurn:
     """One turn of the user.
 
     Attributes:
+        text: What the user says.
         shard_id: Id of the shard that it reveals; NO_SHARD for none.
         stand_in: Whether the text is the next shard itself, because the model gave no usable reply.
     """

@@ -28,7 +28,7 @@ from tests.screens.triage.ordering import choose_order
 from tests.shared_data import shared_file
 from workbench.app import WorkbenchApp
 
-JUDGED = 60
+JUDGED = 42
 TAKEN_BACK = 5
 
 
@@ -50,7 +50,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if shared is not None:
         return shared
     made = tmp_path / "samples.jsonl"
-    write_jsonl(sample_conversations(400, 3), made)
+    write_jsonl(sample_conversations(160, 3), made)
     return made
 
 
@@ -66,7 +66,7 @@ def score(number: int) -> float:
 
 
 async def test_an_hour_of_work(source: Path, tmp_path: Path) -> None:
-    """Import, filter, search, judge sixty, calibrate, quit, come back, undo five, export: by keys, and it held."""
+    """Import, filter, search, judge forty, calibrate, quit, come back, undo five, export: by keys, and it held."""
     path = tmp_path / "work.wb"
     async with opened(path) as pilot:
         await press(pilot, "2", "i")
