@@ -173,8 +173,7 @@ class ConversationService:
 
     def log(self, conversation_id: int) -> list[LogPiece]:
         """Returns the log of a conversation as a model reads it."""
-        with self._project.reading() as conn:
-            return render_log(messages_of(conn, conversation_id))
+        return render_log(self._project.read(messages_of, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
         """Returns the record of a conversation as it was imported, byte for byte."""

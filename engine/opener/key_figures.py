@@ -23,6 +23,7 @@ from engine.opener.open_project import OpenProject
 from engine.questions.records import YES_FROM, ExampleProbe, likely_success
 
 if TYPE_CHECKING:
+    from engine.goals.merges.merge_state import Group
     from engine.results.comparison.differences import Difference
 
 MIN_IN_MONTH = 20
@@ -234,14 +235,14 @@ def conversations_to_read(
     query = ListQuery(among, "success") if by_probe else ListQuery(among, "trouble", True)
     rows = conversations.rows(conversations.ids(query)[:MOST_CONSIDERED])
     rows = [row for row in rows if (row.success is not None if by_probe else row.signs)]
-    labels = _goal_labels(project) if rows else {}
+    goals = _goals(project) if rows else {}
     preferred: list[ConversationRow] = []
     others: list[ConversationRow] = []
-    count_by_label: Counter[str] = Counter()
+    counts: Counter[str] = Counter()  # by the id of the goal; several may have one label
     for row in rows:
-        label = labels.get(row.id, "")
-        count_by_label[label] += 1
-        if count_by_label[label] <= MAX_TO_READ_PER_GROUP and (
+        goal_id = goals[row.id].id if row.id in goals else ""
+        counts[goal_id] += 1
+        if counts[goal_id] <= MAX_TO_READ_PER_GROUP and (
             row.success is None or row.success < YES_FROM
         ):
             preferred.append(row)
@@ -250,23 +251,21 @@ def conversations_to_read(
     # what probably succeeded, and more conversations of large groups, only fill the list up; then all are in their
     # order again
     chosen = sorted((preferred + others)[:MAX_TO_READ], key=rows.index)
-    return [FirstReading(row, _reason_text(row, labels.get(row.id))) for row in chosen]
+    return [FirstReading(row, _reason_text(row, goals.get(row.id))) for row in chosen]
 
 
-def _goal_labels(project: OpenProject) -> dict[int, str]:
-    """Returns the label of the group of each conversation by the id of the conversation; empty without a clustering."""
+def _goals(project: OpenProject) -> dict[int, Group]:
+    """Returns the group of each conversation by the id of the conversation; empty without a clustering."""
     clustering = project.goals.shown()
     if clustering is None:
         return {}
     state = project.merge_queue_cache.decision_log.state(clustering.clustering.id)
     return {
-        int(member): state.groups[key].label
-        for key in state.current
-        for member in state.members(key)
+        int(member): state.groups[key] for key in state.current for member in state.members(key)
     }
 
 
-def _reason_text(row: ConversationRow, label: str | None) -> str:
+def _reason_text(row: ConversationRow, goal: Group | None) -> str:
     """Returns why a conversation is to be read first, in words: how likely it succeeded, its signs, whether it broke
     off, and its goal."""
     parts = ["judged failed"] if row.verdict is Verdict.NO else []
@@ -274,6 +273,6 @@ def _reason_text(row: ConversationRow, label: str | None) -> str:
     parts += [in_words(row.signs)] if row.signs else []
     if row.state == State.INCOMPLETE:
         parts.append(f"{row.state.word} ({probability(row.p_end_normalised)})")
-    if label:
-        parts.append(f"wanted: {label}")
+    if goal is not None and goal.label:
+        parts.append(f"wanted: {goal.label}")
     return " · ".join(parts)

@@ -34,6 +34,7 @@ from engine.questions.question import NOTE, PEOPLE, YES
 from engine.questions.service.questions import QuestionSummary
 from engine.results.associations.formatting import (
     association_tables,
+    clearest_rows,
     conclusion,
     feature_sentence,
     notes,
@@ -338,8 +339,9 @@ class _Report:
                 True,
             )
             for side in (0, 1):
-                rows = [row for row in self._associations.rows if row.side == side][:MAX_SENTENCES]
-                yield from (Paragraph(feature_sentence(row, self._associations)) for row in rows)
+                rows = [row for row in self._associations.rows if row.side == side]
+                for row in clearest_rows(rows, MAX_SENTENCES):
+                    yield Paragraph(feature_sentence(row, self._associations))
 
     def _question_blocks(self) -> Iterator[Block]:
         """Yields the shares of the answers to each question, corrected where a machine was checked.

@@ -532,8 +532,8 @@ class ExampleProbeTest:
 def explain_no_share(drawn: int) -> str:
     """Returns why the share among all conversations is not told by so many answers on drawn ones."""
     return (
-        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed; the others were"
-        " chosen. “calibration sample” (O in triage) draws"
+        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed."
+        " “calibration sample” (O in triage) draws"
     )
 
 

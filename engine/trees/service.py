@@ -102,8 +102,7 @@ class TreeService:
 
     def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
         """Returns the tree at a step and the tokens of its recorded answer; raises NotFound when there is none."""
-        with self._project.reading() as conn:
-            row = _row(tree_tables.trees(conn, conversation_id, config_hash), step)
+        row = _row(self._project.read(tree_tables.trees, conversation_id, config_hash), step)
         return self._restore(row)
 
     def _restore(self, row: TreeRow) -> tuple[Tree, list[int]]:

@@ -281,8 +281,7 @@ class _FirstLook:
             scoring = self._scoring(workspace)
             waiting = 0
             if scoring.reading is not None:
-                with workspace.project.reading() as conn:
-                    waiting = len(scoring.reading.stage.waiting(conn))
+                waiting = len(workspace.project.read(scoring.reading.stage.waiting))
             if isinstance(scoring.scoring_stage, FittingStage):
                 waiting += scoring.scoring_stage.waiting()
             stages = scoring.stages if waiting else []

@@ -317,8 +317,7 @@ class ScoringRuns:
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
         """Returns whether enough of the first conversations could end in two places; copies are not noticed."""
         project = self._setup.project
-        with project.reading() as conn:
-            ids = self._selection(request).ids(conn)[:MAX_CONVERSATIONS_FOR_MODE]
+        ids = project.read(self._selection(request).ids)[:MAX_CONVERSATIONS_FOR_MODE]
         count = 0
         for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
             logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])

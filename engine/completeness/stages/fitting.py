@@ -53,8 +53,8 @@ NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""
 
 _STORING = Lock()
-"""Is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished, and fits
-may run side by side, on words alone and after a model."""
+"""Lock that is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished,
+and fits may run side by side, on words alone and after a model."""
 
 
 class FittingStage(CpuStage):
@@ -208,8 +208,7 @@ class FittingStage(CpuStage):
 
     def _read_training_set(self, ids: Sequence[int]) -> TrainingSet:
         """Returns the conversations to learn from, all of them or some that are drawn."""
-        with self._project.reading() as conn:
-            read_ids = set(hidden_states.ids_with_entry(conn, self._states_key()))
+        read_ids = set(self._project.read(hidden_states.ids_with_entry, self._states_key()))
         drawn_ids = probe.sample_conversations(ids, read_ids)
         shuffled_ids = np.random.default_rng(probe_calibration.SEED).permutation(drawn_ids)
         tested_ids = frozenset(shuffled_ids[:MAX_TESTED_CONVERSATIONS].tolist())

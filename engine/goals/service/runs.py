@@ -106,8 +106,7 @@ class GoalStages:
     def first_request(self, model: LoadableModel) -> Mapping[str, Any] | None:
         """Returns the body of the request for the first summary of a run over endpoints, as it would be sent; None
         without conversations. Sends nothing."""
-        with self.setup.project.reading() as conn:
-            first = ALL.ids(conn)[:1]
+        first = self.setup.project.read(ALL.ids)[:1]
         name = ONE_SENTENCE_PROMPT if model.follows_instructions else SUMMARY_PROMPT
         return next(iter(self._summarize(model, ALL, name).rehearse(first)), None)
 
@@ -369,8 +368,7 @@ class GoalStages:
 
     def _summarize(self, model: LoadableModel, selection: Selection, name: str) -> SummarizeStage:
         """Returns the stage that writes summaries with the prompt of this name."""
-        with self.setup.project.reading() as conn:
-            context = str(settings.get(conn, ABOUT_KEY, ""))
+        context = str(self.setup.project.read(settings.get, ABOUT_KEY, ""))
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(

@@ -64,8 +64,7 @@ class DecisionLog:
 
     def history(self, clustering_id: int) -> list[GoalDecision]:
         """Returns all decisions on a clustering, newest first, including those that were undone."""
-        with self._project.reading() as conn:
-            return goal_decisions.history(conn, clustering_id)[::-1]
+        return self._project.read(goal_decisions.history, clustering_id)[::-1]
 
     def active(self, clustering_id: int) -> list[GoalDecision]:
         """Returns the decisions on a clustering that were not undone, oldest first."""

@@ -68,8 +68,7 @@ class Egress:
 
     def allows(self, address: Address) -> bool:
         """Returns whether texts may be sent to an address beyond this machine."""
-        with self._project.reading() as conn:
-            self._allowed = set(settings.get(conn, ALLOWED_KEY, []))
+        self._allowed = set(self._project.read(settings.get, ALLOWED_KEY, []))
         return address.base in self._allowed
 
     def allow(self, url: str) -> None:

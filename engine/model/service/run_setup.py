@@ -79,8 +79,7 @@ class ProjectPrompts:
             UsageError: There is no such prompt.
         """
         text = shipped_prompt(name)
-        with self._project.reading() as conn:
-            return str(settings.get(conn, PROMPT_KEY + name, text))
+        return str(self._project.read(settings.get, PROMPT_KEY + name, text))
 
     def texts(self, kind: str) -> dict[str, str]:
         """Returns the prompts of one kind of simulation, by name."""

@@ -188,8 +188,7 @@ class ModelAnswerStage(BlockStage[int, MachineAnswer]):
     def local_tokens(self, ids: Sequence[int]) -> tuple[int, int]:
         """Returns roughly how many tokens a model of this machine reads, and how many it writes, to answer on
         conversations."""
-        with self._project.reading() as conn:
-            chars = sum(conversations.chars(conn, ids))
+        chars = sum(self._project.read(conversations.chars, ids))
         around = len(self._prompt.before + self._prompt.question + form_request(self._form))
         votes = self._question.votes
         read = votes * (chars + around * len(ids)) / CHARS_PER_TOKEN

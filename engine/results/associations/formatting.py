@@ -192,17 +192,20 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
                 f"Goes with {letter}"
                 + (f", the clearest {most} of {len(rows)}" if len(rows) > most else ""),
                 ("what", "A", "B", "odds (range)", "and in nearly the same conversations"),
-                [(*association_cells(row), near_equal_text(row)) for row in _listed(rows, most)],
+                [
+                    (*association_cells(row), near_equal_text(row))
+                    for row in clearest_rows(rows, most)
+                ],
                 (1, 2),
             )
 
 
-def _listed(rows: list[Association], most: int) -> list[Association]:
+def clearest_rows(rows: list[Association], most: int) -> list[Association]:
     """Returns the clearest rows, in their order; of the rows that are terms up to two thirds of `most`, because a
     property tells a reader more than one more word."""
     terms = [row for row in rows if isinstance(row.feature, Term)][: 2 * most // 3]
-    words = [row for row in rows if row not in terms][: most - len(terms)]
-    return [row for row in rows if row in terms or row in words]
+    others = [row for row in rows if row not in terms][: most - len(terms)]
+    return [row for row in rows if row in terms or row in others]
 
 
 def association_lines(result: Associations) -> list[str]:
@@ -284,6 +287,8 @@ def feature_sentence(row: Association, result: Associations) -> str:
     feature = row.feature
     if isinstance(feature, Term) and feature.field == "sign":
         holds = f"there is a sign of trouble: {Sign(feature.values[0]).words}"
+    elif isinstance(feature, Term) and feature.field == "tool":
+        holds = f"the tool {feature.values[0]} is called"
     elif isinstance(feature, Term):
         holds = f"{feature_text(feature)} holds"
     else:

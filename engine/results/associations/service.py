@@ -212,8 +212,7 @@ class AssociationService:
 
     def as_json(self, result: Associations) -> dict[str, Any]:
         """Returns a result as JSON values, with names of conversations as examples."""
-        with self._project.reading() as conn:
-            return formatting.as_json(result, names(conn, formatting.example_ids(result)))
+        return formatting.as_json(result, self._project.read(names, formatting.example_ids(result)))
 
     def associations(self, split: Split, *, within_goals: bool = True) -> Associations:
         """Returns the features that go with one of two sides.
