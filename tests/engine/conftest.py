@@ -19,6 +19,7 @@ from engine.model.llamacpp.files import quantize
 from engine.model.llamacpp.model import LlamaModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
+from engine.questions import example_fits
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import SMALL, write_shallow
@@ -27,7 +28,8 @@ from tests.engine.model.weights import SMALL, write_shallow
 @pytest.fixture(scope="package", autouse=True)
 def quick_fits() -> Iterator[None]:
     """Fits to conversations divide them into three folds twice, and these into two, in place of five folds three times
-    and three: a quarter of the regressions, of which each is fitted as ever."""
+    and three: a quarter of the regressions, of which each is fitted as ever. Fits to answers stay as they are."""
+    assert example_fits.REPEATS == probe.REPEATS  # imported before the change
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(probe, "REPEATS", 2)
         patch.setattr(probe, "FOLDS", 3)
