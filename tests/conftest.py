@@ -29,17 +29,24 @@ settings.load_profile("untimed")
 LONGEST = (
     "workbench/test_without_network.py",
     "workbench/test_guides.py",
+    "screens/triage/test_triage.py",
+    "screens/shell/test_shell.py",
+    "screens/shell/test_session.py",
     "screens/shell/test_mapping.py",
     "workbench/test_first_look.py",
     "engine/completeness/stages/test_fitting.py",
     "engine/goals/stages/test_goal_questions.py",
     "engine/completeness/stages/test_scoring.py",
     "screens/test_hostile_text.py",
+    "engine/model/service/test_server_kinds.py",
+    "workbench/test_endings.py",
+    "workbench/test_references.py",
+    "engine/model/process/test_process.py",
+    "workbench/test_keys_stay_secret.py",
+    "workbench/test_lost_output.py",
     "engine/model/service/test_endpoints.py",
     "engine/completeness/stages/test_refining.py",
     "terminal/test_screens.py",
-    "screens/shell/test_shell.py",
-    "screens/triage/test_triage.py",
     "engine/model/endpoints/test_real_peers.py",
     "screens/merge_review/test_merge_review.py",
     "screens/overview/test_overview.py",
@@ -58,9 +65,8 @@ LONGEST = (
     "screens/test_real_jobs.py",
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
-    "screens/shell/test_session.py",
 )
-"""Files that take half a minute and more: those that compute and those that wait by turns."""
+"""Files that take a quarter of a minute and more: those that compute and those that wait by turns."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -43,7 +43,7 @@ COMPARED_LOGS = 6
 """Number of logs that both the trainer and llama.cpp split into tokens before a run."""
 
 COMPARED_CONTEXT = 512
-"""Tokens of the context of the model that splits them, which reads nothing."""
+"""Tokens of the context of the model that splits logs into tokens; it reads nothing."""
 
 SAMPLED_CONVERSATIONS = 3
 """Number of conversations of which samples are written."""

@@ -25,7 +25,7 @@ MAX_EXPONENT = 700.0
 """Largest exponent, just below the one at which `math.exp` overflows."""
 
 CHANCE = 0.5
-"""The AUROC that stands for that of a validation without pairs."""
+"""The AUROC of a validation without pairs, which is that of guessing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ VARIABLE = "WORKBENCH_OFFLINE"
 """Environment variable that refuses even named endpoints and hubs, unless it is empty, 0, no, off or false."""
 
 FLAG = "--offline"
-"""Option of the command line. It is also the value of the variable then, so that children can name the cause."""
+"""Option of the command line that refuses the network. Then it is also the value of `VARIABLE`, so that children can
+name the cause."""
 
 SILENT = {
     "DO_NOT_TRACK": "1",
@@ -46,7 +47,7 @@ LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_O
 """Environment that makes the libraries of a child read files only: only the program itself asks a hub."""
 
 _OFF_VALUES = frozenset({"", "0", "no", "off", "false"})
-"""Values of the variable, in lower case, that refuse nothing."""
+"""Values of `VARIABLE`, in lower case, that refuse nothing."""
 
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
 """Matches the end of the name of a variable that holds a secret: `OPENAI_API_KEY`, `HF_TOKEN`."""

@@ -15,7 +15,7 @@ from typing import Any
 from engine.base.errors import UsageError
 
 LARGEST_WHOLE_NUMBER = 10**18 - 1
-"""The largest whole number that can be given; SQLite stores none from 2^63 on."""
+"""The largest whole number that can be given; SQLite stores no number from 2^63 on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ StoredStates = NDArray[np.float32] | NDArray[np.float16]
 """Hidden states as they are stored, shape (boundaries, dimensions)."""
 
 Features = StoredStates | BoundaryWords
-"""What a regression reads at boundaries; both have a length, and give some of the boundaries by their index."""
+"""What a regression reads at boundaries. Hidden states and words both have a length, and give some of the boundaries by
+their index."""
 
 TOLERANCE_OF_WORDS = 0.1
-"""Where liblinear stops, on words: AUROC is the same as at its 1e-4, in half the time."""
+"""Tolerance at which liblinear stops on words: AUROC is the same as at its default of 1e-4, in half the time."""
 
 MAX_ITERATIONS_ON_WORDS, MAX_ITERATIONS_ON_STATES = 1_000, 300
 """Most iterations of the solvers; a fit that has not converged by then is used as it is."""
@@ -36,8 +37,8 @@ MAX_BOUNDARIES_PER_BATCH = 20_000
 """Largest number of boundaries that are scored at once, which bounds the memory."""
 
 _LIBLINEAR = Lock()
-"""Is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that fits side
-by side would not come out the same twice."""
+"""Lock that is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that
+fits side by side would not come out the same twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ COLUMNS = 1 << BITS
 """Number of different values that words and pairs are hashed to; fits `uint16`. docs/lab/words.md compares numbers."""
 
 DISTANCES = 3
-"""Number of messages that are read at a boundary: the one there and those before it."""
+"""Number of messages that are read at a boundary: the message there and the ones before it."""
 
 MAX_CHARACTERS_PER_PASS = 1 << 20
 """Largest number of characters of several messages in one pass, which needs about fifty times their bytes."""
@@ -57,7 +57,7 @@ _CALL = re.compile(r'\{"name": ("[^"]+"), "args"')
 """Matches the name of a tool in a call as `engine.base.conversation.render_tool_calls` writes it."""
 
 _BLANK, _LETTER, _SIGN = range(3)
-"""Classes of bytes: a run of letters is one word, a sign is a word alone, and blanks are none."""
+"""Classes of bytes: a run of letters is one word, a sign is a word alone, and blanks are no words."""
 
 _BEGIN, _END = np.uint64(11), np.uint64(13)
 """Words that stand before the first and after the last one of each message."""
@@ -65,7 +65,8 @@ _BEGIN, _END = np.uint64(11), np.uint64(13)
 _BASE = 0x9E3779B97F4A7C15
 _MIX = np.uint64(0x94D049BB133111EB)
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
-"""Odd numbers without a pattern in their bits, which hashing multiplies with; an odd one has an inverse modulo 2^64."""
+"""Odd numbers without a pattern in their bits, with which hashing multiplies; an odd number has an inverse modulo
+2^64."""
 
 
 def _byte_classes() -> NDArray[np.uint8]:

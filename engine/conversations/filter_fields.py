@@ -42,7 +42,7 @@ FIELDS_WITH_KEYS = ("meta", "truth", QUESTION_FIELD)
 """Fields whose name goes on with a dot and a key, as in `meta.channel`."""
 
 WORD_FIELD = "text"
-"""The field of terms that name none, which are words to search for in the messages."""
+"""The field of terms that name no field: words to search for in the messages."""
 
 COUNTABLE_FIELDS = (
     "state", SUCCEEDED, "annotator", "disagreement", "goal", "theme", "reason", "tool", "model", "source",

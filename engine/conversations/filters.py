@@ -46,8 +46,8 @@ _FIELD_AND_SIGN = re.compile(
 """A field name, or the name of a question with who answered it, and the sign after it: `turns>5`, `rude@ana:no`."""
 
 SIMILAR = 0.76
-"""Similarity to a name of a field from which a name that is none counts as misspelled, and not as a question
-(`difflib`)."""
+"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
+question."""
 
 _SIGN = re.compile(r":|>=|<=|>|<|=")
 """Finds the sign after a key."""

@@ -21,7 +21,7 @@ from engine.project import settings
 from engine.project.project import Project
 
 MOST_SOURCES = 10
-"""Sources of which the text says what was read; JSON has all."""
+"""Most sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""

@@ -69,7 +69,7 @@ GOAL_STAGES = (
 SAMPLE_CHARACTERS = 24_000
 """Characters of the logs on which formats of a model are compared."""
 MAX_SAMPLE_CONVERSATIONS = 64
-"""Most conversations of the project from which these logs are taken."""
+"""Most conversations of the project from which the logs are taken on which formats of a model are compared."""
 TABLES_BY_STAGE = {
     "import": frozenset({"conversation", "message", "source"}),
     "signs": frozenset({"conversation"}),

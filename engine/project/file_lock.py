@@ -48,7 +48,7 @@ class ProjectFile:
     """
 
     _guard: ClassVar = threading.Lock()
-    """Guards the following three, which all instances of this process share."""
+    """Lock for `_users`, `_descriptors` and `_locked`, which all instances of this process share."""
     _users: ClassVar[dict[Identity, int]] = {}
     """Number of open instances of each file."""
     _descriptors: ClassVar[dict[Identity, list[tuple[int, int]]]] = {}

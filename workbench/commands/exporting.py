@@ -38,7 +38,7 @@ KINDS_WITHOUT_FILTER = ("clusters", "decisions")
 KINDS_WITH_SCORES = ("table", "scores", "clusters")
 """Kinds of exports that have scores."""
 FORMATS = ("jsonl", "csv", "parquet")
-"""The kinds of files, besides those of forms that have their own."""
+"""The kinds of files of exports; forms of conversations have kinds of their own."""
 
 
 @takes(

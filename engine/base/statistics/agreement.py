@@ -13,7 +13,7 @@ from engine.base.statistics.intervals import Interval
 _DRAWS = 2_000
 """Number of bootstrap draws behind an interval."""
 _SEED = 20_240_917
-"""Seed of these draws, so that equal labels give equal intervals."""
+"""Seed of the bootstrap draws, so that equal labels give equal intervals."""
 Label = str | int
 """A word, or a grade."""
 

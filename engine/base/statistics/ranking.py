@@ -20,7 +20,7 @@ MIN_GROUPS = 10
 """Least number of groups of each class for a variance estimate; with fewer it can be far too small by chance."""
 
 SIGNIFICANCE_LEVEL = 0.05
-"""Significance level: a difference is significant when its corrected p value is below."""
+"""Corrected p value below which a difference is significant."""
 
 _HALVINGS = 60
 """Bisection steps for the end of an interval; more than double precision needs."""

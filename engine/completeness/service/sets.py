@@ -27,7 +27,7 @@ _MORE = (
     f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
 )
-"""What helps scores by the bundled probe."""
+"""What helps scores that the bundled probe made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,8 @@ NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""
 
 _STORING = Lock()
-"""Is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished, and fits
-may run side by side, on words alone and after a model."""
+"""Lock that is held while a set of scores is stored: `score_sets.begin_set` deletes another set that is not finished,
+and fits may run side by side, on words alone and after a model."""
 
 
 class FittingStage(CpuStage):

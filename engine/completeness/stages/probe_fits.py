@@ -37,7 +37,7 @@ from engine.jobs.contract import OnProgress
 from engine.model.catalog import LoadableModel
 
 STEPS = probe.STEPS * 3
-"""Number of steps of progress that are reported: the folds on words, on states, and those of position alone."""
+"""Number of steps of progress that are reported: the folds of the fits on words, on states, and on position alone."""
 
 
 @dataclass(frozen=True, slots=True)

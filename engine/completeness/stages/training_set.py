@@ -34,7 +34,7 @@ BYTES_PER_NUMBER = 2
 """Bytes of each number of a stored state, a float16 (little-endian, `<f2`)."""
 
 AT_CHANCE = "in logs of this kind whole and cut are not told apart better than by chance"
-"""Reason why a conversation is unscored if its kind fails its test."""
+"""Reason why a conversation is unscored whose kind of log fails its test."""
 
 CONVERSATIONS_PER_READ = 500
 """Number of conversations whose text is in memory at once."""

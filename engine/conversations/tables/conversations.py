@@ -32,10 +32,10 @@ _EXPORTED_AT_ONCE = 200
 """Number of conversations that are read together for an export."""
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
-"""Replaces the digits of hexadecimal numbers by letters that these do not have."""
+"""Replaces the digits of hexadecimal numbers by letters that hexadecimal numbers do not have."""
 
 _DIGITS = str.maketrans("ghijklmnop", "0123456789")
-"""Replaces these letters by the digits."""
+"""Replaces the letters that `_LETTERS` puts by the digits again."""
 
 
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:

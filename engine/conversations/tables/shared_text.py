@@ -32,7 +32,7 @@ OPENING_CHARS = 300
 _KEY = "shared_text"
 """Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""
 _COUNT = "of"
-"""Key of that setting: the number of conversations that there were when the shared text was found."""
+"""Key in the setting of shared text: the number of conversations that there were when the text was found."""
 
 
 def stored(conn: sqlite3.Connection) -> SharedText:

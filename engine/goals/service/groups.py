@@ -35,6 +35,7 @@ from engine.goals.views.clustering_view import (
     filtered_rows,
     group_row,
     group_rows,
+    outcomes_of_groups,
     states_of_groups,
     summarize,
     with_outcomes,
@@ -43,6 +44,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.questions.tables import answers
 
 COMPARED_DECIMALS = 5
 """Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
@@ -74,6 +76,7 @@ class GoalService:
         self._project, self._cache, self._changed = project, queue_cache, changed
         self._clustering_id = clustering_id
         self._states: tuple[tuple[object, ...], Mapping[int, StateCounts]] | None = None
+        self._outcomes: tuple[tuple[object, ...], Mapping[int, tuple[int, int]]] | None = None
 
     # Clusterings and groups
 
@@ -121,9 +124,12 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
-        rows = self.groups_without_outcomes()
         with self._project.reading() as conn, snapshot(conn):
-            return with_outcomes(conn, rows, np.frombuffer(view.map_of_groups, dtype=">u2"))
+            version = view, answers.newest_id(conn)
+            if self._outcomes is None or self._outcomes[0] != version:
+                groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+                self._outcomes = version, outcomes_of_groups(conn, groups)
+        return with_outcomes(self.groups_without_outcomes(), self._outcomes[1])
 
     def groups_without_outcomes(self) -> list[GoalGroup]:
         """Returns the current groups, largest first, without the numbers of conversations that failed, which take long

@@ -230,26 +230,34 @@ def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) 
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
     ]
-    rows = with_outcomes(conn, rows, filtered)
+    rows = with_outcomes(rows, outcomes_of_groups(conn, filtered))
     return sorted(rows, key=lambda row: (-row.size, row.number))
 
 
-def with_outcomes(
-    conn: sqlite3.Connection, rows: Sequence[GoalGroup], groups: NDArray[Any]
-) -> list[GoalGroup]:
-    """Returns rows with the numbers of their conversations that failed, and of those of which that is known.
+def outcomes_of_groups(
+    conn: sqlite3.Connection, groups: NDArray[Any]
+) -> Mapping[int, tuple[int, int]]:
+    """Returns how many conversations of each group failed, and of how many that is known, by the rank of the group.
 
     Args:
         groups: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
     """
     outcomes = answers.imported_outcomes(conn) | example_probes.examples(conn, SUCCEEDED)
-    known, failed = np.zeros_like(groups, bool), np.zeros_like(groups, bool)
-    ids = np.array([key for key in outcomes if key < len(groups)], np.int64)
-    known[ids], failed[ids] = True, [not outcomes[key] for key in ids.tolist()]
-    known_counts, failed_counts = (Counter(groups[chosen].tolist()) for chosen in (known, failed))
+    ids = [key for key in outcomes if key < len(groups)]
+    ranks = groups[ids].tolist() if ids else []
+    known = Counter(ranks)
+    failed = Counter(rank for key, rank in zip(ids, ranks, strict=True) if not outcomes[key])
+    return {rank: (failed[rank], count) for rank, count in known.items()}
+
+
+def with_outcomes(
+    rows: Sequence[GoalGroup], outcomes: Mapping[int, tuple[int, int]]
+) -> list[GoalGroup]:
+    """Returns rows with their `outcomes`, as `outcomes_of_groups` counts them."""
+    counts = [outcomes.get(row.number, (0, 0)) for row in rows]
     return [
-        replace(row, failed=failed_counts[row.number], with_outcome=known_counts[row.number])
-        for row in rows
+        replace(row, failed=failed, with_outcome=known)
+        for row, (failed, known) in zip(rows, counts, strict=True)
     ]
 
 

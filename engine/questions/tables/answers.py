@@ -286,6 +286,11 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
     return [(row[0], Verdict(row[1])) for row in rows]
 
 
+def newest_id(conn: sqlite3.Connection) -> int:
+    """Returns the id of the newest row of the log of answers; 0 without one."""
+    return int(conn.execute("SELECT coalesce(max(id), 0) FROM answer").fetchone()[0])
+
+
 def imported_outcomes(conn: sqlite3.Connection) -> dict[int, bool]:
     """Returns which conversations succeeded by the outcome that came with them; of several kinds the best known
     counts."""

@@ -287,6 +287,8 @@ def feature_sentence(row: Association, result: Associations) -> str:
     feature = row.feature
     if isinstance(feature, Term) and feature.field == "sign":
         holds = f"there is a sign of trouble: {Sign(feature.values[0]).words}"
+    elif isinstance(feature, Term) and feature.field == "tool":
+        holds = f"the tool {feature.values[0]} is called"
     elif isinstance(feature, Term):
         holds = f"{feature_text(feature)} holds"
     else:

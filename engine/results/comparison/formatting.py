@@ -25,7 +25,7 @@ from engine.results.comparison.differences import (
 )
 
 MAX_GOALS_LISTED = 12
-"""Most differences of goals that text lists; significant ones are all listed."""
+"""Most differences of goals that a text lists; all significant ones are listed even if there are more."""
 
 _SHARES: tuple[Measure, ...] = (*MAIN_QUESTIONS, "share of goal", "completion in goal")
 """Measures that are shares of conversations; the others are means."""
