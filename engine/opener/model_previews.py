@@ -139,7 +139,7 @@ class PromptTrial:
                 f"These can be tried: {', '.join(REPLY_FORMS)}.",
             )
         self._workspace, self.name = workspace, name
-        built_in, edited = shipped_prompt(name), text or workspace.prompts.source(name)
+        built_in, edited = shipped_prompt(name), text or workspace.run_setup.prompts.source(name)
         self._versions = {"built in": built_in}
         if edited != built_in:
             self._versions = {"yours": edited, **self._versions}

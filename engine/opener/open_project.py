@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from engine.model.catalog import Catalog
     from engine.model.process.process import RoutedProcess
     from engine.model.service.endpoints import Egress, Endpoints
-    from engine.model.service.run_setup import ProjectPrompts, RunSetup
+    from engine.model.service.run_setup import RunSetup
     from engine.model.service.service import ModelService
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
@@ -241,11 +241,6 @@ class OpenProject:
             find_adapter=functools.partial(find_adapter, self.project, self.catalog),
             sample_logs=functools.partial(_sample_logs, self.project),
         )
-
-    @property
-    def prompts(self) -> ProjectPrompts:
-        """The prompts as the project has them."""
-        return self.run_setup.prompts
 
     @cached_once
     def scoring_runs(self) -> ScoringRuns:

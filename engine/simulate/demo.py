@@ -111,7 +111,7 @@ _FAILURE_SHARES: dict[Failure, dict[str, float]] = {
     "loop": {"cancel": 0.16, "address": 0.14, "invoice": 0.14},
     "gave_up": {"voucher": 0.24, "login": 0.24, "damaged": 0.1},
 }
-"""Share of the conversations of a goal that fail in a way, in both months."""
+"""Way to fail -> goal -> share of the goal's conversations that fail in this way, in both months."""
 
 CHANGED_GOAL = "Track a parcel"
 """The goal of which more fails in the second month."""

@@ -72,7 +72,7 @@ def test_an_edit_with_a_place_that_nothing_fills(tmp_path: Path) -> None:
     """An edited prompt with an unknown place is refused with the list of known ones."""
     with OpenProject(tmp_path / "p.wb", create=True) as workspace:
         with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
-            workspace.prompts.edit("sharded/recap", "[[SAMPLE_TEXT]] [[NO_SUCH_PLACE]]")
+            workspace.run_setup.prompts.edit("sharded/recap", "[[SAMPLE_TEXT]] [[NO_SUCH_PLACE]]")
         assert "[[SAMPLE_TEXT]]" in error.value.hint
 
 

@@ -49,7 +49,7 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
             if changing:
                 raise UsageError("Which prompt?", f"Prompts are: {', '.join(all_prompt_names())}.")
             edited = {
-                name: workspace.prompts.source(name) != shipped_prompt(name)
+                name: workspace.run_setup.prompts.source(name) != shipped_prompt(name)
                 for name in all_prompt_names()
             }
             return CommandResult(
@@ -59,9 +59,9 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
         if arguments.on is not None:
             return _try_prompt(workspace, arguments)
         if changing:
-            workspace.prompts.edit(arguments.name, _read(arguments.file))
+            workspace.run_setup.prompts.edit(arguments.name, _read(arguments.file))
             narrate("What was made with another prompt stays; a new run adds a new set beside it.")
-        source = workspace.prompts.source(arguments.name)
+        source = workspace.run_setup.prompts.source(arguments.name)
     if arguments.json or changing:
         return CommandResult([], {"name": arguments.name, "text": source})
     sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)

@@ -144,17 +144,18 @@ def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict
     else:
         body = outer or record
         outer = {}
+    fields = {} if body is record else body  # what belongs to the answer
     choices = body.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):  # OpenAI
         message = choices[0].get("message")
         facts = without_keys(choices[0], "message", "index", "logprobs")
-        rest = facts if body is record else {**without_keys(body, "choices"), **facts}
-    elif body is not record and normalize.looks_like_message(body):  # Anthropic
-        message = {"role": body["role"], "content": body.get("content")}
-        rest = without_keys(body, "role", "content")
+        rest = {**without_keys(fields, "choices"), **facts}
+    elif "role" in fields and normalize.looks_like_message(fields):  # Anthropic
+        message = {"role": fields["role"], "content": fields.get("content")}
+        rest = without_keys(fields, "role", "content")
     else:  # Ollama
         message = body.get("message")
-        rest = {} if body is record else without_keys(body, "message")
+        rest = without_keys(fields, "message")
     if not isinstance(message, dict) or not normalize.looks_like_message(message):
         return None, {}
     if role_named(str(message.get("role"))) == "user":

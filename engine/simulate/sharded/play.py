@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Annotated, Any, Literal, get_args
@@ -100,33 +100,24 @@ class Trace:
             item["timestamp"] = self.moment
         self.items.append(item)
 
-    def note_revealed(self, shard_id: int) -> None:
-        """Adds the note that the last user message revealed this shard."""
-        self._note({"type": "shard_revealed", "shard_id": shard_id})
-
-    def note_category(self, category: Category) -> None:
-        """Adds the note with the category of the last reply."""
-        self._note({"type": "system-verification", "response": {"response_type": category}})
+    def note(self, type: str, **content: Any) -> None:
+        """Adds a note of a type after the last message."""
+        note = {"role": "log", "content": {"type": type, **content}, "timestamp": self.moment}
+        self.items.append(note)
 
     def note_evaluation(self, answer: str, score: float, details: dict[str, Any]) -> bool:
         """Adds the note with the score of an answer; returns whether it is correct."""
         is_correct = score == 1
         self.score = score
         self.correct = is_correct if is_correct or not self.timed else None
-        self._note(
-            {
-                "type": "answer-evaluation",
-                "exact_answer": answer,
-                "is_correct": self.correct,
-                "score": score,
-                "evaluation_return": {"score": score, **details},
-            }
+        self.note(
+            "answer-evaluation",
+            exact_answer=answer,
+            is_correct=self.correct,
+            score=score,
+            evaluation_return={"score": score, **details},
         )
         return is_correct
-
-    def note_completed(self) -> None:
-        """Adds the note that a correct answer ended the conversation."""
-        self._note({"type": "conversation-completed", "is_correct": True})
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """Returns the messages without the notes, for a prompt."""
@@ -136,29 +127,14 @@ class Trace:
             if item["role"] != "log"
         )
 
-    def attempts(self) -> int:
-        """Returns the number of evaluated answers."""
-        return sum(note["type"] == "answer-evaluation" for note in self._notes())
-
-    def categories(self) -> list[Category]:
-        """Returns the categories of the replies, in order."""
-        return [
-            note["response"]["response_type"]
-            for note in self._notes()
-            if note["type"] == "system-verification"
-        ]
+    def notes(self, type: str) -> list[dict[str, Any]]:
+        """Returns the contents of the notes of a type, in order."""
+        contents = [item["content"] for item in self.items if item["role"] == "log"]
+        return [content for content in contents if content["type"] == type]
 
     def shards(self) -> list[int]:
         """Returns the ids of the revealed shards, in order."""
-        return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
-
-    def _notes(self) -> Iterator[dict[str, Any]]:
-        """Yields the contents of the notes, in order."""
-        return (item["content"] for item in self.items if item["role"] == "log")
-
-    def _note(self, content: dict[str, Any]) -> None:
-        """Adds a note after the last message."""
-        self.items.append({"role": "log", "content": content, "timestamp": self.moment})
+        return [note["shard_id"] for note in self.notes("shard_revealed")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,11 +457,11 @@ def _play_turns(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Comp
         trace.add_message("user", _with_earlier_turns(scenario, turns, turn.text))
         turns.append(turn.text)
         if turn.shard_id != NO_SHARD:
-            trace.note_revealed(turn.shard_id)
+            trace.note("shard_revealed", shard_id=turn.shard_id)
             shards_left -= 1
         reply = yield from _answer(scenario, trace)
         if (yield from _judge(scenario, trace, reply)):
-            trace.note_completed()
+            trace.note("conversation-completed", is_correct=True)
             break
     return stand_ins
 
@@ -524,7 +500,7 @@ def _answer(scenario: ShardedScenario, trace: Trace) -> Generator[Call, Completi
 def _judge(scenario: ShardedScenario, trace: Trace, reply: str) -> Step:
     """Classifies a reply and scores it if it attempts an answer; returns whether it is correct."""
     category = yield from _classify(scenario, reply, len(trace.messages()))
-    trace.note_category(category)
+    trace.note("system-verification", response={"response_type": category})
     if category != "answer_attempt":
         return False
     return (yield from _score(scenario, trace, reply))
@@ -586,7 +562,9 @@ def _make_result(scenario: ShardedScenario, trace: Trace, stand_ins: int) -> dic
         "turns": len(turns),
         "shards": len(scenario.instruction.shards),
         "revealed": len(trace.shards()),
-        "attempts": trace.attempts(),
-        "categories": trace.categories(),
+        "attempts": len(trace.notes("answer-evaluation")),
+        "categories": [
+            note["response"]["response_type"] for note in trace.notes("system-verification")
+        ],
         "stand_ins": stand_ins,
     }

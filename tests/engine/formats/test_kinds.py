@@ -481,6 +481,7 @@ def test_all_requests_of_a_user_in_one_prompt_are_the_users() -> None:
         [7, *[{"role": role, "content": text} for role, text in ROSES * 2]],
         {"conversations": [None, *[{"from": "human", "value": "Hi"}] * 3]},
         {"role": "user", "contentParts": []},
+        {"prompt": "Hi", "response": {"from": "gpt", "value": "Hello"}},
         {
             "transcript": [
                 {"role": "user", "contentParts": []},
