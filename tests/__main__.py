@@ -18,11 +18,12 @@ TOOLS = Path(sys.executable).parent
 QUICK = ("ruff format --check", "ruff check")
 SLOW = ("lint-imports --no-logo", "mypy")
 """Each takes one core; its output is printed when it has ended."""
-TRAINING = "pytest -p no:cacheprovider tests/training"
-"""The tests that import PyTorch, in one process: that of the others would import it too, only to collect."""
+TRAINING = "pytest --numprocesses 0 -p no:cacheprovider tests/training"
+"""The tests that import PyTorch, in one process: each process of the others would import it too, only to collect."""
+COLLECT = "pytest --collect-only -qq --ignore=tests/training"
 # Files of tests are handed out in the order in which they were collected, the longest first: see conftest.py.
 # One that fails runs once more, and the summary names it (R): tests that wait for processes share two cores.
-TESTS = "pytest -p tests.forked_workers --reruns 1 -rR"
+TESTS = "pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --reruns 1 -rR"
 
 
 def main(words: list[str]) -> int:
@@ -44,6 +45,10 @@ def _run_together(tests: Sequence[str], checks: Sequence[str]) -> int:
     for check in checks:
         report = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the check runs
         running[_start(check, report)] = check, report
+    if not (REPOSITORY / ".pytest_cache").exists():
+        # In a fresh clone nothing is compiled: each of the processes below would compile every module anew.
+        with tempfile.TemporaryFile() as names:
+            _start(COLLECT, names).wait()
     _print(shlex.join(tests))
     running[_start(shlex.join(tests))] = "", None
     code = 0

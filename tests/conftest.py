@@ -75,6 +75,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes more than cores: a screen test waits for half of its time."""
+    return (os.cpu_count() or 1) + 2
+
+
 def pytest_collection_finish() -> None:
     """Excludes modules and tests, which all live to the end, from every later garbage collection."""
     gc.collect()
