@@ -112,7 +112,10 @@ class ReaderScreen(WorkbenchScreen[int]):
                 curve.border_title = "Curve of the score"
                 yield curve
                 yield Static(id="reach")
-                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
+                for name, title in (
+                    ("remaining", "Remaining tasks (model)"),
+                    ("note", "You"),
+                ):
                     section = Static(id=name, classes="section")
                     section.border_title = title
                     yield section

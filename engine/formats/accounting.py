@@ -57,7 +57,10 @@ _MIN_PIECE = 20
 
 
 def account_for(
-    record: Any, conversation: Conversation, draft: ParsedRecord, outer: Envelope | None = None
+    record: Any,
+    conversation: Conversation,
+    draft: ParsedRecord,
+    outer: Envelope | None = None,
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 

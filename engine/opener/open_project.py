@@ -412,7 +412,12 @@ class OpenProject:
         """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
-        return WatchService(self.project, self.runner, lambda: self.scoring_runs, self.goal_stages)
+        return WatchService(
+            self.project,
+            self.runner,
+            lambda: self.scoring_runs,
+            self.goal_stages,
+        )
 
     # Events
 

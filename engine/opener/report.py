@@ -109,7 +109,12 @@ _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
 def write_report(
-    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
+    services: OpenProject,
+    path: Path,
+    filter: Filter,
+    *,
+    redact: bool = False,
+    force: bool = False,
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
@@ -546,7 +551,13 @@ class _Report:
         if words:
             yield text_table(
                 "The words that speak most for an end and against one",
-                ("words", "in a message of", "messages before the end", "weight", "conversations"),
+                (
+                    "words",
+                    "in a message of",
+                    "messages before the end",
+                    "weight",
+                    "conversations",
+                ),
                 tuple(
                     (
                         one_line(word.text, GOAL_CHARACTERS),

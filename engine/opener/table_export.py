@@ -37,7 +37,15 @@ _FIXED_COLUMNS = (  # grouped by subject
 )
 """Columns that every table has, in order."""
 
-_NUMBER_COLUMNS = {"p_end", "p", "p_succeeded", "trouble", "max_logprob", "entropy", "perplexity"}
+_NUMBER_COLUMNS = {
+    "p_end",
+    "p",
+    "p_succeeded",
+    "trouble",
+    "max_logprob",
+    "entropy",
+    "perplexity",
+}
 """Fixed columns of numbers."""
 
 _COUNT_COLUMNS = {"messages", "turns", "length", "leaves"}

@@ -92,7 +92,10 @@ class Tree:
     """Grows best-first: `take` names the most probable node to read next, `expand` gets its distribution."""
 
     def __init__(
-        self, options: TreeOptions, stop_tokens: frozenset[int], spelling: Callable[[int], bytes]
+        self,
+        options: TreeOptions,
+        stop_tokens: frozenset[int],
+        spelling: Callable[[int], bytes],
     ) -> None:
         """Makes a tree of the root alone, which waits to be read.
 

@@ -292,7 +292,8 @@ def split_group(
         write(
             lambda: review.split(group.id, ids),
             lambda _: screen.notify(
-                f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.", markup=False
+                f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.",
+                markup=False,
             ),
         )
 
@@ -328,7 +329,10 @@ class MergeDialog(Dialog[str]):
         with Vertical(classes="dialog") as box:
             box.border_title = "Merge by hand"
             lines = [
-                Content.assemble((f"{letter}  {label_of(group, 60)}  ", "bold"), group_line(group))
+                Content.assemble(
+                    (f"{letter}  {label_of(group, 60)}  ", "bold"),
+                    group_line(group),
+                )
                 for letter, group in (("A", proposal.a), ("B", proposal.b))
             ]
             yield Static(Content("\n").join(lines))

@@ -99,7 +99,10 @@ class WorkbenchCommands(Provider):
     async def startup(self) -> None:
         """Collects the commands; the files of other projects are looked at off the UI thread."""
         app = cast(PaletteApp, self.app)
-        self._commands = [*binding_commands(self.screen), *[self._theme(name) for name in THEMES]]
+        self._commands = [
+            *binding_commands(self.screen),
+            *[self._theme(name) for name in THEMES],
+        ]
         open_path = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
             if project.size is not None and project.path != open_path:

@@ -84,7 +84,11 @@ class AnswersDialog(Dialog[int]):
             yield self.table
             yield Static(id="whole")
             yield Static(
-                hint_line(("enter", "goes to it"), ("y", "copies it"), ("escape", "leaves"))
+                hint_line(
+                    ("enter", "goes to it"),
+                    ("y", "copies it"),
+                    ("escape", "leaves"),
+                )
             )
 
     def on_mount(self) -> None:

@@ -163,7 +163,10 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return self._ids[self._cursor] if self._ids else None
 
     def show(
-        self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
+        self,
+        ids: array[int],
+        sort: tuple[str, bool] | None = None,
+        first: Sequence[RowT] = (),
     ) -> None:
         """Shows these ids; rows that were read before are drawn as they were until they are read again.
 

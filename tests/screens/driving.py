@@ -48,7 +48,9 @@ class StartedApp(WorkbenchApp):
 
 @asynccontextmanager
 async def opened(
-    project: ScreenProject, size: Size = (120, 36), mode: str = "2"
+    project: ScreenProject,
+    size: Size = (120, 36),
+    mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a support project, in the mode of this key."""
     app = StartedApp(project.services(), project.subscribe)

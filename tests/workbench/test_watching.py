@@ -15,7 +15,10 @@ from workbench.commands.scoring import print_event
 
 @pytest.mark.parametrize(
     ("paths", "said"),
-    [(["none.jsonl"], "There is no file or folder none.jsonl"), ([], "required: PATH")],
+    [
+        (["none.jsonl"], "There is no file or folder none.jsonl"),
+        ([], "required: PATH"),
+    ],
 )
 def test_refused(
     paths: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

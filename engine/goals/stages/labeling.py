@@ -195,7 +195,9 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
         """Returns the label of each cluster of a block, or the reason why the model gave none."""
         names = self._work.each(
-            block, partial(self._ask, report=report), lambda reason: Named("", reason=reason)
+            block,
+            partial(self._ask, report=report),
+            lambda reason: Named("", reason=reason),
         )
         return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
 
@@ -256,7 +258,10 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
+        samples = (
+            self._draw(ids[inside], self._most_members),
+            self._outside(number, inside),
+        )
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (

@@ -181,5 +181,8 @@ def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) ->
 
 _HANDLERS: Mapping[
     type[Request[Any]], Callable[[EndpointModel, Any, Callable[[int], None]], Any]
-] = {Generate: _generate, Chat: _chat}
+] = {
+    Generate: _generate,
+    Chat: _chat,
+}
 """The function that answers each kind of request; it is given the model, the request, and a callback for counts."""

@@ -139,7 +139,8 @@ def word_features(
         if length > 1:
             phrases = _lengthen(phrases, length - 1, word, words, min_count)
         has_content = np.array(
-            [not all(map(_is_function_word, text.split())) for text in phrases.texts], bool
+            [not all(map(_is_function_word, text.split())) for text in phrases.texts],
+            bool,
         )
         for place, is_in_place in messages_by_place.items():
             is_counted = is_in_place[message[phrases.start]] & has_content[phrases.number]

@@ -184,7 +184,10 @@ class ComparisonService:
             field,
             tuple(_correct_p_values(parts, mirrored=is_mirrored)),
             without=len(measures.ids) - len(ids_with_value),
-            left_out=(len(unlisted_values), sum(len(members[value]) for value in unlisted_values)),
+            left_out=(
+                len(unlisted_values),
+                sum(len(members[value]) for value in unlisted_values),
+            ),
             doubt=doubt,
         )
 
@@ -362,7 +365,10 @@ def _opposite(filter: Filter) -> str | None:
 
 
 def answer_rates(
-    conn: sqlite3.Connection, question: Question, members: Mapping[str, Collection[int]], field: str
+    conn: sqlite3.Connection,
+    question: Question,
+    members: Mapping[str, Collection[int]],
+    field: str,
 ) -> ReportTable:
     """Returns a table with a row for each value of a field and each answerer: the people, or a machine.
 

@@ -75,7 +75,11 @@ def only_run(project: Path) -> str | None:
 
 
 def completeness_table(
-    project: Project, catalog: Catalog, test: TruncationTest, *, query: ListQuery | None = None
+    project: Project,
+    catalog: Catalog,
+    test: TruncationTest,
+    *,
+    query: ListQuery | None = None,
 ) -> CompletenessTable:
     """Returns the results of the truncation test, on the same conversations and cuts for every configuration of scores.
 

@@ -46,7 +46,8 @@ def validate_all(project: Project, catalog: Catalog, query: ListQuery) -> AllMet
     test = TruncationTest(only_run(Path(project.path)))
     goals = result_of("goals", lambda: goal_validation(project, query))
     completeness = result_of(
-        "completeness", lambda: completeness_table(project, catalog, test, query=query)
+        "completeness",
+        lambda: completeness_table(project, catalog, test, query=query),
     )
     trees = result_of("trees", lambda: tree_validation(project, query))
     return AllMetrics(goals, completeness, trees, tuple(missing))

@@ -181,7 +181,10 @@ class TestImport:
 
     @pytest.mark.parametrize(
         ("name", "problem"),
-        [("typo.jsonl", "There is no file or folder typo.jsonl"), ("a.csv", "`text`")],
+        [
+            ("typo.jsonl", "There is no file or folder typo.jsonl"),
+            ("a.csv", "`text`"),
+        ],
     )
     async def test_mistake_keeps_the_path(
         self, name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -69,7 +69,10 @@ class TestVerdicts:
             await settle(pilot)
 
             assert [row.conversation_id for row in support.acts()] == queue[:8]
-            assert [row.value for row in support.acts()] == [Verdict.YES, Verdict.NO] * 4
+            assert [row.value for row in support.acts()] == [
+                Verdict.YES,
+                Verdict.NO,
+            ] * 4
 
     async def test_undo_and_redo(self) -> None:
         """`u` takes the newest verdict back and shows its conversation; `U` gives it again and goes on."""

@@ -664,7 +664,10 @@ class TestReading:
             with Project.open(tmp_path / f"{name}.wb") as project:
                 for text in filters:
                     stage = ReadingStage(
-                        project, process, scored.model(), selection=Selection(parse_filter(text))
+                        project,
+                        process,
+                        scored.model(),
+                        selection=Selection(parse_filter(text)),
                     )
                     outcome = run(project, stage)
                     assert isinstance(outcome, JobDone)

@@ -27,7 +27,12 @@ _NAMES = [
 
 class TestWaits:
     @pytest.mark.parametrize(
-        ("said", "seconds"), [("7", 7.0), ("0.25", 0.25), ("120", LONGEST_WAIT)]
+        ("said", "seconds"),
+        [
+            ("7", 7.0),
+            ("0.25", 0.25),
+            ("120", LONGEST_WAIT),
+        ],
     )
     def test_what_the_server_says(self, said: str, seconds: float) -> None:
         """A number in a Retry-After header is read, within bounds."""
@@ -105,7 +110,11 @@ class TestAnswers:
             st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.integers(),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=4)
+                | st.dictionaries(
+                    st.sampled_from(_NAMES),
+                    inner,
+                    max_size=4,
+                )
             ),
             max_leaves=12,
         )
