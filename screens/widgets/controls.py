@@ -30,10 +30,8 @@ NOTICE_INTERVAL_SECONDS = 5.0
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
-    """An `OptionList` of `Content` with the keys of all lists.
-
-    Below its last line the cursor goes on in the next list of this kind, above its first line in the one before.
-    """
+    """An `OptionList` of `Content` with the keys of all lists; from its last line the cursor goes on to the next list of
+    this kind, from its first line to the one before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor_up", "Line up", show=False),
