@@ -30,8 +30,7 @@ NOTICE_INTERVAL_SECONDS = 5.0
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
-    """An `OptionList` of `Content` with the keys of all lists; from its last line the cursor goes on to the next list of
-    this kind, from its first line to the one before."""
+    """An `OptionList` of `Content` with the keys of all lists; at its ends the cursor goes to the list beside it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor_up", "Line up", show=False),
