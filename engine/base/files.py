@@ -30,8 +30,8 @@ APPLICATION_ID = 0x57_42_43_48
 def atomic_replacement(path: Path) -> Iterator[Path]:
     """Yields the path of a file to write, which takes the place of `path` at the end of the block.
 
-    The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was; after a
-    loss of power it is as it was, or whole.
+    The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was, unless
+    it is a device or a pipe; after a loss of power it is as it was, or whole.
 
     A device or a pipe is yielded itself; to a file that is open as a descriptor of this process (`/dev/stdout`,
     `/dev/fd/3`), what was written is added where the descriptor stands. A symbolic link stays, and what it names is
@@ -40,6 +40,7 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be written.
     """
+    # a folder goes on: the replacement fails below
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path  # a device or a pipe, which nothing can take the place of
         return
@@ -192,7 +193,7 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
 Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
 
-in_use: set[Identity] = set()
+open_projects: set[Identity] = set()
 """The project files that this process has open. Only `engine.project.file_lock` changes it."""
 
 
@@ -202,7 +203,7 @@ def is_in_use(path: str) -> bool:
         status = os.stat(path)
     except OSError:
         return False
-    return (status.st_dev, status.st_ino) in in_use
+    return (status.st_dev, status.st_ino) in open_projects
 
 
 def is_project(path: str) -> bool:
