@@ -26,6 +26,9 @@ APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
 
+# Files that are written whole or not at all
+
+
 @contextmanager
 def atomic_replacement(path: Path) -> Iterator[Path]:
     """Yields the path of a file to write, which takes the place of `path` at the end of the block.
@@ -190,6 +193,8 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
     raise OSError(f"no folder in {parent} can be locked: its file system changes their numbers")
 
 
+# Projects
+
 Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
 
@@ -219,6 +224,8 @@ def is_project(path: str) -> bool:
         header = file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
     return header.startswith(b"SQLite format 3\0") and header[68:] == APPLICATION_ID.to_bytes(4)
 
+
+# A full disk
 
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a write that failed for want of space."""

@@ -7,9 +7,9 @@ What a window has before a boundary depends on the log up to that boundary alone
 same tokens. Otherwise what a model says at a boundary would tell whether the log goes on (docs/lab/probe.md).
 
 The first window is the log from its start, up to the last boundary that fits. Each later one holds the system message
-and a run of steps that begins before the first boundary that no earlier window covers, by at most `overlap` of a window
-with the piece of that boundary, and covers the boundaries that fit; in it long steps are shortened. So every boundary
-is scored once, and one in a later window with about that much text up to it, or more.
+and a run of steps, in which long ones are shortened. The run begins with the steps up to the first boundary that no
+earlier window covers, as many as fit the share `overlap` of the room, and covers the boundaries that fit. So every
+boundary is scored once; one in a later window has as many steps before it as the overlap has room for, or more.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def plan_windows(
         boundaries: Piece indices, rising.
         leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
-        overlap: Share of a later window up to the end of its first boundary, whose own piece may take more.
+        overlap: Most of the room of a later window that the steps up to its first boundary take, as a share; the piece
+            of the boundary itself may take more.
 
     Returns:
         Windows that together cover each boundary exactly once.

@@ -151,7 +151,7 @@ def _cost_lines(costs: Sequence[StageCost]) -> list[str]:
         for spans in zip(*(cost.ranges for cost in costs), strict=True)
     )
     cost = _sum_of_ranges(cost_ranges) if cost_ranges else None
-    total = cost_text(*map(_sum_of_ranges, (requests, read, written)), cost)
+    total = cost_text(_sum_of_ranges(requests), _sum_of_ranges(read), _sum_of_ranges(written), cost)
     return [*lines, f"{'in all':<10} {total}"]
 
 

@@ -103,6 +103,9 @@ _EMPTY_RESULTS = frozenset(
 """Results that say nothing, in lower case."""
 
 
+# The signs of a conversation
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A message that models read.
@@ -389,6 +392,9 @@ class _SignReader:
             times = len(repeats)
             reason = "the user says the same again" + (f" {times:,} times" if times > 1 else "")
             yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
+
+
+# Sums over the conversations of a project
 
 
 def standardize(values: NDArray[Any]) -> NDArray[Any]:

@@ -66,6 +66,9 @@ class Command:
     run: Callable[[], Any]
 
 
+# The palette
+
+
 class Palette(IgnoresLateEvents, CommandPalette):
     """Textual's palette. After it is closed, a search that still runs does not look up its list, which is removed."""
 
@@ -190,6 +193,9 @@ def _rank(active: ActiveBinding) -> int:
     if isinstance(active.node, Screen):
         return 0
     return 1 if isinstance(active.node, App) else 2
+
+
+# The help
 
 
 class HelpScreen(Dialog[None]):

@@ -31,6 +31,9 @@ ShownKey = tuple[Binding, bool, str]
 """What the footer shows of a key: its binding, whether it works now, its tooltip."""
 
 
+# Ids of bindings, and keys
+
+
 class Keyed:
     """Gives an id of place and action to every binding of a class that has none: `conversations.sort`, `table.row-up`.
 
@@ -106,6 +109,9 @@ def movement(line: str) -> list[BindingType]:
         Binding("home", "move_to(0)", f"First {line.lower()}", show=False),
         Binding("end", "move_to(-1)", f"Last {line.lower()}", show=False),
     ]
+
+
+# The footer
 
 
 class KeyFooter(Footer):

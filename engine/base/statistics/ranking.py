@@ -281,6 +281,9 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return corrected_ps
 
 
+# Correlations
+
+
 @dataclass(frozen=True, slots=True)
 class Correlation:
     """Correlation of two variables.
