@@ -22,9 +22,6 @@ _MAX_LINKS = 40
 _MAX_ATTEMPTS = 50
 """Number of times that a folder is created before its lock is given up."""
 
-APPLICATION_ID = 0x57_42_43_48
-"""Marks a SQLite file as a project of this program (`WBCH`)."""
-
 
 # Files that are written whole or not at all
 
@@ -194,6 +191,9 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
 
 
 # Projects
+
+APPLICATION_ID = 0x57_42_43_48
+"""Marks a SQLite file as a project of this program (`WBCH`)."""
 
 Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
