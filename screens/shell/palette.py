@@ -199,8 +199,10 @@ def _rank(active: ActiveBinding) -> int:
 
 
 class HelpScreen(Dialog[None]):
-    """Lists keys by `SECTIONS`: those that matter first, the screen's others, those of panes and those that move the
-    focus, those that work everywhere."""
+    """Lists keys: those that matter first, the screen's others, those of the pane, those that work everywhere.
+
+    The sections are `SECTIONS`; those of the pane stand beside the keys that move the focus.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
