@@ -30,47 +30,265 @@ from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
 
-_READ_ITEM_KEYS = frozenset((
-    "type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary", "encrypted_content",
-    "action", "queries", "code", "outputs", "results", "result",
-))  # fmt: skip
-"""Keys of an item of the Responses API that are read; the others are facts of the message."""
+# Inputs and outputs
 
-_OTHER_ITEM_TYPES = frozenset(
-    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
-)
-"""Types of items of the Responses API that are neither messages nor calls."""
 
-_SPEAKER_AT_LINE_START = re.compile(
-    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
-)
-"""Matches the beginning of a message in a text that LangChain or AutoGen made of several messages."""
+def input_messages(value: Any) -> list[ChatMessage]:
+    """Returns the messages of the input of a call; [] if it has no messages but, at most, a text.
 
-_ANSWER_PART_KINDS = ("text", "call", "reasoning")
-"""Kinds of parts of an answer."""
+    They are the input itself, a list or a text of several messages, or what an object has: under `kwargs`, under a key
+    of a list of messages, or as one prompt of several messages. A question makes messages only with a system prompt
+    or under `contents`.
+    """
+    value = json_within(value)
+    if isinstance(value, list):
+        return _messages_of_list(value)
+    if not isinstance(value, dict):
+        return _messages_of_text(value) if isinstance(value, str) else []
+    kwargs = object_or_empty(value.get("kwargs"))
+    if kwargs and not langchain_message(value) and (inner_messages := input_messages(kwargs)):
+        return inner_messages
+    for key in ("messages", "contents", "input", "history", "chat_history"):
+        if inner_messages := _messages_of_list(list_or_empty(json_within(value.get(key)))):
+            return [*_system_messages(value, inner_messages), *inner_messages]
+    contents = json_within(value.get("contents"))
+    if isinstance(contents, str):
+        return [*_system_messages(value, []), {"role": "user", "content": contents}]
+    question = value.get("input", value.get("prompt"))
+    if isinstance(question, str) and question and (system := _system_messages(value, [])):
+        return [*system, {"role": "user", "content": question}]
+    prompts = value.get("prompts")
+    if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
+        return _messages_of_text(prompts[0])
+    return []
 
-_KEYS_OF_NAMES = frozenset(("model", "id", "name", "type"))
-"""Keys whose only text is no question or answer."""
+
+def _system_messages(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Returns the system message that a request has beside its messages; [] if these begin with one, or it has none."""
+    if messages and messages[0].get("role") in ("system", "developer"):
+        return []
+    keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
+    places = (request, object_or_empty(request.get("config")))
+    text = next((place[key] for place in places for key in keys if place.get(key)), None)
+    if isinstance(text, dict):
+        text = text.get("parts", text.get("content"))
+    return [{"role": "system", "content": text}] if isinstance(text, str | list) else []
+
 
 _OUTPUT_KEYS = (
     "final_output", "output", "result", "response", "message", "completion", "value", "answer", "replies",
 )  # fmt: skip
 """Keys of an answer, the surest first."""
 
-_INPUT_KEYS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
-"""Keys of a question, the surest first."""
 
-_PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
-"""Keys of which a piece of a message has one."""
+def output_messages(value: Any) -> list[ChatMessage]:
+    """Returns the messages of the output of a call; [] if it has no messages but, at most, a text.
 
-_BEDROCK_DELTA_KEYS = ("toolUse", "reasoningContent")
-"""Keys of objects with a piece of an answer in a stream of Bedrock: of a call, and of a thought."""
+    They are the output itself, a list, a message or a text that names the assistant, or what an object has: its first
+    choice, messages within it, or calls of tools beside a text.
+    """
+    value = json_within(value)
+    if isinstance(value, list):
+        return messages_of_pieces(value) or _messages_of_list(value)
+    if isinstance(value, str):
+        inner_messages = _messages_of_text(value)
+        is_answer = len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
+        return inner_messages if is_answer else []
+    if not isinstance(value, dict):
+        return []
+    if message := as_message(value):
+        return [message]
+    if isinstance(value.get("content"), dict):
+        return _messages_of_choice(value)
+    for key in ("choices", "candidates", "generations"):
+        listed = json_within(value.get(key))
+        first = listed[0] if isinstance(listed, list) and listed else None
+        if isinstance(first, list) and first:
+            first = first[0]
+        if isinstance(first, dict):
+            return _messages_of_choice(first)
+    for key in ("messages", *_OUTPUT_KEYS):
+        inner = json_within(value.get(key))
+        if isinstance(inner, list | dict) and (inner_messages := output_messages(inner)):
+            return inner_messages
+    calls = json_within(first_value(value, "tool_calls", "toolCalls"))
+    if isinstance(calls, list):
+        text = value.get("text")
+        message = {"role": "assistant", "content": text if isinstance(text, str) else ""}
+        return [{**message, "tool_calls": list(map(_vercel_call, calls))}]
+    return []
 
-_DELTA_KEYS = frozenset(("text", "thinking", "partial_json", *_BEDROCK_DELTA_KEYS))
-"""Keys of a piece of an answer in a stream."""
+
+def _messages_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+    """Returns the message of a choice of an answer; [] if it has none."""
+    for key in ("message", "content", "delta"):
+        inner = choice.get(key)
+        if isinstance(inner, dict):
+            spoken = {"role": "assistant", "content": choice.get("text", ""), **inner}
+            message = as_message(inner if "type" in inner else spoken)
+            if message:
+                return [message]
+    text = choice.get("text")
+    return [{"role": "assistant", "content": text}] if isinstance(text, str) else []
+
+
+def _vercel_call(call: Any) -> Any:
+    """Returns a tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
+    if not isinstance(call, dict) or "toolName" not in call:
+        return call
+    arguments = first_value(call, "args", "input")
+    return {"name": call["toolName"], "arguments": arguments, "id": call.get("toolCallId")}
+
+
+_ANSWER_PART_KINDS = ("text", "call", "reasoning")
+"""Kinds of parts of an answer."""
+
+
+def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer.
+
+    [] if a value in it is none of these; but beside items such a value is left out, and with the first part of an
+    answer all values are taken for parts. Definitions of tools are left out.
+    """
+    if len(values) == 1 and isinstance(values[0], list):
+        return _messages_of_list(values[0])
+    values = [json_within(value) for value in values]
+    values = [value for value in values if not _is_tool_definition(value)]
+    if any(map(is_response_item, values)):
+        return response_items(value for value in values if isinstance(value, dict))
+    messages: list[ChatMessage] = []
+    called_tools: set[Any] = set()
+    for value in values:
+        role = value.get("role") if isinstance(value, dict) else None
+        if isinstance(role, str) and role in called_tools:  # as Langfuse has it of LangChain
+            value = {**value, "role": "tool", "name": role}
+        message = as_message(value) or message_of_pair(value)
+        if message is None and isinstance(value, str):
+            message = _shown_message(value)
+        if message is None and isinstance(value, dict) and part_kind(value) in _ANSWER_PART_KINDS:
+            return [{"role": "assistant", "content": values}]  # parts of one answer
+        if message is None:
+            return []
+        messages.append(message)
+        for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
+            function = object_or_empty(call.get("function"))
+            called_tools.add(str(function.get("name") or call.get("name")))
+    return messages
+
+
+def _is_tool_definition(value: Any) -> bool:
+    """Returns whether an item of a list of messages describes a tool, as LangChain's requests have it in Langfuse."""
+    content = object_or_empty(object_or_empty(value).get("content"))
+    return content.get("type") == "function" and isinstance(content.get("function"), dict)
+
+
+_SPEAKER_AT_LINE_START = re.compile(
+    r"^(System|Developer|Human|User|AI|Assistant|Tool|Function): ", re.MULTILINE | re.I
+)
+"""Matches the beginning of a message in a text that LangChain or AutoGen made of several messages."""
+
+
+def _messages_of_text(text: str) -> list[ChatMessage]:
+    """Returns the messages of a text in which each begins with its speaker, or of a message as Python shows
+    it; [] if the text does not begin so."""
+    if (shown := _shown_message(text)) is not None:
+        return [shown]
+    starts = list(_SPEAKER_AT_LINE_START.finditer(text))
+    if not starts or starts[0].start():
+        return []
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    messages = []
+    for start, end in zip(starts, ends, strict=True):
+        word = start[1].lower()
+        spoken = text[start.end() : end].removesuffix("\n")
+        if spoken != "None":  # a message of calls, which the text does not have
+            messages.append({"role": role_named(word), "content": spoken})
+    return messages
+
 
 _SHOWN_MESSAGE = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
 """Matches the beginning of a message as Python shows the object of an agent framework."""
+
+
+def _shown_message(text: str) -> ChatMessage | None:
+    """Returns a message that a text has as Python shows an object, `role='user' content='Hi'`; None if it has none."""
+    beginning = _SHOWN_MESSAGE.match(text)
+    if beginning is None or role_named(beginning[1]) is None:
+        return None
+    fields = shown_fields(text)
+    keys = ("content", "tool_calls", "tool_call_id", "tool_name")
+    message = {key: fields[key] for key in keys if key in fields}
+    return {"role": beginning[1], "content": "", **message}
+
+
+# The text of a call without messages
+
+_INPUT_KEYS = ("input", "prompt", "query", "question", "prompts", "args", "text", "user_input")
+"""Keys of a question, the surest first."""
+
+
+def input_text(value: Any) -> str | None:
+    """Returns the text of an input that has no messages; None if it has no text, or several and
+    none under a usual key."""
+    return _only_text(json_within(value), _INPUT_KEYS)
+
+
+def output_text(value: Any) -> str | None:
+    """Returns the text of an output that has no messages; None if it has no text, or several and
+    none under a usual key."""
+    return _only_text(json_within(value), (*_OUTPUT_KEYS, "text", "content", "raw"))
+
+
+_KEYS_OF_NAMES = frozenset(("model", "id", "name", "type"))
+"""Keys whose only text is no question or answer."""
+
+
+def _only_text(value: Any, keys: Iterable[str]) -> str | None:
+    """Returns a text itself, or the text under the first of some keys that has one, else the only text of an object.
+
+    A list of one value counts as that value. None stands for no text, or one that is only the name of something.
+    """
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, list) and len(value) == 1:
+        return _only_text(json_within(value[0]), keys)
+    if not isinstance(value, dict):
+        return None
+    for key in keys:
+        text = json_within(value.get(key))
+        if isinstance(text, list) and len(text) == 1:
+            text = text[0]
+        if isinstance(text, str) and text:
+            return text
+    ((key, only),) = value.items() if len(value) == 1 else (("", None),)
+    return only if isinstance(only, str) and only and key not in _KEYS_OF_NAMES else None
+
+
+# Items of the Responses API of OpenAI
+
+_OTHER_ITEM_TYPES = frozenset(
+    ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
+)
+"""Types of items of the Responses API that are neither messages nor calls."""
+
+
+def is_response_item(value: Any) -> bool:
+    """Returns whether a value is an item of the Responses API that is no message with role and content."""
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    kind = value["type"]
+    return (
+        (kind.endswith(("_call", "_call_output")) and kind != "tool_call")
+        or (kind == "reasoning" and "summary" in value)
+        or kind in _OTHER_ITEM_TYPES
+    )
+
+
+_READ_ITEM_KEYS = frozenset((
+    "type", "role", "content", "name", "arguments", "input", "call_id", "output", "summary", "encrypted_content",
+    "action", "queries", "code", "outputs", "results", "result",
+))  # fmt: skip
+"""Keys of an item of the Responses API that are read; the others are facts of the message."""
 
 
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
@@ -167,18 +385,6 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
         message.setdefault("items", []).append(other)
 
 
-def is_response_item(value: Any) -> bool:
-    """Returns whether a value is an item of the Responses API that is no message with role and content."""
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        return False
-    kind = value["type"]
-    return (
-        (kind.endswith(("_call", "_call_output")) and kind != "tool_call")
-        or (kind == "reasoning" and "summary" in value)
-        or kind in _OTHER_ITEM_TYPES
-    )
-
-
 def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Returns the tool call of an item in the form of a chat API."""
     arguments = next(
@@ -209,149 +415,10 @@ def _answer_content(output: Any) -> Any:
     return output if isinstance(output, str | list) else json_text(output)
 
 
-def input_messages(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the input of a call; [] if it has no messages but, at most, a text.
+# Streams
 
-    They are the input itself, a list or a text of several messages, or what an object has: under `kwargs`, under a key
-    of a list of messages, or as one prompt of several messages. A question makes messages only with a system prompt
-    or under `contents`.
-    """
-    value = json_within(value)
-    if isinstance(value, list):
-        return _messages_of_list(value)
-    if not isinstance(value, dict):
-        return _messages_of_text(value) if isinstance(value, str) else []
-    kwargs = object_or_empty(value.get("kwargs"))
-    if kwargs and not langchain_message(value) and (inner_messages := input_messages(kwargs)):
-        return inner_messages
-    for key in ("messages", "contents", "input", "history", "chat_history"):
-        if inner_messages := _messages_of_list(list_or_empty(json_within(value.get(key)))):
-            return [*_system_messages(value, inner_messages), *inner_messages]
-    contents = json_within(value.get("contents"))
-    if isinstance(contents, str):
-        return [*_system_messages(value, []), {"role": "user", "content": contents}]
-    question = value.get("input", value.get("prompt"))
-    if isinstance(question, str) and question and (system := _system_messages(value, [])):
-        return [*system, {"role": "user", "content": question}]
-    prompts = value.get("prompts")
-    if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
-        return _messages_of_text(prompts[0])
-    return []
-
-
-def output_messages(value: Any) -> list[ChatMessage]:
-    """Returns the messages of the output of a call; [] if it has no messages but, at most, a text.
-
-    They are the output itself, a list, a message or a text that names the assistant, or what an object has: its first
-    choice, messages within it, or calls of tools beside a text.
-    """
-    value = json_within(value)
-    if isinstance(value, list):
-        return messages_of_pieces(value) or _messages_of_list(value)
-    if isinstance(value, str):
-        inner_messages = _messages_of_text(value)
-        is_answer = len(inner_messages) == 1 and inner_messages[0]["role"] == "assistant"
-        return inner_messages if is_answer else []
-    if not isinstance(value, dict):
-        return []
-    if message := as_message(value):
-        return [message]
-    if isinstance(value.get("content"), dict):
-        return _messages_of_choice(value)
-    for key in ("choices", "candidates", "generations"):
-        listed = json_within(value.get(key))
-        first = listed[0] if isinstance(listed, list) and listed else None
-        if isinstance(first, list) and first:
-            first = first[0]
-        if isinstance(first, dict):
-            return _messages_of_choice(first)
-    for key in ("messages", *_OUTPUT_KEYS):
-        inner = json_within(value.get(key))
-        if isinstance(inner, list | dict) and (inner_messages := output_messages(inner)):
-            return inner_messages
-    calls = json_within(first_value(value, "tool_calls", "toolCalls"))
-    if isinstance(calls, list):
-        text = value.get("text")
-        message = {"role": "assistant", "content": text if isinstance(text, str) else ""}
-        return [{**message, "tool_calls": list(map(_vercel_call, calls))}]
-    return []
-
-
-def _vercel_call(call: Any) -> Any:
-    """Returns a tool call of the Vercel AI SDK in the form of a chat API; another as it is."""
-    if not isinstance(call, dict) or "toolName" not in call:
-        return call
-    arguments = first_value(call, "args", "input")
-    return {"name": call["toolName"], "arguments": arguments, "id": call.get("toolCallId")}
-
-
-def input_text(value: Any) -> str | None:
-    """Returns the text of an input that has no messages; None if it has no text, or several and
-    none under a usual key."""
-    return _only_text(json_within(value), _INPUT_KEYS)
-
-
-def output_text(value: Any) -> str | None:
-    """Returns the text of an output that has no messages; None if it has no text, or several and
-    none under a usual key."""
-    return _only_text(json_within(value), (*_OUTPUT_KEYS, "text", "content", "raw"))
-
-
-def _only_text(value: Any, keys: Iterable[str]) -> str | None:
-    """Returns a text itself, or the text under the first of some keys that has one, else the only text of an object.
-
-    A list of one value counts as that value. None stands for no text, or one that is only the name of something.
-    """
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, list) and len(value) == 1:
-        return _only_text(json_within(value[0]), keys)
-    if not isinstance(value, dict):
-        return None
-    for key in keys:
-        text = json_within(value.get(key))
-        if isinstance(text, list) and len(text) == 1:
-            text = text[0]
-        if isinstance(text, str) and text:
-            return text
-    ((key, only),) = value.items() if len(value) == 1 else (("", None),)
-    return only if isinstance(only, str) and only and key not in _KEYS_OF_NAMES else None
-
-
-def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
-    """Returns the messages in a list of messages, items, pairs, or parts of one answer. [] if a value is none of these,
-    but beside items it is left out, and from a part of an answer on nothing is checked. Definitions of tools are left
-    out."""
-    if len(values) == 1 and isinstance(values[0], list):
-        return _messages_of_list(values[0])
-    values = [json_within(value) for value in values]
-    values = [value for value in values if not _is_tool_definition(value)]
-    if any(map(is_response_item, values)):
-        return response_items(value for value in values if isinstance(value, dict))
-    messages: list[ChatMessage] = []
-    called_tools: set[Any] = set()
-    for value in values:
-        role = value.get("role") if isinstance(value, dict) else None
-        if isinstance(role, str) and role in called_tools:  # as Langfuse has it of LangChain
-            value = {**value, "role": "tool", "name": role}
-        message = as_message(value) or message_of_pair(value)
-        if message is None and isinstance(value, str):
-            message = _shown_message(value)
-        if message is None and isinstance(value, dict) and part_kind(value) in _ANSWER_PART_KINDS:
-            return [{"role": "assistant", "content": values}]  # parts of one answer
-        if message is None:
-            return []
-        messages.append(message)
-        for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
-            function = object_or_empty(call.get("function"))
-            called_tools.add(str(function.get("name") or call.get("name")))
-    return messages
-
-
-def _is_tool_definition(value: Any) -> bool:
-    """Returns whether an item of a list of messages describes a tool, as LangChain's requests have it in Langfuse."""
-    content = object_or_empty(object_or_empty(value).get("content"))
-    return content.get("type") == "function" and isinstance(content.get("function"), dict)
+_PIECE_KEYS = frozenset(("type", "choices", "delta", "contentBlockStart", "contentBlockDelta"))
+"""Keys of which a piece of a message has one."""
 
 
 def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
@@ -410,6 +477,13 @@ def _messages_of_response_events(events: list[Any]) -> list[ChatMessage]:
     return response_items(items.values())
 
 
+_BEDROCK_DELTA_KEYS = ("toolUse", "reasoningContent")
+"""Keys of objects with a piece of an answer in a stream of Bedrock: of a call, and of a thought."""
+
+_DELTA_KEYS = frozenset(("text", "thinking", "partial_json", *_BEDROCK_DELTA_KEYS))
+"""Keys of a piece of an answer in a stream."""
+
+
 def _messages_of_stream(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such
     events."""
@@ -443,57 +517,3 @@ def _append_text(target: dict[str, Any], key: str, piece: Any) -> None:
     if isinstance(piece, str):
         before = target.get(key)
         target[key] = (before if isinstance(before, str) else "") + piece
-
-
-def _messages_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
-    """Returns the message of a choice of an answer; [] if it has none."""
-    for key in ("message", "content", "delta"):
-        inner = choice.get(key)
-        if isinstance(inner, dict):
-            spoken = {"role": "assistant", "content": choice.get("text", ""), **inner}
-            message = as_message(inner if "type" in inner else spoken)
-            if message:
-                return [message]
-    text = choice.get("text")
-    return [{"role": "assistant", "content": text}] if isinstance(text, str) else []
-
-
-def _messages_of_text(text: str) -> list[ChatMessage]:
-    """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so.
-    A message as Python shows it is one too."""
-    if (shown := _shown_message(text)) is not None:
-        return [shown]
-    starts = list(_SPEAKER_AT_LINE_START.finditer(text))
-    if not starts or starts[0].start():
-        return []
-    ends = [start.start() for start in starts[1:]] + [len(text)]
-    messages = []
-    for start, end in zip(starts, ends, strict=True):
-        word = start[1].lower()
-        spoken = text[start.end() : end].removesuffix("\n")
-        if spoken != "None":  # a message of calls, which the text does not have
-            messages.append({"role": role_named(word), "content": spoken})
-    return messages
-
-
-def _shown_message(text: str) -> ChatMessage | None:
-    """Returns a message that a text has as Python shows an object, `role='user' content='Hi'`; None if it has none."""
-    beginning = _SHOWN_MESSAGE.match(text)
-    if beginning is None or role_named(beginning[1]) is None:
-        return None
-    fields = shown_fields(text)
-    keys = ("content", "tool_calls", "tool_call_id", "tool_name")
-    message = {key: fields[key] for key in keys if key in fields}
-    return {"role": beginning[1], "content": "", **message}
-
-
-def _system_messages(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Returns the system message that a request has beside its messages; [] if these begin with one, or it has none."""
-    if messages and messages[0].get("role") in ("system", "developer"):
-        return []
-    keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
-    places = (request, object_or_empty(request.get("config")))
-    text = next((place[key] for place in places for key in keys if place.get(key)), None)
-    if isinstance(text, dict):
-        text = text.get("parts", text.get("content"))
-    return [{"role": "system", "content": text}] if isinstance(text, str | list) else []
