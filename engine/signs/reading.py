@@ -106,12 +106,31 @@ _EMPTY_RESULTS = frozenset(
 """Results that say nothing, in lower case."""
 
 
+# The signs of a conversation
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A message that models read.
+
+    Attributes:
+        index: Its position in the conversation, from 0.
+        raw: Its text as models read it.
+        text: That in lower case, a long one without its middle (`_shortened`).
+    """
+
+    index: int
+    message: Message
+    raw: str
+    text: str
+
+
 @cache
 def _patterns(name: WordList) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Returns two patterns that find the phrases of a list, of all languages, in text in lower case.
 
     The first is for phrases between borders of words, where one that ends in `*` is a beginning; the second for those
-    of scripts that put no blanks between words.
+    of Chinese, Japanese and Korean (`_SPACELESS_CHARACTER`).
     """
     phrases: set[str] = set()
     for file in (resources.files("engine.signs") / "words").iterdir():
@@ -172,8 +191,9 @@ def _is_error(entry: _Entry) -> bool:
 def _own_words(result: str) -> Iterator[str]:
     """Yields what a tool says itself in a result, in lower case.
 
-    That is of an object of JSON its fields and those of objects in it, but nothing in lists, which are data; of other
-    text the beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
+    That is of an object of JSON its fields and those of objects in it, but not those in lists, which are data. A field
+    that is not empty and has "error" in its name counts as the word *error*, whatever it holds. Of other text it is the
+    beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
     """
     try:
         fields = json.loads(result) if result.lstrip().startswith("{") else None
@@ -220,22 +240,6 @@ def read_signs(messages: Sequence[Message]) -> list[SignReading]:
     return list(_SignReader(messages).signs())
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A message that models read.
-
-    Attributes:
-        index: Its position in the conversation, from 0.
-        raw: Its text as models read it.
-        text: What is read of that, in lower case.
-    """
-
-    index: int
-    message: Message
-    raw: str
-    text: str
-
-
 class _SignReader:
     """Reads the signs of a conversation from its messages, which it holds by who speaks.
 
@@ -265,7 +269,7 @@ class _SignReader:
             raw = message.content if message.model_view is None else message.model_view
             role: Role = message.role
             if role == "user" and before and _ACTION.search(before):
-                role = "tool"
+                role = "tool"  # the environment answers in the user's name
             if role == "user" and _QUESTION_MARK.search(before):
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
@@ -392,6 +396,9 @@ class _SignReader:
             times = len(repeats)
             reason = "the user says the same again" + (f" {times:,} times" if times > 1 else "")
             yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
+
+
+# Sums over the conversations of a project
 
 
 def standardize(values: NDArray[Any]) -> NDArray[Any]:

@@ -30,8 +30,10 @@ NOTICE_INTERVAL_SECONDS = 5.0
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
-    """An `OptionList` of `Content` with the keys of all lists; below its last line the cursor goes on in the next such
-    list, above its first line in the one before."""
+    """An `OptionList` of `Content` with the keys of all lists.
+
+    Below its last line the cursor goes on in the next list of this kind, above its first line in the one before.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "cursor_up", "Line up", show=False),

@@ -237,7 +237,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
         if arguments.rates:
             question = service.find(arguments.rates)
             table = workspace.comparison.rates(question, arguments.by, arguments.filter)
-            rates = rates_json(table)
+            rates = rates_json(table, question)
             return CommandResult(
                 table_lines(table), {"question": question.name, "by": arguments.by, "rates": rates}
             )

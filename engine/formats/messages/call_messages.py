@@ -75,44 +75,62 @@ _SHOWN_MESSAGE = re.compile(r"\W*(?:\w*Message\()?role='(\w+)'")
 
 def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
     """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
-    other are one message."""
+    other are one message. What is neither a message nor a call, such as a list of tools, goes to `items` of the first
+    message; without messages it is lost."""
     messages: list[ChatMessage] = []
     others: list[dict[str, Any]] = []
 
     for item in items:
         kind = str(item.get("type", "message"))
-        rest = {
-            key: item[key] for key in item if key not in _READ_ITEM_KEYS and item[key] is not None
-        }
         if kind == "reasoning":
-            message = _assistant_message(messages, "reasoning_content")
-            before = message.get("reasoning_content", "")
-            texts = [before, *_reasoning_texts(item)]
-            message["reasoning_content"] = "\n".join(filter(None, texts))
-            _add_facts(message, rest)
+            _add_reasoning(messages, item)
         elif kind.endswith("_output"):
             answer = {"role": "tool", "content": _answer_content(item.get("output"))}
-            messages.append({**rest, **answer, "tool_call_id": item.get("call_id")})
+            messages.append({**_facts_of(item), **answer, "tool_call_id": item.get("call_id")})
         elif kind.endswith("_call"):
-            message = _assistant_message(messages, "tool_calls")
-            message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
-            _add_facts(message, rest)
-            if (answered := _answer_in_call_item(item)) is not None:
-                answer = {"role": "tool", "content": answered}
-                messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+            _add_call(messages, item, kind)
         elif item.get("role") == "assistant":
-            message = _assistant_message(messages, "content")
-            message["content"] = item.get("content") or ""
-            before = {key: message.pop(key) for key in rest if key in message}
-            message |= rest
-            _add_facts(message, before)
-        elif message := as_message(item):  # type: ignore[assignment]
+            _add_text(messages, item)
+        elif message := as_message(item):
             messages.append(without_keys(message, "type"))
         else:  # such as the list of a server's tools
             others.append(dict(item))
     if others and messages:
         messages[0].setdefault("items", []).extend(others)
     return messages
+
+
+def _facts_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what is said of an item under keys that are not read."""
+    unread = without_keys(item, *_READ_ITEM_KEYS)
+    return {key: value for key, value in unread.items() if value is not None}
+
+
+def _add_reasoning(messages: list[ChatMessage], item: Mapping[str, Any]) -> None:
+    """Adds an item of reasoning to the messages."""
+    message = _assistant_message(messages, "reasoning_content")
+    texts = [message.get("reasoning_content", ""), *_reasoning_texts(item)]
+    message["reasoning_content"] = "\n".join(filter(None, texts))
+    _add_facts(message, _facts_of(item))
+
+
+def _add_call(messages: list[ChatMessage], item: Mapping[str, Any], kind: str) -> None:
+    """Adds the item of a call to the messages, and the answer if the item has that too."""
+    message = _assistant_message(messages, "tool_calls")
+    message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
+    _add_facts(message, _facts_of(item))
+    if (answered := _answer_in_call_item(item)) is not None:
+        answer = {"role": "tool", "content": answered}
+        messages.append({**answer, "tool_call_id": item.get("call_id", item.get("id"))})
+
+
+def _add_text(messages: list[ChatMessage], item: Mapping[str, Any]) -> None:
+    """Adds a text of the assistant to the messages; its facts count more than those of earlier items of the message."""
+    message, facts = _assistant_message(messages, "content"), _facts_of(item)
+    message["content"] = item.get("content") or ""
+    earlier_facts = {key: message.pop(key) for key in facts if key in message}
+    message |= facts
+    _add_facts(message, earlier_facts)
 
 
 def _assistant_message(messages: list[ChatMessage], part: str) -> ChatMessage:
@@ -195,7 +213,8 @@ def input_messages(value: Any) -> list[ChatMessage]:
     """Returns the messages of the input of a call; [] if it has no messages but, at most, a text.
 
     They are the input itself, a list or a text of several messages, or what an object has: under `kwargs`, under a key
-    of a list of messages, or as one prompt of several messages. A question makes messages only with a system prompt.
+    of a list of messages, or as one prompt of several messages. A question makes messages only with a system prompt
+    or under `contents`.
     """
     value = json_within(value)
     if isinstance(value, list):
@@ -207,12 +226,12 @@ def input_messages(value: Any) -> list[ChatMessage]:
         return inner_messages
     for key in ("messages", "contents", "input", "history", "chat_history"):
         if inner_messages := _messages_of_list(list_or_empty(json_within(value.get(key)))):
-            return [*_system_message(value, inner_messages), *inner_messages]
+            return [*_system_messages(value, inner_messages), *inner_messages]
     contents = json_within(value.get("contents"))
     if isinstance(contents, str):
-        return [*_system_message(value, []), {"role": "user", "content": contents}]
+        return [*_system_messages(value, []), {"role": "user", "content": contents}]
     question = value.get("input", value.get("prompt"))
-    if isinstance(question, str) and question and (system := _system_message(value, [])):
+    if isinstance(question, str) and question and (system := _system_messages(value, [])):
         return [*system, {"role": "user", "content": question}]
     prompts = value.get("prompts")
     if isinstance(prompts, list) and len(prompts) == 1 and isinstance(prompts[0], str):
@@ -238,14 +257,14 @@ def output_messages(value: Any) -> list[ChatMessage]:
     if message := as_message(value):
         return [message]
     if isinstance(value.get("content"), dict):
-        return _message_of_choice(value)
+        return _messages_of_choice(value)
     for key in ("choices", "candidates", "generations"):
         listed = json_within(value.get(key))
         first = listed[0] if isinstance(listed, list) and listed else None
         if isinstance(first, list) and first:
             first = first[0]
         if isinstance(first, dict):
-            return _message_of_choice(first)
+            return _messages_of_choice(first)
     for key in ("messages", *_OUTPUT_KEYS):
         inner = json_within(value.get(key))
         if isinstance(inner, list | dict) and (inner_messages := output_messages(inner)):
@@ -267,12 +286,14 @@ def _vercel_call(call: Any) -> Any:
 
 
 def input_text(value: Any) -> str | None:
-    """Returns the text of an input that has no messages; None if it has no text, or several."""
+    """Returns the text of an input that has no messages; None if it has no text, or several and
+    none under a usual key."""
     return _only_text(json_within(value), _INPUT_KEYS)
 
 
 def output_text(value: Any) -> str | None:
-    """Returns the text of an output that has no messages; None if it has no text, or several."""
+    """Returns the text of an output that has no messages; None if it has no text, or several and
+    none under a usual key."""
     return _only_text(json_within(value), (*_OUTPUT_KEYS, "text", "content", "raw"))
 
 
@@ -298,8 +319,9 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
 
 
 def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
-    """Returns the messages in a list of messages, items, pairs, or parts of one answer; [] if a value in it is none of
-    these. Definitions of tools are left out."""
+    """Returns the messages in a list of messages, items, pairs, or parts of one answer. [] if a value is none of these,
+    but beside items it is left out, and from a part of an answer on nothing is checked. Definitions of tools are left
+    out."""
     if len(values) == 1 and isinstance(values[0], list):
         return _messages_of_list(values[0])
     values = [json_within(value) for value in values]
@@ -321,9 +343,8 @@ def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
             return []
         messages.append(message)
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
-            called_tools.add(
-                str(object_or_empty(call.get("function")).get("name") or call.get("name"))
-            )
+            function = object_or_empty(call.get("function"))
+            called_tools.add(str(function.get("name") or call.get("name")))
     return messages
 
 
@@ -338,18 +359,17 @@ def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
     are neither."""
     if all(value.__class__ is not dict or _PIECE_KEYS.isdisjoint(value) for value in values):
         return []  # the usual case, told quickly
-    if streamed := (
-        _message_of_chunks(values)
-        or _message_of_response_events(values)
-        or _message_of_stream(values)
-    ):
+    streamed = (
+        _messages_of_chunks(values)
+        or _messages_of_response_events(values)
+        or _messages_of_stream(values)
+    )
+    if streamed or not any(map(is_response_item, values)):
         return streamed
-    if any(map(is_response_item, values)):
-        return response_items(value for value in values if isinstance(value, dict))
-    return []
+    return response_items(value for value in values if isinstance(value, dict))
 
 
-def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
+def _messages_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the chunks of a chat completion add up to; [] if they are no chunks."""
     message: ChatMessage = {}
     calls: dict[str, dict[str, Any]] = {}
@@ -374,7 +394,7 @@ def _message_of_chunks(chunks: list[Any]) -> list[ChatMessage]:
     return [{"content": "", **message, "role": "assistant"}] if message else []
 
 
-def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
+def _messages_of_response_events(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of the Responses API add up to; [] if they are no such events."""
     items: dict[str, dict[str, Any]] = {}
     for event in map(object_or_empty, events):
@@ -390,7 +410,7 @@ def _message_of_response_events(events: list[Any]) -> list[ChatMessage]:
     return response_items(items.values())
 
 
-def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
+def _messages_of_stream(events: list[Any]) -> list[ChatMessage]:
     """Returns the answer that the events of a stream of Anthropic or Bedrock add up to; [] if they are no such
     events."""
     blocks: dict[str, dict[str, Any]] = {}
@@ -398,7 +418,8 @@ def _message_of_stream(events: list[Any]) -> list[ChatMessage]:
         if not isinstance(event, dict):
             return []
         for name in ("contentBlockStart", "contentBlockDelta"):  # Bedrock Converse
-            event = {**event, **event[name]} if isinstance(event.get(name), dict) else event
+            if isinstance(event.get(name), dict):
+                event = {**event, **event[name]}
         begun = object_or_empty(event.get("content_block") or event.get("start"))
         delta = object_or_empty(event.get("delta"))
         if not begun and not delta.keys() & _DELTA_KEYS:
@@ -424,7 +445,7 @@ def _append_text(target: dict[str, Any], key: str, piece: Any) -> None:
         target[key] = (before if isinstance(before, str) else "") + piece
 
 
-def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
+def _messages_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
     """Returns the message of a choice of an answer; [] if it has none."""
     for key in ("message", "content", "delta"):
         inner = choice.get(key)
@@ -438,7 +459,8 @@ def _message_of_choice(choice: dict[str, Any]) -> list[ChatMessage]:
 
 
 def _messages_of_text(text: str) -> list[ChatMessage]:
-    """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so."""
+    """Returns the messages of a text in which each begins with its speaker; [] if the text does not begin so.
+    A message as Python shows it is one too."""
     if (shown := _shown_message(text)) is not None:
         return [shown]
     starts = list(_SPEAKER_AT_LINE_START.finditer(text))
@@ -465,8 +487,8 @@ def _shown_message(text: str) -> ChatMessage | None:
     return {"role": beginning[1], "content": "", **message}
 
 
-def _system_message(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
-    """Returns the system message that a request has beside its messages."""
+def _system_messages(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Returns the system message that a request has beside its messages; [] if these begin with one, or it has none."""
     if messages and messages[0].get("role") in ("system", "developer"):
         return []
     keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")

@@ -395,7 +395,7 @@ def answer_rates(
         raise NotYet(
             f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
         )
-    has_numbers = question.kind == "number" or all(map(is_number, question.answers))
+    has_numbers = _has_numbers(question)
     columns = [
         ReportColumn(field, "text", "value"),
         ReportColumn("by", "text", "by"),
@@ -423,22 +423,26 @@ def answer_rates(
     return ReportTable(question.text, tuple(columns), tuple(rows))
 
 
-def rates_json(table: ReportTable) -> list[dict[str, Any]]:
+def rates_json(table: ReportTable, question: Question) -> list[dict[str, Any]]:
     """Returns the rows of a table of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
-    keys = [column.key for column in table.columns]
-    # an answer may have the name of a fixed column; of numbers none is called so
-    has_mean = keys[3:4] == ["mean"] and not table.columns[3].ends_in_text
     rates = []
     for row in table.rows:
-        figures = [_figure_json(cell) for cell in row.cells[3:]]
-        rate: dict[str, Any] = dict(zip(keys, row.cells[:3], strict=False))
-        rate["mean"] = figures.pop(0) if has_mean else None
-        answers = keys[len(keys) - len(figures) :]
-        rate["shares"] = [
-            {"answer": answer, **share} for answer, share in zip(answers, figures, strict=True)
+        value, by, answered, *figure_cells = row.cells
+        figures = list(map(_figure_json, figure_cells))
+        mean = figures.pop(0) if _has_numbers(question) else None
+        shares = [
+            {"answer": answer, **share}
+            for answer, share in zip(question.answers, figures, strict=True)
         ]
-        rates.append(rate)
+        rates.append(
+            {"value": value, "by": by, "answered": answered, "mean": mean, "shares": shares}
+        )
     return rates
+
+
+def _has_numbers(question: Question) -> bool:
+    """Returns whether the answers to a question are numbers, which have a mean."""
+    return question.kind == "number" or all(map(is_number, question.answers))
 
 
 def _figure_json(cell: Cell) -> dict[str, Cell]:

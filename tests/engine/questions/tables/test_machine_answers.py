@@ -74,7 +74,7 @@ def test_namesakes_that_answer_stay_apart(tmp_path: Path) -> None:
 
         project.write(store)
         with project.reading() as conn:
-            rates = rates_json(answer_rates(conn, question, {"all": [1]}, ""))
+            rates = rates_json(answer_rates(conn, question, {"all": [1]}, ""), question)
             items = queue(conn, "answerers", question="tone").items
         agreement = CalibrationService(project).people("tone")
     assert [rate["by"] for rate in rates] == ["judge (file)", "judge (model)"]
