@@ -65,8 +65,11 @@ NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
 """Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
 
-_LOG_LINE = re.compile(r"^[\W\d]{0,24}(?:[a-z]{1,8}[\W\d]{1,16})?\d?\d:\d\d\b", re.MULTILINE)
-"""Matches the beginning of a line of a log in lower case up to its time, after a date and a level if they are there."""
+_LOG_LINE = re.compile(
+    r"^[\W\d]{0,24}(?:t?\d?\d:\d\d\b|[a-z]{1,8}[\W\d]{1,16}\d?\d:\d\d:\d)", re.MULTILINE
+)
+"""Matches the beginning of a line of a log in lower case up to its time, after a date if it is there. After a level the
+time has seconds: "Error: 10:00 is taken" is no log."""
 
 _NEGATION = re.compile(r"(?:\b(?:not|never|nothing|nicht|pas|nie|niet|não|не)|n't)\s+(?:\w+\s+)?$")
 """Finds the word that denies what follows it, at once or after one word."""
@@ -182,8 +185,7 @@ def _is_error(entry: _Entry) -> bool:
     """Returns whether a tool says in a result that it failed; what the result only quotes or lists does not count."""
     if not _mentions_error(entry.text):
         return False
-    parts = (_NO_ERROR_STATED.sub(" ", part) for part in _own_words(entry.raw))
-    return any(map(_mentions_error, parts))
+    return any(map(_mentions_error, _own_words(entry.raw)))
 
 
 def _own_words(result: str) -> Iterator[str]:
@@ -203,8 +205,9 @@ def _own_words(result: str) -> Iterator[str]:
     waiting = [("", fields)]
     while waiting:
         name, value = waiting.pop()
-        if value and "error" in name:
-            yield "error"
+        if "error" in name:
+            if value:
+                yield "error"
         elif isinstance(value, dict):
             waiting += [(str(key).lower(), field) for key, field in value.items()]
         elif isinstance(value, str) and not value.isdecimal():
@@ -214,8 +217,9 @@ def _own_words(result: str) -> Iterator[str]:
 
 
 def _own_lines(text: str) -> Iterator[str]:
-    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses."""
-    text = _shortened(text).strip()
+    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses;
+    without what says that there was no error."""
+    text = _NO_ERROR_STATED.sub(" ", _shortened(text)).strip()
     said = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
     yield said.partition("\n")[0][:MAX_STATED]
     yield said.rpartition("\n")[2][-MAX_STATED:]
