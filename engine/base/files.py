@@ -22,16 +22,16 @@ _MAX_LINKS = 40
 _MAX_ATTEMPTS = 50
 """Number of times that a folder is created before its lock is given up."""
 
-APPLICATION_ID = 0x57_42_43_48
-"""Marks a SQLite file as a project of this program (`WBCH`)."""
+
+# Files that are written whole or not at all
 
 
 @contextmanager
 def atomic_replacement(path: Path) -> Iterator[Path]:
     """Yields the path of a file to write, which takes the place of `path` at the end of the block.
 
-    The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was; after a
-    loss of power it is as it was, or whole.
+    The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was, unless
+    it is a device or a pipe; after a loss of power it is as it was, or whole.
 
     A device or a pipe is yielded itself; to a file that is open as a descriptor of this process (`/dev/stdout`,
     `/dev/fd/3`), what was written is added where the descriptor stands. A symbolic link stays, and what it names is
@@ -40,6 +40,7 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be written.
     """
+    # a folder goes on: the replacement fails below
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path  # a device or a pipe, which nothing can take the place of
         return
@@ -189,10 +190,15 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
     raise OSError(f"no folder in {parent} can be locked: its file system changes their numbers")
 
 
+# Projects
+
+APPLICATION_ID = 0x57_42_43_48
+"""Marks a SQLite file as a project of this program (`WBCH`)."""
+
 Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
 
-in_use: set[Identity] = set()
+open_projects: set[Identity] = set()
 """The project files that this process has open. Only `engine.project.file_lock` changes it."""
 
 
@@ -202,7 +208,7 @@ def is_in_use(path: str) -> bool:
         status = os.stat(path)
     except OSError:
         return False
-    return (status.st_dev, status.st_ino) in in_use
+    return (status.st_dev, status.st_ino) in open_projects
 
 
 def is_project(path: str) -> bool:
@@ -218,6 +224,8 @@ def is_project(path: str) -> bool:
         header = file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
     return header.startswith(b"SQLite format 3\0") and header[68:] == APPLICATION_ID.to_bytes(4)
 
+
+# A full disk
 
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a write that failed for want of space."""

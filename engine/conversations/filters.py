@@ -2,8 +2,8 @@
 
 A filter is a line of terms that must all hold: `state:broken-off turns>5 -tag:spam "refund please"`.
 
-    word, "some words"      occurs in a message (a word also as the beginning of one), with its signs
-    field:a,b               is a or b; for a number or a date, equals it or begins with it
+    word, "some words"      occurs in a message (a word also as the beginning of one), the signs in it too
+    field:a,b               is a or b; a number equals one of them, a date begins with one
     field:3..7              lies in the range, ends included
     field>5  >=  <  <=      compares
     -term                   does not hold
@@ -215,7 +215,7 @@ def _split_words(text: str) -> list[_Word]:
         if text[position].isspace():
             position += 1
             continue
-        start, inside = position, False
+        start, inside, last_mark = position, False, position
         chars: list[str] = []
         quoted: list[bool] = []
         while position < len(text) and (inside or not text[position].isspace()):
@@ -374,8 +374,8 @@ def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
 
 
 def is_question(name: str) -> bool:
-    """Returns whether a name before a sign is that of a question, with or without who answered: it is not that of a
-    field, nor like one."""
+    """Returns whether a name before a sign is that of a question, with or without who answered: any name with `@`, and
+    else one that is not that of a field, nor like one."""
     head = _FIELD_AND_SIGN.fullmatch(f"{name}:")
     return head is not None and (
         "@" in name or not (name in FIELDS or get_close_matches(name, FIELDS, 1, SIMILAR))

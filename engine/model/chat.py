@@ -145,7 +145,7 @@ def parsed_object(text: str) -> dict[str, Any] | None:
 
 def split_thinking(reply: str) -> tuple[str, str]:
     """Returns what a model thought in a reply, up to `</think>`, and its answer after that; the answer is empty if the
-    thoughts did not come to an end."""
+    thoughts did not come to an end, and the whole reply if there are none."""
     if thoughts := _THINKING.match(reply):
         return thoughts[1].strip(), reply[thoughts.end() :]
     if opening := _BEGUN_THINKING.match(reply):

@@ -164,7 +164,7 @@ def write(
     """Returns one reply to each task, all written at once.
 
     Args:
-        sequences: Empty sequences to write on, which are empty again afterwards.
+        sequences: Empty sequences to write on, which are empty again when it returns.
         progress: Called after each decode with the number of replies that are done.
         source_tokens: Number of tokens on the `source` sequences of the tasks.
 

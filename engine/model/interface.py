@@ -1,7 +1,8 @@
 """The interface of a language model: decode tokens in sequences that can be forked, and read next-token logits.
 
 A model keeps a cell in its cache for each token that it has decoded, which later tokens attend to. A sequence is a run
-of tokens that see each other; forking one makes a second one that shares the cells of its beginning.
+of tokens that see each other; forking one makes a second one that shares the cells of its beginning, or has copies of
+them (`Capacity.separate`).
 
 Scoring, generation and trees are written against `TokenModel`, so the same code runs on llama.cpp inside the
 model process and on toy models with known distributions in tests.
@@ -195,7 +196,10 @@ class TokenModel(Tokenizer, Protocol):
         """
 
     def fork(self, source: int, target: int, end: int) -> None:
-        """Lets `target` share the first `end` tokens of `source`; `target` must be empty."""
+        """Lets `target`, which must be empty, begin with the first `end` tokens of `source`.
+
+        It shares their cells, or has copies of them (`Capacity.separate`).
+        """
 
     def drop(self, sequence: int, start: int = 0) -> None:
         """Forgets a sequence's tokens from position `start`."""

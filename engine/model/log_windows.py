@@ -7,9 +7,9 @@ What a window has before a boundary depends on the log up to that boundary alone
 same tokens. Otherwise what a model says at a boundary would tell whether the log goes on (docs/lab/probe.md).
 
 The first window is the log from its start, up to the last boundary that fits. Each later one holds the system message
-and a run of steps that begins half a context before the first boundary that no earlier window covers, and covers the
-boundaries that fit; in it long steps are shortened. So every boundary is scored once, with at least about half a
-context of preceding text.
+and a run of steps, in which long ones are shortened. The run begins with the steps up to the first boundary that no
+earlier window covers, as many as fit the share `overlap` of the room, and covers the boundaries that fit. So every
+boundary is scored once; one in a later window has as many steps before it as the overlap has room for, or more.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def plan_windows(
         boundaries: Piece indices, rising.
         leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
-        overlap: Share of a later window that may precede its first boundary.
+        overlap: Most of the room of a later window that the steps up to its first boundary take, as a share; the piece
+            of the boundary itself may take more.
 
     Returns:
         Windows that together cover each boundary exactly once.
@@ -78,9 +79,11 @@ def plan_windows(
     while uncovered:
         first, *_ = uncovered
         start, used = first, clipped_lengths[first]
+        # backwards up to the overlap
         while start > leading_pieces and used + clipped_lengths[start - 1] <= room * overlap:
             start -= 1
             used += clipped_lengths[start]
+        # forwards while there is room
         end = first + 1
         while end < len(lengths) and used + clipped_lengths[end] <= room:
             used += clipped_lengths[end]
@@ -114,7 +117,7 @@ def tokens_of_windows(
 
 
 def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
-    """Returns the beginning and the end of `tokens` with `gap` between them, at most `limit` tokens."""
+    """Returns at most `limit` tokens: all if they fit, else the beginning and the end of them with `gap` between."""
     if len(tokens) <= limit:
         return list(tokens)
     front = (limit - len(gap)) // 2
@@ -135,7 +138,8 @@ def last_pieces(lengths: Sequence[int], leading_pieces: int, limit: int) -> tupl
 def log_tokens(
     tokenizer: TextTokenizer, texts: Sequence[str], leading_pieces: int, limit: int
 ) -> tuple[list[int], str | None]:
-    """Returns the tokens of a log, at most `limit`, and a note on what was left out; None where nothing was.
+    """Returns the tokens of a log, at most `limit`, and a note on what was left out or shortened; None where
+    nothing was.
 
     A log that does not fit has pieces over `longest_piece` shortened; if it still does not fit, only its first
     `leading_pieces` pieces and as many of its last ones as fit stay.
@@ -162,7 +166,8 @@ def log_tokens(
 
 
 def omission_note(left_out: int, steps: int, shortened: int) -> str | None:
-    """Returns a note on how many of the steps of a log were left out and shortened; None where none were."""
+    """Returns a note on how many of the pieces of a log, its system message included, were left out and shortened; None
+    where none were."""
     if not left_out and not shortened:
         return None
     return f"{left_out} of {steps} steps left out, {shortened} shortened"

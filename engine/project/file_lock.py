@@ -19,7 +19,7 @@ import sys
 import threading
 from typing import ClassVar
 
-from engine.base.files import Identity, in_use
+from engine.base.files import Identity, open_projects
 
 _BYTE = 1 << 62
 """The byte of a project file that its writer locks; SQLite locks bytes from 2**30 to 2**30 + 511."""
@@ -69,7 +69,7 @@ class ProjectFile:
             status = os.fstat(self.fd)
             self._identity = (status.st_dev, status.st_ino)
             self._users[self._identity] = self._users.get(self._identity, 0) + 1
-            in_use.add(self._identity)
+            open_projects.add(self._identity)
             if shared is None:
                 self._descriptors.setdefault(self._identity, []).append((self.fd, access))
         self._closed = False
@@ -96,7 +96,7 @@ class ProjectFile:
             self._users[self._identity] -= 1
             if not self._users[self._identity]:
                 del self._users[self._identity]
-                in_use.discard(self._identity)
+                open_projects.discard(self._identity)
                 for fd, _ in self._descriptors.pop(self._identity):
                     os.close(fd)
 

@@ -70,7 +70,7 @@ class StageCost:
         """The least and the most of requests, tokens read, tokens written, and cost."""
 
         def range_up_to(most: float) -> Range:
-            """Returns the least and the most of a number."""
+            """Returns what is spent in any case, and the most."""
             return self.certain * most, most
 
         cost = None if self.cost is None else range_up_to(self.cost)
@@ -79,16 +79,18 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimated cost of a run on this machine.
+    """Estimated cost of a run, in time on this machine and in requests to endpoints.
 
     Attributes:
         items: Number of conversations that the run would work on.
-        tokens: Number of their tokens; None if unknown, where no model reads them, and where `costs` has them.
+        tokens: Number of tokens to read and write; 0 if all are read and only a fit is left; None if no model reads, or
+            if the number is not estimated.
         tokens_per_second: Speed of the model on this machine; None if it was not measured.
         seconds: Time of the run; None where no speed was measured.
         model: Names of the models that would run; `words alone` where none would.
         adapter: Name of the adapter of the model; None without one.
-        of: Number of conversations that wait, of which a limit on the time leaves only `items`; None without a limit.
+        of: Number of conversations that wait for a model, of which a limit on the time leaves only `items`, those that
+            words leave open first; None without a limit.
         costs: The cost of each stage that asks endpoints.
         asked: What a clustering asks the model for: any of `summaries`, `labels`, `merges`.
     """
@@ -111,8 +113,9 @@ MAX_MODEL_CHARACTERS = 60
 def estimate_lines(estimate: Estimate) -> list[str]:
     """Returns an estimate as lines of display-safe text.
 
-    The first line says how much there is to do and how long that takes, the second one names the model and what it is
-    asked for; then the cost of each stage that asks endpoints follows, and their total.
+    One line tells that nothing, or only a fit, is left to do. Otherwise the first line says how much there is to do and
+    how long that takes, the second one names the model and what it is asked for; then the cost of each stage that asks
+    endpoints follows, and their total.
     """
     if not estimate.items:
         return ["Nothing is left to do: all of this was done, or no conversation matches."]
@@ -143,14 +146,15 @@ def _cost_lines(costs: Sequence[StageCost]) -> list[str]:
     lines = [f"{cost.stage:<10} {cost_text(*cost.ranges)}" for cost in costs]
     if len(costs) < 2:
         return lines
-    requests, read, written, prices = (
+    requests, read, written, cost_ranges = (
         [span for span in spans if span is not None]
         for spans in zip(*(cost.ranges for cost in costs), strict=True)
     )
-    total = cost_text(_sum(requests), _sum(read), _sum(written), _sum(prices) if prices else None)
+    cost = _sum_of_ranges(cost_ranges) if cost_ranges else None
+    total = cost_text(_sum_of_ranges(requests), _sum_of_ranges(read), _sum_of_ranges(written), cost)
     return [*lines, f"{'in all':<10} {total}"]
 
 
-def _sum(spans: Sequence[Range]) -> Range:
+def _sum_of_ranges(spans: Sequence[Range]) -> Range:
     """Returns the range of the sum of several amounts."""
     return sum(least for least, _ in spans), sum(most for _, most in spans)

@@ -65,8 +65,11 @@ NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
 """Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
 
-_LOG_LINE = re.compile(r"^[\W\d]{0,24}(?:[a-z]{1,8}[\W\d]{1,16})?\d?\d:\d\d\b", re.MULTILINE)
-"""Matches the beginning of a line of a log in lower case up to its time, after a date and a level if they are there."""
+_LOG_LINE = re.compile(
+    r"^[\W\d]{0,24}(?:t?\d?\d:\d\d\b|[a-z]{1,8}[\W\d]{1,16}\d?\d:\d\d:\d)", re.MULTILINE
+)
+"""Matches the beginning of a line of a log in lower case up to its time, after a date if it is there. After a level the
+time has seconds: "Error: 10:00 is taken" is no log."""
 
 _NEGATION = re.compile(r"(?:\b(?:not|never|nothing|nicht|pas|nie|niet|não|не)|n't)\s+(?:\w+\s+)?$")
 """Finds the word that denies what follows it, at once or after one word."""
@@ -103,12 +106,31 @@ _EMPTY_RESULTS = frozenset(
 """Results that say nothing, in lower case."""
 
 
+# The signs of a conversation
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A message that models read.
+
+    Attributes:
+        index: Its position in the conversation, from 0.
+        raw: Its text as models read it.
+        text: That in lower case, a long one without its middle (`_shortened`).
+    """
+
+    index: int
+    message: Message
+    raw: str
+    text: str
+
+
 @cache
 def _patterns(name: WordList) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Returns two patterns that find the phrases of a list, of all languages, in text in lower case.
 
     The first is for phrases between borders of words, where one that ends in `*` is a beginning; the second for those
-    of scripts that put no blanks between words.
+    of Chinese, Japanese and Korean (`_SPACELESS_CHARACTER`).
     """
     phrases: set[str] = set()
     for file in (resources.files("engine.signs") / "words").iterdir():
@@ -163,15 +185,15 @@ def _is_error(entry: _Entry) -> bool:
     """Returns whether a tool says in a result that it failed; what the result only quotes or lists does not count."""
     if not _mentions_error(entry.text):
         return False
-    parts = (_NO_ERROR_STATED.sub(" ", part) for part in _own_words(entry.raw))
-    return any(map(_mentions_error, parts))
+    return any(map(_mentions_error, _own_words(entry.raw)))
 
 
 def _own_words(result: str) -> Iterator[str]:
     """Yields what a tool says itself in a result, in lower case.
 
-    That is of an object of JSON its fields and those of objects in it, but nothing in lists, which are data; of other
-    text the beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
+    That is of an object of JSON its fields and those of objects in it, but not those in lists, which are data. A field
+    that is not empty and has "error" in its name counts as the word *error*, whatever it holds. Of other text it is the
+    beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
     """
     try:
         fields = json.loads(result) if result.lstrip().startswith("{") else None
@@ -183,8 +205,9 @@ def _own_words(result: str) -> Iterator[str]:
     waiting = [("", fields)]
     while waiting:
         name, value = waiting.pop()
-        if value and "error" in name:
-            yield "error"
+        if "error" in name:
+            if value:
+                yield "error"
         elif isinstance(value, dict):
             waiting += [(str(key).lower(), field) for key, field in value.items()]
         elif isinstance(value, str) and not value.isdecimal():
@@ -194,8 +217,9 @@ def _own_words(result: str) -> Iterator[str]:
 
 
 def _own_lines(text: str) -> Iterator[str]:
-    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses."""
-    text = _shortened(text).strip()
+    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses;
+    without what says that there was no error."""
+    text = _NO_ERROR_STATED.sub(" ", _shortened(text)).strip()
     said = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
     yield said.partition("\n")[0][:MAX_STATED]
     yield said.rpartition("\n")[2][-MAX_STATED:]
@@ -214,22 +238,6 @@ def read_signs(messages: Sequence[Message]) -> list[SignReading]:
         messages: All of them, in order; those that are hidden from models are not read.
     """
     return list(_SignReader(messages).signs())
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A message that models read.
-
-    Attributes:
-        index: Its position in the conversation, from 0.
-        raw: Its text as models read it.
-        text: What is read of that, in lower case.
-    """
-
-    index: int
-    message: Message
-    raw: str
-    text: str
 
 
 class _SignReader:
@@ -261,7 +269,7 @@ class _SignReader:
             raw = message.content if message.model_view is None else message.model_view
             role: Role = message.role
             if role == "user" and before and _ACTION.search(before):
-                role = "tool"
+                role = "tool"  # the environment answers in the user's name
             if role == "user" and _QUESTION_MARK.search(before):
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
@@ -388,6 +396,9 @@ class _SignReader:
             times = len(repeats)
             reason = "the user says the same again" + (f" {times:,} times" if times > 1 else "")
             yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
+
+
+# Sums over the conversations of a project
 
 
 def standardize(values: NDArray[Any]) -> NDArray[Any]:

@@ -90,6 +90,12 @@ def all_runs(project: Path) -> list[RunDirectory]:
     return sorted(runs.values(), key=_created, reverse=True)
 
 
+def only_run(project: Path) -> str | None:
+    """Returns the name of a project's only training run; None when it has none or several."""
+    runs_of_project = all_runs(project)
+    return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
+
+
 def run_named(project: Path, name: str) -> RunDirectory:
     """Returns the run of a project with this name.
 

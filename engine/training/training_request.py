@@ -28,6 +28,7 @@ class TrainingRequest:
 
     Attributes:
         settings: Names and values of fields of `TrainConfig`, as text; they override those that fit the machine.
+            The `seed` among them is that of the run, the field `seed` that of what is held out.
 
     Raises:
         UsageError: A value cannot be used.

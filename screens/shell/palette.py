@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import unwrap
 from typing import Any, ClassVar, cast
@@ -45,6 +45,8 @@ _KEYS_OF_TEXTUAL = {
 """Action and description of the keys that every screen of Textual has; the help leaves them out."""
 SECTIONS = ("Start with these", "On this screen", "Moving about", "Everywhere")
 """Titles of the sections of the help."""
+HelpLine = tuple[list[str], str]
+"""Keys with one effect, and the effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ class Command:
     help: str
     keys: str
     run: Callable[[], Any]
+
+
+# The palette
 
 
 class Palette(IgnoresLateEvents, CommandPalette):
@@ -85,6 +90,7 @@ class Palette(IgnoresLateEvents, CommandPalette):
         """Searches, as Textual does, unless the list is gone."""
         # A key that was typed just before the palette closed starts this afterwards.
         if self._has_list():
+            # without its decorator, which would start a second worker
             await unwrap(CommandPalette._gather_commands)(self, search_value)
 
     def _action_command_list(self, action: str) -> None:
@@ -99,10 +105,7 @@ class WorkbenchCommands(Provider):
     async def startup(self) -> None:
         """Collects the commands; the files of other projects are looked at off the UI thread."""
         app = cast(PaletteApp, self.app)
-        self._commands = [
-            *binding_commands(self.screen),
-            *[self._theme(name) for name in THEMES],
-        ]
+        self._commands = [*binding_commands(self.screen), *map(self._theme, THEMES)]
         open_path = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
             if project.size is not None and project.path != open_path:
@@ -161,8 +164,8 @@ def _with_keys(title: Content, command: Command) -> Content:
 
 def binding_commands(screen: Screen[Any]) -> list[Command]:
     """Returns the actions with a key that works now, each once with all its keys, in the order of `_rank`."""
-    # Title, keys and function of each command, by the id of the node that has the action, and by the action.
-    commands: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
+    # by the id of the node that has the action, and by the action
+    commands: dict[tuple[int, str], Command] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
         if not active.enabled or not isinstance(node, Keyed | App) or binding.id is None:
@@ -173,12 +176,11 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
         if binding.description.lower() not in title.lower():
             title = f"{binding.description}: {title}"
         run = partial(screen.app.run_action, binding.action, node)
-        _, keys, _ = commands.setdefault((id(node), binding.action), (title, [], run))
-        keys.append(shown_key(binding.key))
-    return [
-        Command(title, help="", keys=" ".join(keys), run=run)
-        for title, keys, run in commands.values()
-    ]
+        place = id(node), binding.action
+        command = commands.get(place, Command(title, help="", keys="", run=run))
+        keys = f"{command.keys} {shown_key(binding.key)}".lstrip()
+        commands[place] = replace(command, keys=keys)
+    return list(commands.values())
 
 
 def _rank(active: ActiveBinding) -> int:
@@ -193,8 +195,14 @@ def _rank(active: ActiveBinding) -> int:
     return 1 if isinstance(active.node, App) else 2
 
 
+# The help
+
+
 class HelpScreen(Dialog[None]):
-    """Lists keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
+    """Lists keys: those that matter first, the screen's others, those of the pane, those that work everywhere.
+
+    The sections are `SECTIONS`; those of the pane stand beside the keys that move the focus.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
@@ -214,8 +222,7 @@ class HelpScreen(Dialog[None]):
         with VerticalScroll(classes="dialog help", can_focus=False) as box:
             box.border_title = Content("Keys")
             for title, lines in self._sections:
-                if lines:
-                    yield Static(self._section(title, lines, HELP_WIDTH), classes="keys")
+                yield Static(self._section(title, lines, HELP_WIDTH), classes="keys")
             yield Static(
                 hint_line(
                     ("escape", "closes"),
@@ -230,13 +237,11 @@ class HelpScreen(Dialog[None]):
 
     def _wrap(self) -> None:
         """Shows the sections, each meaning wrapped beside its keys."""
-        sections = (section for section in self._sections if section[1])
-        for shown, (title, lines) in zip(
-            self.query(".keys").results(Static), sections, strict=True
-        ):
+        texts = self.query(".keys").results(Static)
+        for shown, (title, lines) in zip(texts, self._sections, strict=True):
             shown.update(self._section(title, lines, shown.size.width))
 
-    def _section(self, title: str, lines: list[tuple[list[str], str]], cells: int) -> Content:
+    def _section(self, title: str, lines: list[HelpLine], cells: int) -> Content:
         """Returns a title and below it the keys with their meanings, `cells` wide."""
         parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
         margin = KEYS_WIDTH + len("   ")
@@ -248,8 +253,7 @@ class HelpScreen(Dialog[None]):
 
     def action_scroll(self, lines: int) -> None:
         """Scrolls by lines."""
-        box = self.query_one(VerticalScroll)
-        box.scroll_relative(y=lines, animate=False)
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_page(self, pages: int) -> None:
         """Scrolls by pages."""
@@ -259,8 +263,8 @@ class HelpScreen(Dialog[None]):
 
 def sections(
     bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
-) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Returns the title of each section of the help with its lines: the keys with one effect, and that effect.
+) -> list[tuple[str, list[HelpLine]]]:
+    """Returns the title of each section of the help that has lines, and these lines.
 
     Args:
         first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
@@ -278,6 +282,7 @@ def sections(
     return [
         (title, [(keys, meaning) for meaning, keys in lines.items()])
         for title, lines in keys_by_meaning.items()
+        if lines
     ]
 
 

@@ -1,4 +1,5 @@
-"""Dialogs that show one long text, with search and copy: the quarantine, shared text, the account of an import."""
+"""Dialogs that show one long text, with search and copy: the quarantine, shared text, the account of an import, what
+would be sent to an endpoint, the replies to a prompt."""
 
 from __future__ import annotations
 
@@ -183,7 +184,7 @@ class PromptTrialDialog(ReadingDialog):
         return Content(f"{self._trial.name} with {self._model}")
 
     def on_mount(self) -> None:
-        """Shows that the model is asked, until it has replied."""
+        """Shows that the model is asked, until it has replied; Textual calls that of the base too, which reads."""
         self.query_one(TextPane).show("asking …")
 
     def read_text(self) -> str:

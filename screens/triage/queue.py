@@ -161,6 +161,7 @@ def load_queue(
     filter: Filter,
     only: Collection[int] | None = None,
     *,
+    passed: int = 0,
     chosen: bool = True,
     draws: bool = False,
 ) -> LoadedQueue:
@@ -169,6 +170,7 @@ def load_queue(
     Args:
         filter: Leaves out conversations that it does not match; in the order `list` the list's own filter does, too.
         only: Ids of the only conversations that may be in the queue; None for all.
+        passed: Number of conversations that were passed without an answer.
         chosen: Whether a person chose the order; else a better one may go on in its place.
         draws: Whether the order `check` draws the next conversations where all that were drawn are answered.
     """
@@ -182,7 +184,7 @@ def load_queue(
     if order == "list":
         listed = services.saved.view()[0]
         query = replace(listed, filter=Filter((*listed.filter.terms, *filter.terms)))
-    page = services.triage.queue(order, query, only, question)
+    page = services.triage.queue(order, query, only, question, passed)
     counts = services.conversations.counts()
     any_scored = page.total > 0 or counts.scored > 0 or question != SUCCEEDED
     status = load_status(services, question)

@@ -218,6 +218,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_current(again=place is None)  # its score may have changed
 
         ids = None if only is None else only.ids
+        passed = len(self.queue.skipped if place is None else place.skipped)
         self.in_background(
             lambda: load_queue(
                 self.services,
@@ -225,6 +226,7 @@ class TriageScreen(WorkbenchScreen[None]):
                 order,
                 filter_in_force,
                 ids,
+                passed=passed,
                 chosen=is_order_chosen,
                 draws=place is not None,
             ),

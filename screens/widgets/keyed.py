@@ -31,10 +31,15 @@ ShownKey = tuple[Binding, bool, str]
 """What the footer shows of a key: its binding, whether it works now, its tooltip."""
 
 
+# Ids of bindings, and keys
+
+
 class Keyed:
     """Gives an id of place and action to every binding of a class that has none: `conversations.sort`, `table.row-up`.
 
-    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change only with an action's name.
+    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change
+    with `PLACE` or the name of the class, with the name of the action, and with the description of an action whose
+    arguments are no words.
     """
 
     PLACE: str
@@ -47,7 +52,8 @@ class Keyed:
 
 
 def place_of(cls: type) -> str:
-    """Returns the name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
+    """Returns the name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens, without
+    `-screen`, `-dialog` or `-app`."""
     given = cls.__dict__.get("PLACE")
     if given is not None:
         return str(given)
@@ -77,6 +83,7 @@ def _action_name(binding: Binding) -> str:
     if not arguments or arguments in (")", "None)"):
         return name
     words = _WORDS.findall(arguments)
+    # `move(1)` has no word, `tab('a', 1)` has only half of its meaning in one
     if words and not any(char.isdigit() for char in arguments):
         return "-".join([name, *words])
     return "-".join(_WORDS.findall(binding.description.lower()))
@@ -104,6 +111,9 @@ def movement(line: str) -> list[BindingType]:
     ]
 
 
+# The footer
+
+
 class KeyFooter(Footer):
     """Textual's footer in its compact form. It cuts no key in two; help lists those that do not fit.
 
@@ -117,7 +127,8 @@ class KeyFooter(Footer):
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        """Yields each key that fits, with its class: added later, as Textual does, its styles are computed twice."""
+        """Yields each key that fits. It gets its class before it is mounted: afterwards, as Textual does it, its styles
+        would be computed twice."""
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         # A space follows the key, one the description; that of the last key may be cut off.
         widths = [cell_len(key.key_display) + cell_len(key.description) + 2 for key in keys]
@@ -132,7 +143,8 @@ class KeyFooter(Footer):
         self._width = event.size.width
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        """Composes the keys again if they changed."""
+        """Composes the keys again if they changed; without the focus of the app, or for another screen, Textual
+        decides."""
         if not screen.app.app_focus or not self.is_attached or screen is not self.screen:
             super().bindings_changed(screen)
             return

@@ -291,8 +291,7 @@ def _markdown(text: str) -> Iterator[Span]:
         elif fence_match:
             fence, language = fence_match["fence"], fence_match["language"]
             code_from = end + 1
-            if line:
-                yield start, end, MARK
+            yield start, end, MARK
         elif line:
             yield from _markdown_line(line, start)
         start = end + 1
@@ -324,7 +323,7 @@ def _code(text: str, offset: int, language: str) -> Iterator[Span]:
     if len(text) > MAX_CODE_CHARACTERS:
         language = ""
     for length, style in _tokens(text, language):
-        if length and style:
+        if length:
             yield offset + offset_in_code, offset + offset_in_code + length, style
         offset_in_code += length
 

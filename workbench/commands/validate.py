@@ -15,9 +15,10 @@ from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, TruncationTest
 from engine.results.validation import completeness_report, goals, trees
 from engine.results.validation import service as all_metrics
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import completeness_table
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
+from engine.training.run_files import only_run
 from workbench.arguments import (
     FILTER,
     PROJECT,

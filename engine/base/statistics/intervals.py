@@ -1,4 +1,4 @@
-"""Results of statistics with their intervals, and the interval of a share.
+"""Estimates with their 95% intervals, and Wilson's interval of a share.
 
 The module needs the standard library alone.
 """
@@ -54,15 +54,16 @@ def wilson_ends(share: float, of: float) -> tuple[float, float]:
     return 0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half
 
 
-def share_of_drawn(part: int, drawn: int, of: float) -> Interval:
-    """Returns the share among all by those drawn at random without replacement; without error where all are drawn.
+def share_of_drawn(counted: int, drawn: int, total: float) -> Interval:
+    """Estimates a share of all cases from those drawn at random without replacement; without error where all are drawn.
 
     Args:
-        part, drawn: Number of the drawn ones that are counted, and of all drawn ones.
-        of: Number of all.
+        counted, drawn: Number of the drawn ones that are counted, and of all drawn ones.
+        total: Number of all; it may be estimated too, hence a fraction.
     """
-    share, left = part / drawn, of - drawn
-    ends = wilson_ends(share, drawn * (of - 1) / left) if left > 0 else (share, share)
+    share, left = counted / drawn, total - drawn
+    # the correction for a finite population: so many cases drawn with replacement would tell as much
+    ends = wilson_ends(share, drawn * (total - 1) / left) if left > 0 else (share, share)
     return Interval(share, *ends)
 
 
@@ -72,7 +73,7 @@ class Classification:
 
     Attributes:
         accuracy, precision, recall, f1: Figures of the classifier that calls values from the threshold up complete; if
-            there are none, precision is 0 and its interval says that it is unknown.
+            there are none, precision is 0, and its interval, which has pseudo-observations, reaches nearly from 0 to 1.
         auroc: P(a complete conversation has a higher value than an incomplete one); equal values count half.
         ap: Average precision; guessing gives the share of complete conversations.
         ece: Expected calibration error of the value as a probability, over ten equal bins.

@@ -247,8 +247,8 @@ def p_two_sided(z: float) -> float:
 def p_against_chance(placed: Placements) -> float:
     """Returns the two-sided p value of the hypothesis that an area is 0.5.
 
-    Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as
-    many groups under the hypothesis (Mann and Whitney 1947).
+    Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance under the hypothesis
+    of the rank sum of as many groups, on the scale of areas (Mann and Whitney 1947).
     """
     variance = placed.variance
     if not variance:
@@ -279,6 +279,9 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(ascending) - rank) * p))
         corrected_ps[index] = largest
     return corrected_ps
+
+
+# Correlations
 
 
 @dataclass(frozen=True, slots=True)

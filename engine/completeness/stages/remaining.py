@@ -155,6 +155,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     @property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine an answer."""
+        # the prompt tells whether the tasks are fields
         return {"prompt": self._prompt.as_params(), "scores": self._scores_hash()}
 
     def run(self, run_id: int) -> Iterator[Progress]:

@@ -27,23 +27,28 @@ PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark
 """What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
 content."""
 
-# Types of parts
+
+# What a part is
 
 _TEXT_TYPES = frozenset((None, "text", "input_text", "output_text", "refusal"))
 """Types of parts that are text; a part without a type is text if it has one."""
+
 _CALL_TYPES = frozenset((
     "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall", "toolRequest",
     "frontendToolRequest",
 ))  # fmt: skip
 """Types of parts that are tool calls."""
+
 _ANSWER_TYPES = frozenset(
     ("tool-result", "function_call_output", "tool_call_response", "toolResponse")
 )
 """Types of parts that are answers of tools, in the Vercel AI SDK, OpenAI's Responses API, OpenTelemetry and Goose."""
+
 _REASONING_TYPES = frozenset(
     ("thinking", "redacted_thinking", "redactedThinking", "reasoning", "think")
 )
 """Types of parts with what a model thought."""
+
 _FACT_TYPES = frozenset((
     "source", "source-url", "source-document", "tool-approval-request", "tool-approval-response",  # Vercel AI SDK
     "step-start", "step-finish", "snapshot", "patch", "agent", "compaction", "retry",  # opencode
@@ -51,6 +56,7 @@ _FACT_TYPES = frozenset((
     "token_budget", "flag",  # Claude.ai
 ))  # fmt: skip
 """Types of parts about a message that are no text of it."""
+
 _MEDIA_WORDS = {
     **dict.fromkeys(("image", "image_url", "input_image", "image_asset_pointer"), "image"),
     **dict.fromkeys(("audio", "audio_url", "input_audio", "audio_asset_pointer"), "audio"),
@@ -60,6 +66,7 @@ _MEDIA_WORDS = {
     **dict.fromkeys(("inlineData", "inline_data", "fileData"), "file"),
 }
 """Types of parts that are no text, or keys of those without a type -> the word that stands for them."""
+
 _KINDS_OF_UNTYPED: dict[str, PartKind] = {
     "toolUse": "call",  # Bedrock
     "functionCall": "call",  # Gemini
@@ -84,38 +91,49 @@ _KINDS_OF_UNTYPED: dict[str, PartKind] = {
 }
 """Keys of parts without a type -> the kind of a part that has the key; the first one that it has counts."""
 
-# Keys within a part, in the order in which they are tried
 
-_CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
-"""Keys of the name of a tool."""
-_ANSWERED_ID_KEYS = (
-    "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "tool_id", "id",
-)  # fmt: skip
-"""Keys of the id of the call that an answer is for."""
-_CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
-"""Keys of the id of a call. Those of the call itself come first: the others may name something else in a call."""
-_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
-"""Keys of the arguments of a call."""
-_ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
-"""Keys of the answer of a tool."""
-_THOUGHT_KEYS = (
-    "thinking", "reasoning", "reasoningText", "think", "text", "value", "content", "summary", "data",
-)  # fmt: skip
-"""Keys of what a model thought, the surest first."""
-_FAILURES = {"is_error": True, "isError": True, "status": "error", "state": "output-error"}
-"""Keys under which a part says that a tool failed, and the value that says so."""
-_TYPES_OF_ANSWER_VALUE = ("text", "json", "error-text", "error-json")
-"""Types of objects that have the answer of a tool under `value`."""
-_DENIED = "output-denied"
-"""State of a call in the Vercel AI SDK that a person did not allow."""
-_STATES_WITH_ANSWER = ("output-available", "result", _DENIED)
-"""States of a call in the Vercel AI SDK that has an answer, which may be null."""
-_MEDIA_TYPE_KEYS = ("media_type", "mediaType", "mimeType", "mime_type", "format")
-"""Keys of the type of an image, a sound or a file."""
-_MEDIA_NAME_KEYS = (
-    "filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri", "asset_pointer",
-)  # fmt: skip
-"""Keys of the name or the place of an image, a sound or a file."""
+def part_kind(part: Mapping[str, Any]) -> PartKind:
+    """Returns what a part is: by its type, or without one by the first known key that it has.
+
+    The order counts, since a type does not always decide. A `tool` part of opencode has a state that is an object, and
+    that of another log a state in words; a part with the type of a text and without a text is something else.
+    """
+    kind = part.get("type")
+    if kind is not None and not isinstance(kind, str):
+        return "unknown"
+    if kind in _FACT_TYPES or (kind is not None and kind.startswith("data-")):
+        return "fact" if len(part) > 1 else "mark"
+    # types that decide only together with a key
+    if kind == "tool" and isinstance(part.get("state"), dict):  # opencode
+        return "call"
+    if kind in _TEXT_TYPES and _text_of_part(part) is not None:
+        return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
+    if kind == "function" and isinstance(part.get("function"), dict):  # Koog
+        return "call"
+    # parts without a type
+    if kind is None:
+        return next(
+            (found for key, found in _KINDS_OF_UNTYPED.items() if part.get(key) is not None),
+            "unknown",
+        )
+    # calls and answers
+    if kind == "tool_call":
+        has_name = "name" in part or "name" in object_or_empty(part.get("tool_call"))
+        return "call" if has_name or calls_in_text(_text_of_part(part) or "") else "unknown"
+    if kind in _ANSWER_TYPES or kind.endswith("tool_result"):
+        return "answer"
+    if kind in _CALL_TYPES or kind == "tool-invocation":
+        return "call"
+    if "toolCallId" in part and (kind.startswith("tool-") or "output" in part):
+        return "call"
+    # what is left
+    if kind in _REASONING_TYPES:
+        return "reasoning"
+    if kind in _MEDIA_WORDS:
+        return "media"
+    return "mark" if len(part) == 1 else "unknown"
+
+
 _WRAPPER_KEYS = {
     "toolInvocation": None,  # Vercel AI SDK 4
     "tool_call": None,  # LibreChat
@@ -127,10 +145,45 @@ _WRAPPER_KEYS = {
 }
 """Keys under which a part with a type has an object with its call or answer -> the key of an object within that one
 that belongs to it too, or None. In Goose `{"type": "toolRequest", "toolCall": {"value": {"name": ...}}}` is a call."""
-_MAX_REFERENCE_CHARACTERS = 2_000
-"""Most characters that are kept of an address, a name or a type of an image, a sound or a file."""
-_MAX_SCHEME_CHARACTERS = 12
-"""Number of characters at the beginning of an address within which `://` stands."""
+
+
+def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
+    """Returns the object that holds the content of a part.
+
+    Without a type it is the one under the key that tells the kind, as in Bedrock and Gemini. With a type it is the part
+    together with the object under one of `_WRAPPER_KEYS`, whose fields count more than those of the part.
+    """
+    if part.get("type") is None:
+        return next(
+            (part[key] for key in _KINDS_OF_UNTYPED if isinstance(part.get(key), dict)), part
+        )
+    for key, inner_key in _WRAPPER_KEYS.items():
+        if isinstance(inner := part.get(key), dict):
+            return {**part, **inner, **object_or_empty(inner.get(inner_key))}
+    return part
+
+
+# The parts of one message
+
+_CALL_NAME_KEYS = ("name", "toolName", "tool_name", "tool")
+"""Keys of the name of a tool."""
+
+_ANSWERED_ID_KEYS = (
+    "tool_use_id", "toolUseId", "toolUseID", "toolCallId", "tool_call_id", "call_id", "callID", "tool_id", "id",
+)  # fmt: skip
+"""Keys of the id of the call that an answer is for."""
+
+_CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
+"""Keys of the id of a call. Those of the call itself come first: the others may name something else in a call."""
+
+_ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
+"""Keys of the answer of a tool."""
+
+_DENIED = "output-denied"
+"""State of a call in the Vercel AI SDK that a person did not allow."""
+
+_STATES_WITH_ANSWER = ("output-available", "result", _DENIED)
+"""States of a call in the Vercel AI SDK that has an answer, which may be null."""
 
 
 @dataclass(slots=True)
@@ -186,7 +239,7 @@ class MessageParts:
             case "answer":
                 self._add_answer(inner, first_value(inner, *_ANSWER_KEYS))
             case "reasoning":
-                if self.calls:
+                if self.calls:  # it was thought after the call
                     self._finish_message()
                 self.reasoning.append(_thought_text(inner))
             case "media":
@@ -237,7 +290,7 @@ class MessageParts:
         if part.get("type") == "tool_call" and "name" not in part:
             self.calls.extend(calls_in_text(_text_of_part(part) or ""))
             return
-        # the Vercel AI SDK has the name in the type, `tool-NAME`
+        # the last resort: the Vercel AI SDK has the name in the type, `tool-NAME`
         type_name = str(part.get("type", "")).removeprefix("tool-")
         name = first_value(part, *_CALL_NAME_KEYS) or type_name
         if not name and "code" in part:  # Gemini's tool that runs code has no name
@@ -246,10 +299,8 @@ class MessageParts:
         self.calls.append(
             ToolCall(str(name), _arguments_text(part), _first_id(part, _CALL_ID_KEYS))
         )
-        answer = first_value(part, "output", "result", "errorText", "error")
-        if part.get("state") == _DENIED:
-            answer = object_or_empty(part.get("approval")).get("reason") or "denied"
-        if answer is not None or part.get("state") in _STATES_WITH_ANSWER:
+        has_answer, answer = _answer_in_call(part)
+        if has_answer:
             self._add_answer(part, answer)
 
     def _add_answer(self, part: Mapping[str, Any], answer: Any) -> None:
@@ -268,6 +319,17 @@ class MessageParts:
         )
 
 
+def _answer_in_call(part: Mapping[str, Any]) -> tuple[bool, Any]:
+    """Returns whether the part of a call has its answer too, and that answer, which may be null."""
+    answer, state = first_value(part, "output", "result", "errorText", "error"), part.get("state")
+    if state == _DENIED:
+        answer = object_or_empty(part.get("approval")).get("reason") or "denied"
+    return answer is not None or state in _STATES_WITH_ANSWER, answer
+
+
+# Text
+
+
 def texts_of(content: Any) -> list[str]:
     """Returns the texts of a content: itself, or those of its parts."""
     if isinstance(content, str):
@@ -276,64 +338,24 @@ def texts_of(content: Any) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def part_kind(part: Mapping[str, Any]) -> PartKind:
-    """Returns what a part is.
-
-    The order counts: a `tool` part of opencode has a state that is an object, and that of another log a state in words;
-    a part with the type of a text and without a text is something else.
-    """
-    kind = part.get("type")
-    if kind is not None and not isinstance(kind, str):
-        return "unknown"
-    # facts and marks
-    if kind in _FACT_TYPES or (kind is not None and kind.startswith("data-")):
-        return "fact" if len(part) > 1 else "mark"
-    # calls with an object of their own, and text
-    if kind == "tool" and isinstance(part.get("state"), dict):  # opencode
-        return "call"
-    if kind in _TEXT_TYPES and _text_of_part(part) is not None:
-        return "reasoning" if part.get("thought") is True else "text"  # Gemini marks its thoughts
-    if kind == "function" and isinstance(part.get("function"), dict):  # Koog
-        return "call"
-    # parts without a type
-    if kind is None:
-        return next(
-            (found for key, found in _KINDS_OF_UNTYPED.items() if part.get(key) is not None),
-            "unknown",
-        )
-    # calls and answers
-    if kind == "tool_call":
-        has_name = "name" in part or "name" in object_or_empty(part.get("tool_call"))
-        return "call" if has_name or calls_in_text(_text_of_part(part) or "") else "unknown"
-    if kind in _ANSWER_TYPES or kind.endswith("tool_result"):
-        return "answer"
-    if kind in _CALL_TYPES or kind == "tool-invocation":
-        return "call"
-    if "toolCallId" in part and (kind.startswith("tool-") or "output" in part):
-        return "call"
-    # what is left
-    if kind in _REASONING_TYPES:
-        return "reasoning"
-    if kind in _MEDIA_WORDS:
-        return "media"
-    return "mark" if len(part) == 1 else "unknown"
+def _text_of_part(part: Mapping[str, Any]) -> str | None:
+    """Returns the text of a part; None if it has none."""
+    text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
+    if text is None and part.get("type") == "text":  # OpenTelemetry
+        text = part.get("content")
+    if isinstance(text, dict):
+        text = text.get("value")
+    return text if isinstance(text, str) else None
 
 
-def answer_text(answer: Any) -> str:
-    """Returns the answer of a tool as text.
+def _as_text(value: Any) -> str:
+    """Returns a value as text: null as an empty one, anything but text as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_text(value)
 
-    A text stays as it is, null is an empty one. Of a list it is each part in a line; of an object with a type and a
-    `value`, or with `output` or `result` alone, that value; of anything else the JSON.
-    """
-    if isinstance(answer, list):
-        return "\n".join(map(_answer_part, answer))
-    if isinstance(answer, dict) and answer.get("type") in _TYPES_OF_ANSWER_VALUE:
-        return _as_text(answer.get("value", answer))
-    if isinstance(answer, dict) and len(answer) == 1:
-        ((key, only),) = answer.items()
-        if key in ("output", "result") and isinstance(only, str):  # Gemini
-            return only
-    return _as_text(answer)
+
+# Calls
 
 
 def read_call(entry: Any, number: int) -> ToolCall:
@@ -368,9 +390,144 @@ def calls_in_text(text: str) -> list[ToolCall]:
         return []
 
 
+_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
+"""Keys of the arguments of a call."""
+
+
+def _arguments_text(call: Mapping[str, Any]) -> str:
+    """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
+    left out."""
+    return _as_text(_without_nulls(first_value(call, *_ARGUMENT_KEYS)))
+
+
+def _without_nulls(value: Any) -> Any:
+    """Returns a value without the nulls in the objects within it."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
+    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value
+
+
+def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
+    """Returns a text or a whole number under `key` as text, None if there is none.
+
+    Args:
+        number: Number of the message, from 1, for the reason of a BadRecord.
+
+    Raises:
+        BadRecord: It is something else.
+    """
+    value = item.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise BadRecord(f"message {number} has a {key} that is {kind_of(value)}")
+
+
+def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    """Returns the first value under one of the keys as text, if it is a text, a whole number or a list of texts."""
+    value = first_value(part, *keys)
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        return json_text(value)  # Microsoft's Agent Framework, as Langfuse has it
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value if isinstance(value, str) else None
+
+
+# Answers of tools
+
+_TYPES_OF_ANSWER_VALUE = ("text", "json", "error-text", "error-json")
+"""Types of objects that have the answer of a tool under `value`."""
+
+
+def answer_text(answer: Any) -> str:
+    """Returns the answer of a tool as text.
+
+    A text stays as it is, null is an empty one. Of a list it is each part in a line; of an object with a type and a
+    `value`, that value; of one whose only key is `output` or `result`, the text under it; of anything else the JSON.
+    """
+    if isinstance(answer, list):
+        return "\n".join(map(_answer_part, answer))
+    if isinstance(answer, dict) and answer.get("type") in _TYPES_OF_ANSWER_VALUE:
+        return _as_text(answer.get("value", answer))
+    if isinstance(answer, dict) and len(answer) == 1:
+        ((key, only),) = answer.items()
+        if key in ("output", "result") and isinstance(only, str):  # Gemini
+            return only
+    return _as_text(answer)
+
+
+def _answer_part(part: Any) -> str:
+    """Returns a part of the answer of a tool as text."""
+    if not isinstance(part, dict):
+        return _as_text(part)
+    kind = part_kind(part)
+    if kind == "text":
+        return _text_of_part(part) or ""
+    return media_reference(part) if kind == "media" else json_text(part.get("json", part))
+
+
+_FAILURES = {"is_error": True, "isError": True, "status": "error", "state": "output-error"}
+"""Keys under which a part says that a tool failed, and the value that says so."""
+
+
+def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
+    return {key: part[key] for key, failure in _FAILURES.items() if part.get(key) == failure}
+
+
+# Reasoning
+
+
+def reasoning_text(value: Any) -> str:
+    """Returns what a model thought, as text: of a text, of an object with one, or of a list of these, a line each.
+
+    Null, true, false and what is empty give an empty text; anything else its JSON.
+    """
+    if value is None or value == [] or value == {} or isinstance(value, bool):
+        return ""
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(reasoning_text, value)))
+    return _thought_text(value) if isinstance(value, dict) else _as_text(value)
+
+
+_THOUGHT_KEYS = (
+    "thinking", "reasoning", "reasoningText", "think", "text", "value", "content", "summary", "data",
+)  # fmt: skip
+"""Keys of what a model thought, the surest first."""
+
+
+def _thought_text(part: Mapping[str, Any]) -> str:
+    """Returns what a part says that a model thought: a text, that of an object, or those of a list; else the JSON of
+    the whole part."""
+    thought = first_value(part, *_THOUGHT_KEYS)
+    if isinstance(thought, dict):
+        thought = _text_of_part(thought)
+    if isinstance(thought, list):
+        return answer_text(thought)
+    return thought if isinstance(thought, str) else json_text(part)
+
+
+# Images, sounds and files
+
+_MEDIA_TYPE_KEYS = ("media_type", "mediaType", "mimeType", "mime_type", "format")
+"""Keys of the type of an image, a sound or a file."""
+
+_MEDIA_NAME_KEYS = (
+    "filename", "file_name", "title", "path", "file_id", "fileUri", "file_uri", "asset_pointer",
+)  # fmt: skip
+"""Keys of the name or the place of an image, a sound or a file."""
+
+_MAX_REFERENCE_CHARACTERS = 2_000
+"""Most characters that are kept of an address, a name or a type of an image, a sound or a file."""
+
+_MAX_SCHEME_CHARACTERS = 12
+"""Number of characters at the beginning of an address within which `://` stands."""
+
+
 def media_reference(part: Mapping[str, Any]) -> str:
-    """Returns what stands for an image, a sound or a file: `[image: image/png, 12,345 bytes]`, or its address or
-    name."""
+    """Returns what stands for an image, a sound or a file, such as `[image: image/png, 12,345 bytes]`: what it is, with
+    its type, size, address and name as far as they are known."""
     kind = str(part.get("type", part.get("content_type")))
     what = _MEDIA_WORDS.get(kind) or next(
         (_MEDIA_WORDS[key] for key in part if key in _MEDIA_WORDS), "file"
@@ -400,126 +557,6 @@ def _bytes_in_base64(data: str) -> str:
     return f"{len(data) * 3 // 4:,} bytes"
 
 
-def optional_text(item: Mapping[str, Any], key: str, number: int) -> str | None:
-    """Returns a text or a whole number under `key` as text, None if there is none.
-
-    Args:
-        number: Number of the message, from 1, for the reason of a BadRecord.
-
-    Raises:
-        BadRecord: It is something else.
-    """
-    value = item.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise BadRecord(f"message {number} has a {key} that is {kind_of(value)}")
-
-
-def _inner_object(part: dict[str, Any]) -> dict[str, Any]:
-    """Returns the object that holds the content of a part.
-
-    Without a type it is the one under the key that tells the kind, as in Bedrock and Gemini. With a type it is the part
-    together with the object under one of `_WRAPPER_KEYS`, whose fields count more than those of the part.
-    """
-    if part.get("type") is None:
-        return next(
-            (part[key] for key in _KINDS_OF_UNTYPED if isinstance(part.get(key), dict)), part
-        )
-    for key, inner_key in _WRAPPER_KEYS.items():
-        if isinstance(inner := part.get(key), dict):
-            return {**part, **inner, **object_or_empty(inner.get(inner_key))}
-    return part
-
-
-def _text_of_part(part: Mapping[str, Any]) -> str | None:
-    """Returns the text of a part; None if it has none."""
-    text = next((part[key] for key in ("text", "value", "refusal") if key in part), None)
-    if text is None and part.get("type") == "text":  # OpenTelemetry
-        text = part.get("content")
-    if isinstance(text, dict):
-        text = text.get("value")
-    return text if isinstance(text, str) else None
-
-
-def reasoning_text(value: Any) -> str:
-    """Returns what a model thought, as text: of a text, of an object with one, or of a list of these, a line each.
-
-    Null, true, false and what is empty give an empty text; anything else its JSON.
-    """
-    if value is None or value == [] or value == {} or isinstance(value, bool):
-        return ""
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(reasoning_text, value)))
-    return _thought_text(value) if isinstance(value, dict) else _as_text(value)
-
-
-def _thought_text(part: Mapping[str, Any]) -> str:
-    """Returns what a part says that a model thought: a text, that of an object, or those of a list; else the JSON of
-    the whole part."""
-    thought = first_value(part, *_THOUGHT_KEYS)
-    if isinstance(thought, dict):
-        thought = _text_of_part(thought)
-    if isinstance(thought, list):
-        return answer_text(thought)
-    return thought if isinstance(thought, str) else json_text(part)
-
-
-def _file_text(part: Mapping[str, Any]) -> list[str]:
-    """Returns the text of a file that is in the part itself, as the only entry; [] if there is none."""
-    source = object_or_empty(part.get("source"))
-    if source.get("type") == "content":  # Anthropic: parts in a part
-        return [answer_text(source.get("content"))]
-    text = source.get("data") if source.get("type") == "text" else part.get("content")
-    return [text] if isinstance(text, str) else []
-
-
-def _failure_facts(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what a part says of the failure of a tool; empty where it does not say that it failed."""
-    return {key: part[key] for key, failure in _FAILURES.items() if part.get(key) == failure}
-
-
-def _answer_part(part: Any) -> str:
-    """Returns a part of the answer of a tool as text."""
-    if not isinstance(part, dict):
-        return _as_text(part)
-    kind = part_kind(part)
-    if kind == "text":
-        return _text_of_part(part) or ""
-    return media_reference(part) if kind == "media" else json_text(part.get("json", part))
-
-
-def _arguments_text(call: Mapping[str, Any]) -> str:
-    """Returns the arguments of a call as text. Tables give each object the keys of all others, with nulls, which are
-    left out."""
-    return _as_text(_without_nulls(first_value(call, *_ARGUMENT_KEYS)))
-
-
-def _without_nulls(value: Any) -> Any:
-    """Returns a value without the nulls in the objects within it."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(entry) for key, entry in value.items() if entry is not None}
-    return [_without_nulls(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _as_text(value: Any) -> str:
-    """Returns a value as text: null as an empty one, anything but text as JSON."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json_text(value)
-
-
-def _first_id(part: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    """Returns the first value under one of the keys as text, if it is a text, a whole number or a list of texts."""
-    value = first_value(part, *keys)
-    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
-        return json_text(value)  # Microsoft's Agent Framework, as Langfuse has it
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) else None
-
-
 def _keyed_strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Yields the texts within a value, each with its key."""
     if isinstance(value, str):
@@ -530,3 +567,12 @@ def _keyed_strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for entry in value:
             yield from _keyed_strings(entry, key)
+
+
+def _file_text(part: Mapping[str, Any]) -> list[str]:
+    """Returns the text of a file that is in the part itself, as the only entry; [] if there is none."""
+    source = object_or_empty(part.get("source"))
+    if source.get("type") == "content":  # Anthropic: parts in a part
+        return [answer_text(source.get("content"))]
+    text = source.get("data") if source.get("type") == "text" else part.get("content")
+    return [text] if isinstance(text, str) else []

@@ -38,6 +38,8 @@ from engine.model.embedders.vectors import (
     unit_rows,
 )
 
+# Clustering
+
 FULL_BATCH_ROWS = 50_000
 """Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches
 of all rows refine the centers."""
@@ -53,12 +55,15 @@ MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
-_COSINES_PER_BLOCK, _MIN_BLOCK_ROWS = 16_000_000, 256
-"""Most cosines (rows times centers) of a block, 64 MB; and the least rows of a block, even if they have more
-cosines."""
+_COSINES_PER_BLOCK = 16_000_000
+"""Most cosines (rows times centers) of a block, 64 MB."""
+_MIN_BLOCK_ROWS = 256
+"""Fewest rows of a block, even if they have more cosines."""
 
 Note = Callable[[int, int], None]
 """Called with (steps done, steps in all); may raise to stop the work."""
+
+# The choice of k
 
 TRIAL_ROWS = 4_000
 """Most rows on which a k is tried."""
@@ -67,7 +72,7 @@ MIN_TRIAL_K, MAX_TRIAL_K = 2, 200
 """Least and greatest k that is tried."""
 
 TRIAL_RATIO = 1.25
-"""Ratio of each k tried to the one before."""
+"""Ratio of each k tried to the one before; but each is at least 1 more."""
 
 TRIAL_RESTARTS = 2
 """Runs of k-means for each k that is tried."""
@@ -96,7 +101,7 @@ class Solution:
 
     Attributes:
         centers: Shape (k, d); k is lower than asked for if there are fewer different rows.
-        inertia: Mean cosine distance of the rows to their nearest centers.
+        inertia: Mean cosine distance of the rows to their nearest centers, which may have moved a little since.
     """
 
     centers: Vectors
@@ -114,10 +119,13 @@ def solve(
 ) -> Solution:
     """Returns the solution with the least inertia of `restarts` runs of k-means.
 
+    Of more than `FULL_BATCH_ROWS` rows the runs have a sample, and the best solution is refined on all rows.
+
     Args:
         vectors: Shape (n, d), rows of length 1; may be a memory map.
         order: Numbers of the rows to cluster, from `order_canonically` with the same seed.
         k: Number of clusters, at least 1.
+        seed: Seed of the random numbers of all runs.
         restarts: Number of runs, each with random numbers of its own.
         note: Called with (steps done, steps in all); may raise to stop the work.
     """
@@ -244,7 +252,7 @@ def _seed_centers(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
     """
     draws = 2 + int(np.log(k))  # candidates for each center, as the authors of k-means++ propose
     chosen = [int(rng.integers(len(rows)))]
-    squared_distances = _distances(rows, rows[chosen])[:, 0]
+    squared_distances = _squared_distances(rows, rows[chosen])[:, 0]
     while len(chosen) < k:
         sums = np.cumsum(squared_distances, dtype=np.float64)
         if sums[-1] <= _ALL_CHOSEN * len(rows):
@@ -252,12 +260,12 @@ def _seed_centers(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
         # A uniform number in the cumulative sums picks a row with probability proportional to its squared distance.
         candidates = np.searchsorted(sums, rng.random(draws) * sums[-1], side="right")
         candidates = np.minimum(candidates, len(rows) - 1)
-        candidate_distances = np.minimum(
-            squared_distances[:, None], _distances(rows, rows[candidates])
+        candidate_squares = np.minimum(
+            squared_distances[:, None], _squared_distances(rows, rows[candidates])
         )
-        best = int(candidate_distances.sum(axis=0, dtype=np.float64).argmin())
+        best = int(candidate_squares.sum(axis=0, dtype=np.float64).argmin())
         chosen.append(int(candidates[best]))
-        squared_distances = np.ascontiguousarray(candidate_distances[:, best])
+        squared_distances = np.ascontiguousarray(candidate_squares[:, best])
     return rows[chosen]
 
 
@@ -288,7 +296,7 @@ def _cosines(rows: Vectors, centers: Vectors) -> Iterator[tuple[slice, Floats]]:
         yield block, rows[block] @ centers.T
 
 
-def _distances(rows: Vectors, others: Vectors) -> Floats:
+def _squared_distances(rows: Vectors, others: Vectors) -> Floats:
     """Returns the squared distances between rows of length 1, shape (n, m)."""
     squared: Floats = np.maximum(0, 2 - 2 * (rows @ others.T))
     return squared
@@ -315,6 +323,9 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
                     labels[row] = center
                     break
     return labels
+
+
+# The choice of k
 
 
 def propose_k(vectors: Vectors, seed: int = 0) -> int:

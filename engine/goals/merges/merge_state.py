@@ -502,10 +502,12 @@ class MergeState:
 
     def _rewrite(self, group: Group) -> None:
         """Stores a current group that may have another label than before."""
-        self.label_counts[self.groups[group.id].label] -= 1
-        self.label_counts[group.label] += 1
+        before = self.groups[group.id].label
         self.groups[group.id] = group
-        self.just_named[group.id] = None
+        if group.label != before:
+            self.label_counts[before] -= 1
+            self.label_counts[group.label] += 1
+            self.just_named[group.id] = None
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
         """Replaces groups by new ones, which inherit their *never* decisions."""

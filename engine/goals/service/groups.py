@@ -15,6 +15,7 @@ from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import NO_FILTER, Filter
 from engine.conversations.tables.conversations import names
+from engine.conversations.tables.earlier_states import count_replaced_texts
 from engine.conversations.tables.selecting import matching
 from engine.goals.labels.member_texts import distinct_starts, without_instructions
 from engine.goals.records import (
@@ -125,7 +126,7 @@ class GoalService:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
         with self._project.reading() as conn, snapshot(conn):
-            version = view, answers.newest_id(conn)
+            version = view, answers.newest_id(conn), count_replaced_texts(conn)
             if self._outcomes is None or self._outcomes[0] != version:
                 groups = np.frombuffer(view.map_of_groups, dtype=">u2")
                 self._outcomes = version, outcomes_of_groups(conn, groups)

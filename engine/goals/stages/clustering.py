@@ -150,7 +150,7 @@ class ClusterStage(CpuStage):
         if self._undecided and (count := log.take_back(key)):
             done = f" {counted(count, 'decision')} of the rule or a model were taken back."
         log.return_to(key)
-        in_force = sum(decision.decided_by != "human" for decision in log.active(key))
+        in_force = len(log.by_program(key))
         if in_force and not self._undecided:
             done = (
                 f" {counted(in_force, 'decision')} of the rule or a model are in force; `--decide none` takes them"

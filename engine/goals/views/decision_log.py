@@ -118,8 +118,13 @@ class DecisionLog:
 
         return self._write(work)
 
+    def by_program(self, clustering_id: int) -> list[GoalDecision]:
+        """Returns the decisions in force of rules and models by themselves, without themes, which every run decides."""
+        return [d for d in self.active(clustering_id) if _is_by_program(d) and d.kind != "theme"]
+
     def take_back(self, clustering_id: int) -> int:
-        """Undoes what rules and models decided by themselves, and returns the number of decisions.
+        """Undoes what rules and models decided by themselves, and returns the number of decisions, themes not counted;
+        where there are only themes they stay.
 
         Raises:
             UsageError: A person decided on a group that one of them made; nothing was undone.
@@ -128,8 +133,10 @@ class DecisionLog:
         def work(conn: sqlite3.Connection) -> int:
             """Appends the undos, and stores the groups that follow."""
             active = _active(conn, clustering_id)
-            undone = {d.id: d for d in active if "human" not in (d.author, d.decided_by)}
-            undone = {key: d for key, d in undone.items() if not d.started_by_person}
+            undone = {d.id: d for d in active if _is_by_program(d)}
+            count = sum(d.kind != "theme" for d in undone.values())
+            if not count:
+                return 0
             made = {key for d in undone.values() for key in d.made_groups}
             building = [d for d in active if d.id not in undone and not made.isdisjoint(d.sides)]
             if building:
@@ -142,7 +149,7 @@ class DecisionLog:
             self._store_groups(
                 conn, clustering_id, self._read_state(conn, clustering_id), undone.values()
             )
-            return len(undone)
+            return count
 
         return self._write(work)
 
@@ -297,6 +304,11 @@ def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
 def _active(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
     """Returns the decisions on a clustering that were not undone, oldest first."""
     return [d for d in goal_decisions.history(conn, clustering_id) if d.active]
+
+
+def _is_by_program(decision: GoalDecision) -> bool:
+    """Returns whether a rule or a model decided by itself, and no person agreed."""
+    return decision.decided_by != "human" and not decision.started_by_person
 
 
 def unplaced_decisions(

@@ -34,7 +34,8 @@ from engine.base.errors import ModelError
 from engine.model.interface import Sampling
 
 MAX_STEPS = 5_000_000
-"""Lines of Python that the making of one prompt may take; a chat of 1,000 messages takes about 50,000."""
+"""Lines, calls, returns and exceptions of Python that the making of one prompt may take; a chat of 1,000 messages takes
+about 50,000."""
 
 MAX_EXTRA_BYTES = 1 << 30
 """Memory beyond what the process has that the making of one prompt may take."""
@@ -105,11 +106,11 @@ class ChatRenderer:
 
 @contextmanager
 def _limited_steps() -> Iterator[None]:
-    """Raises ValueError in the block after `MAX_STEPS` lines."""
+    """Raises ValueError in the block after `MAX_STEPS` steps of Python: lines, calls, returns and exceptions."""
     steps_left = MAX_STEPS
 
     def count(frame: FrameType, event: str, argument: Any) -> Any:
-        """Counts one line of Python; Python calls it at each, and keeps it as the tracer of the frame."""
+        """Counts one step; Python calls it at each, and keeps it as the tracer of the frame."""
         nonlocal steps_left
         steps_left -= 1
         if steps_left < 0:

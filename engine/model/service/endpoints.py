@@ -52,12 +52,15 @@ class Egress:
             redactor: Returns a function that replaces personal data in a text by the pseudonyms of a secret.
         """
         self._project, self._redactor = project, redactor
-        self._allowed: set[str] = set()
+        self._allowed: set[str] = set()  # as last read; read anew before an address is refused
 
     def check(self, addresses: Iterable[Address]) -> None:
-        """Raises AddressNotAllowed if nobody allowed yet that texts are sent to one of these addresses."""
+        """Raises AddressNotAllowed if nobody allowed yet that texts are sent to one of these addresses.
+
+        While the network is switched off, it leaves the refusal to the guard.
+        """
         if network_guard.switch():
-            return  # the guard refuses it, and names the switch
+            return  # the guard refuses every address, and names the switch
         for address in addresses:
             if not (address.local or address.base in self._allowed or self.allows(address)):
                 raise AddressNotAllowed(
@@ -100,6 +103,7 @@ def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
             yield from addresses_in(value)
         elif name == "endpoint":
             yield parse_address(value)
+        # `http:URL`, with ` redacted` behind it where that holds, names the endpoint of an embedder
         elif name == "embedder" and str(value).startswith("http:"):
             yield parse_address(str(value).removeprefix("http:").removesuffix(" redacted"))
 
@@ -119,7 +123,7 @@ class Endpoints:
             ModelFileError: The list cannot be read.
         """
         self._data, self._cache, self._egress = data, cache, egress
-        self.book.entries()
+        self.book.entries()  # raises now if the list cannot be read
         self._replies: ReplyCache | None = None
 
     @property
@@ -198,15 +202,15 @@ class Endpoints:
 
     def check_writing(self, model: LoadableModel, prompt: Prompt) -> None:
         """Raises UsageError if the model is behind an endpoint that cannot write replies to this prompt."""
-        self._refuse(model, "replies", lambda can: why_no_replies(can, prompt))
+        self._check_capability(model, "replies", lambda can: why_no_replies(can, prompt))
 
     def check_fields(self, model: LoadableModel, what: str) -> None:
         """Raises UsageError if the model is behind an endpoint whose replies have no fields, which `what` needs."""
-        self._refuse(model, what, why_no_fields)
+        self._check_capability(model, what, why_no_fields)
 
     def check_chat(self, model: LoadableModel, sampling: Sampling) -> None:
         """Raises UsageError if the model is behind an endpoint that cannot write chat replies with this sampling."""
-        self._refuse(model, "replies to messages", lambda can: why_no_chat(can, sampling))
+        self._check_capability(model, "replies to messages", lambda can: why_no_chat(can, sampling))
 
     def check_prices(self, model: LoadableModel) -> None:
         """Raises UsageError if what an endpoint costs is not known, so that no limit on the cost can hold."""
@@ -217,7 +221,7 @@ class Endpoints:
                 "Add it again with --prices READ WRITTEN, what a million tokens cost.",
             )
 
-    def _refuse(
+    def _check_capability(
         self, model: LoadableModel, what: str, reason: Callable[[Capabilities], str | None]
     ) -> None:
         """Raises UsageError if there is a reason why the endpoint of a model cannot give something.
@@ -232,7 +236,7 @@ class Endpoints:
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:
-    """Returns a line about an endpoint: its URL and the kinds of work that it can do."""
+    """Returns a line about an endpoint: its URL, its server, what work it can do, and why it cannot do the rest."""
     can = entry.can
     server = can.server if can.server != "unknown" else ""
     parts = [entry.url, server, *work_lines(can)]

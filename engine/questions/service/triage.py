@@ -59,10 +59,13 @@ class TriageService:
         query: ListQuery | None = None,
         only: Collection[int] | None = None,
         question: str = SUCCEEDED,
+        passed: int = 0,
     ) -> TriagePage:
-        """Returns the conversations that wait for an answer, the most valuable first, of `only` where that is given;
+        """Returns the conversations that wait for an answer, the most valuable first, of `only` where that is given: a
+        page, and `passed` more, for what was passed without an answer still waits.
         `engine.questions.tables.triage_queue` explains the orders."""
-        return self._project.read(triage_queue.queue, order, query, only=only, question=question)
+        page = triage_queue.PAGE + passed
+        return self._project.read(triage_queue.queue, order, query, page, only, question)
 
     def give(
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED

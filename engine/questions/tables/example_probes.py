@@ -25,11 +25,11 @@ for an example."""
 VALUES = (
     "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
     " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ?"
-    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCEEDED}'"
+    f" AND +v.p IS NOT NULL AND (t.subject <> '{SUCCEEDED}'"
     f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
 )
 """(conversation_id, p) under the probe of a subject, as a query to select from; of success nothing while its own test
-is at chance (`ExampleProbeTest.tells`)."""
+is at chance (`ExampleProbeTest.tells`). The plus keeps SQLite from going through all p for those of a page."""
 
 PREDICTIONS = (
     f"SELECT v.conversation_id AS conversation_id, CASE WHEN v.p >= {YES_FROM} THEN '{YES}' ELSE '{NO}' END"

@@ -47,6 +47,7 @@ _BREAK = 0
 """Number of every token that is no word."""
 
 _SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
+"""Those who say features, by index."""
 _SPEAKER_NUMBERS: dict[Role, int] = {
     "system": 0,
     "developer": 0,
@@ -55,7 +56,7 @@ _SPEAKER_NUMBERS: dict[Role, int] = {
 """Index in `_SPEAKERS` of the speaker of a message of each role."""
 
 _FUNCTION_WORDS = (PRONOUNS | DETERMINERS | AUXILIARIES | PREPOSITIONS | CONJUNCTIONS) - {"cannot"}
-"""Words that are no feature alone or with each other; "cannot" is one, because it has a meaning alone."""
+"""Words that are no feature alone or with each other; "cannot" is not among them, because it has a meaning alone."""
 
 
 class _Vocabulary(dict[str, int]):
@@ -118,35 +119,23 @@ def word_features(
         conversations: Number of conversations.
         min_count: Fewest conversations that have a feature, and fewest that do not have it.
     """
-    vocabulary, token, message, speech = _read_tokens(messages)
-    speaker_of = speech % len(_SPEAKERS)
-    messages_by_place: dict[Place, Bools] = {
-        "anywhere": np.ones(len(speech), bool),
-        "first": _is_first(speech) & (speaker_of == _SPEAKER_NUMBERS["user"]),
-        "last": _is_first(speech[::-1])[::-1] & (speaker_of != _SPEAKER_NUMBERS["system"]),
-    }
-
-    # rare words are in no feature: from here on `word` has the number of a frequent word, -1 for every other token
-    is_frequent = np.bincount(token, minlength=len(vocabulary)) >= min_count
-    is_frequent[_BREAK] = False
-    words = [vocabulary[number] for number in np.flatnonzero(is_frequent)]
-    word = np.where(is_frequent, np.cumsum(is_frequent) - 1, -1)[token]
-    start = np.flatnonzero(word >= 0)
-    phrases = _Phrases(start, word[start], words)
+    tokens = _read_tokens(messages)
+    messages_by_place = _messages_by_place(tokens.speech)
+    words, word_at_token = _frequent_words(tokens, min_count)
+    start = np.flatnonzero(word_at_token >= 0)
+    phrases = _Phrases(start, word_at_token[start], words)
     features: list[WordFeature] = []
     incidences: list[Incidence] = []
     for length in range(1, MAX_WORDS + 1):
         if length > 1:
-            phrases = _lengthen(phrases, length - 1, word, words, min_count)
-        has_content = np.array(
-            [not all(map(_is_function_word, text.split())) for text in phrases.texts],
-            bool,
-        )
+            phrases = _lengthen(phrases, length - 1, word_at_token, words, min_count)
+        content = [not all(map(_is_function_word, text.split())) for text in phrases.texts]
+        has_content, message = np.array(content, bool), tokens.message[phrases.start]
         for place, is_in_place in messages_by_place.items():
-            is_counted = is_in_place[message[phrases.start]] & has_content[phrases.number]
+            is_counted = is_in_place[message] & has_content[phrases.number]
             incidence, kinds = _select_eligible(
                 phrases.number[is_counted],
-                speech[message[phrases.start[is_counted]]],
+                tokens.speech[message[is_counted]],
                 len(phrases.texts),
                 conversations,
                 min_count,
@@ -157,6 +146,29 @@ def word_features(
                 text = _JOINED.sub("", phrases.texts[phrase])
                 features.append(WordFeature(_SPEAKERS[speaker], place, text))
     return features, join_incidences(incidences)
+
+
+def _messages_by_place(speech: Ints) -> dict[Place, Bools]:
+    """Returns for each place which messages are there, shape (messages,).
+
+    Args:
+        speech: Conversation and speaker of each message as in `_Tokens`, of the same shape.
+    """
+    speaker_of = speech % len(_SPEAKERS)
+    return {
+        "anywhere": np.ones(len(speech), bool),
+        "first": _is_first(speech) & (speaker_of == _SPEAKER_NUMBERS["user"]),
+        "last": _is_first(speech[::-1])[::-1] & (speaker_of != _SPEAKER_NUMBERS["system"]),
+    }
+
+
+def _frequent_words(tokens: _Tokens, min_count: int) -> tuple[list[str], Ints]:
+    """Returns the words that occur often enough to be in a feature, and the number of such a word at each token, -1 for
+    every other token."""
+    is_frequent = np.bincount(tokens.token, minlength=len(tokens.words)) >= min_count
+    is_frequent[_BREAK] = False
+    words = [tokens.words[number] for number in np.flatnonzero(is_frequent)]
+    return words, np.where(is_frequent, np.cumsum(is_frequent) - 1, -1)[tokens.token]
 
 
 def _is_function_word(word: str) -> bool:
@@ -198,6 +210,7 @@ def _select_eligible(
     """
     row, speaker = np.divmod(speech, len(_SPEAKERS))
     keys = (phrase * len(_SPEAKERS) + speaker) * conversations + row
+    # a key for each occurrence of a kind in a conversation: sorted, equal ones stand together
     keys.sort()  # much quicker than `np.unique`
     kind, row = np.divmod(keys[np.diff(keys, prepend=-1) > 0], conversations)
     counts = np.bincount(kind, minlength=phrases * len(_SPEAKERS))
@@ -220,18 +233,18 @@ def _is_first(speech: Ints) -> Bools:
 
 
 def _lengthen(
-    phrases: _Phrases, length: int, word: Ints, words: list[str], min_count: int
+    phrases: _Phrases, length: int, word_at_token: Ints, words: list[str], min_count: int
 ) -> _Phrases:
     """Returns the frequent phrases of `length` + 1 words.
 
     Args:
         phrases: The frequent phrases of `length` words.
-        word: Number of the frequent word at each token, -1 for every other token; shape (tokens,).
+        word_at_token: Number of the frequent word at each token, -1 for every other token; shape (tokens,).
         words: The frequent words by number.
         min_count: Fewest occurrences of a frequent phrase.
     """
     # a message ends with a break, so that a token follows each phrase
-    following = word[phrases.start + length]
+    following = word_at_token[phrases.start + length]
     goes_on = following >= 0
     keys = phrases.number[goes_on] * len(words) + following[goes_on]
     unique, number, counts = np.unique(keys, return_inverse=True, return_counts=True)

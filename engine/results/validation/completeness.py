@@ -2,8 +2,9 @@
 
 The test itself is in `engine.results.validation.cuts`; here a project is read for it. A *configuration* of scores is
 the mode, model and adapter that made them, named by its hash; it gets one row of the table. *Baselines* need no model:
-the keyword rule, and a regression on position and length. Conversations have two ids: the key in the project, and the
-*external id* that the source gave them, by which training runs record them.
+the keyword rule, and a regression on position and length. The *scoring* of a row holds its values by conversation and
+boundary (`cuts.Values`). Conversations have two ids: the key in the project, and the *external id* that the source gave
+them, by which training runs record them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import get_args
 
@@ -68,12 +69,6 @@ HASH_CHARS_IN_TITLE = 8
 """Characters of a config hash in titles that would otherwise be the same."""
 
 
-def only_run(project: Path) -> str | None:
-    """Returns the name of a project's only training run; None when it has none or several."""
-    runs_of_project = all_runs(project)
-    return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
-
-
 def completeness_table(
     project: Project,
     catalog: Catalog,
@@ -83,7 +78,8 @@ def completeness_table(
 ) -> CompletenessTable:
     """Returns the results of the truncation test, on the same conversations and cuts for every configuration of scores.
 
-    The conversations on which an adapter with a row was trained, and those that selected its checkpoint, are left out.
+    The conversations on which the adapter of a matching configuration was trained, and those that selected its
+    checkpoint, are left out if the project has the training run of the adapter.
 
     Args:
         catalog: Finds adapters by name or checksum, and knows how they were trained.
@@ -94,21 +90,20 @@ def completeness_table(
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
     data = _read_test_data(project, catalog, test, query or ListQuery())
-    scored, places_by_id, scorings = data.scored, data.places_by_id, data.scorings
-    cuttable = sum(place.cut is not None for place in places_by_id.values())
+    cuttable = sum(place.cut is not None for place in data.places_by_id.values())
     return CompletenessTable(
         run=test.run_name,
         seed=test.seed,
         threshold=THRESHOLD,
         asked=len(data.external_ids),
-        single=len(places_by_id) - cuttable,
+        single=len(data.places_by_id) - cuttable,
         n=cuttable,
-        rows=tuple(_separation_row(title, data) for title in scorings),
-        truths=cuts.truth_tables(scorings, places_by_id, data.claims),
+        rows=tuple(_separation_row(title, data) for title in data.scorings),
+        truths=cuts.truth_tables(data.scorings, data.places_by_id, data.claims),
         trained=data.testable.trained,
         selecting=data.testable.selecting,
-        conclusion=cuts.best_against_baseline(scorings, places_by_id, _BASELINES),
-        left_out=scored.left_out,
+        conclusion=cuts.best_against_baseline(data.scorings, data.places_by_id, _BASELINES),
+        left_out=data.scored.left_out,
     )
 
 
@@ -192,16 +187,14 @@ def _read_test_data(
     adapter = None if test.adapter is None else _recorded_adapter_name(catalog, test.adapter)
     with project.reading() as conn, snapshot(conn):
         configs = _matching_configs(score_sets.configs(conn), test.mode, adapter)
-        runs_in_use: dict[str | None, RunDirectory] = {
-            config.adapter: runs_by_name[config.adapter]
-            for config in configs
-            if config.adapter in runs_by_name
-        }
-        testable = _choose_conversations(conn, query, test_part, list(runs_in_use.values()))
-        keys = list(testable.external_ids)[: test.limit]
-        external_ids = {key: testable.external_ids[key] for key in keys}
+        adapters = {config.adapter for config in configs}
+        runs_in_use = [run for name, run in runs_by_name.items() if name in adapters]
+        testable = _choose_conversations(conn, query, test_part, runs_in_use)
+        external_ids = dict(islice(testable.external_ids.items(), test.limit))
         origins = _adapter_trainings(conn, catalog, configs, runs_by_name)
-        scored = _read_scored_rows(conn, configs, _titles(configs, origins), keys, test)
+        scored = _read_scored_rows(
+            conn, configs, _titles(configs, origins), list(external_ids), test
+        )
         if not scored.scorings:
             raise NotYet(
                 f"None of the {len(external_ids):,} conversations asked for is scored.",

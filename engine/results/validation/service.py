@@ -13,9 +13,10 @@ from engine.model.catalog import Catalog
 from engine.project.project import Project
 from engine.results.records import CompletenessTable, Missing, TruncationTest
 from engine.results.validation import completeness_report
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import completeness_table
 from engine.results.validation.goals import GoalValidation, goal_validation, goals_json
 from engine.results.validation.trees import TreeValidation, tree_validation, trees_json
+from engine.training.run_files import only_run
 
 T = TypeVar("T")
 """The result of comparing one metric."""

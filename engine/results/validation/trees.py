@@ -9,6 +9,7 @@ say how well each figure predicts each claim.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,8 +39,9 @@ class TreeValidation:
         grown: Number of trees.
         leaves: Median number of leaves; 0 without trees.
         known: Number of conversations whose truth decides a claim, by the claim, with or without a tree.
-        tables: A table for each claim that is decided for a conversation with a tree.
-        pairs: Correlations between the measures of conversations.
+        tables: A table for each claim that is decided for a conversation with a tree; one with the answers of an
+            earlier claim gets none.
+        pairs: Correlations of the figures with the length, and of the two measures that Soroka et al. compare.
     """
 
     config: TreeConfig
@@ -75,8 +77,8 @@ def tree_validation(
             if row.conversation_id in ids and row.reason is None
         ]
         claims_by_id = claims_by_conversation(conn, ids)
-        keys = sorted({row.conversation_id for row in rows})
-        chars_by_id = dict(zip(keys, conversations.chars(conn, keys), strict=True))
+        ids_of_trees = sorted({row.conversation_id for row in rows})
+        chars_by_id = dict(zip(ids_of_trees, conversations.chars(conn, ids_of_trees), strict=True))
     rows_by_id: dict[int, list[TreeRow]] = {}
     for row in rows:
         rows_by_id.setdefault(row.conversation_id, []).append(row)
@@ -84,33 +86,32 @@ def tree_validation(
         claims.Case(key, claims.figures_of(tree_rows, chars_by_id[key]), claims_by_id.get(key, {}))
         for key, tree_rows in rows_by_id.items()
     ]
-    known = {
-        claim: sum(claim in decided for decided in claims_by_id.values()) for claim in claims.CLAIMS
-    }
+    known = Counter(claim for decided in claims_by_id.values() for claim in decided)
     return TreeValidation(
         config=config,
         asked_for=len(ids),
         conversations=len(cases),
         grown=len(rows),
         leaves=statistics.median(row.leaves for row in rows) if rows else 0,
-        known={claim: count for claim, count in known.items() if count},
+        known=known,
         tables=claims.claim_tables(cases),
         pairs=claims.claim_pairs(cases),
     )
 
 
-def _find_config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
-    """Returns the only configuration whose hash begins with some characters.
+def _find_config(configs: Sequence[TreeConfig], hash_prefix: str | None) -> TreeConfig:
+    """Returns the only configuration whose hash begins with `hash_prefix`: any hash does if that is None or
+    empty.
 
     Raises:
         UsageError: No configuration begins so, or several do.
     """
     if not configs:
         raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")
-    matching = [config for config in configs if config.config_hash.startswith(beginning or "")]
+    matching = [config for config in configs if config.config_hash.startswith(hash_prefix or "")]
     if len(matching) != 1:
         raise UsageError(
-            f"{len(matching) or 'No'} configurations of trees begin with {beginning!r}.",
+            f"{len(matching) or 'No'} configurations of trees begin with {hash_prefix!r}.",
             "There are: " + ", ".join(config_name(config) for config in configs) + ".",
         )
     (config,) = matching
@@ -129,7 +130,8 @@ def config_name(config: TreeConfig) -> str:
 
 
 def tree_tables(validation: TreeValidation) -> list[ReportTable]:
-    """Returns a table for each claim; it has no rows where the claim holds for all conversations or for none."""
+    """Returns a table for each claim in `TreeValidation.tables`; it has no rows where the claim holds for all
+    conversations or for none."""
     return [_table(validation, table) for table in validation.tables]
 
 
@@ -156,10 +158,10 @@ def _table(validation: TreeValidation, table: claims.ClaimTable) -> ReportTable:
 
 def _row(row: claims.FigureRow, table: claims.ClaimTable) -> ReportRow:
     """Returns the row of one figure."""
-    lacking = table.holds + table.fails - row.positives - row.negatives
+    without_figure = table.holds + table.fails - row.positives - row.negatives
     return ReportRow(
         (row.figure, row.area, row.average_precision),
-        note=f"{lacking:,} have none" if lacking else "",
+        note=f"{without_figure:,} have none" if without_figure else "",
         details={
             "holds": row.positives,
             "fails": row.negatives,
@@ -202,7 +204,7 @@ def correlation_table(validation: TreeValidation) -> ReportTable:
 
 
 def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
-    """Returns a row as JSON values, with the interval of AUROC in `low` and `high` instead of `ci`."""
+    """Returns a row as JSON values, with the interval of AUROC in `low` and `high` rather than in `ci`."""
     document = row_as_json(table, row)
     low, high = document["ci"].pop("auroc")
     return {**document, "low": low, "high": high}

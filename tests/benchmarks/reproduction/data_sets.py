@@ -15,8 +15,8 @@ from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, SeparationRow, TruncationTest
-from engine.results.validation.completeness import completeness_table, only_run
-from engine.training.run_files import all_runs
+from engine.results.validation.completeness import completeness_table
+from engine.training.run_files import all_runs, only_run
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.goals import measured_goals
 

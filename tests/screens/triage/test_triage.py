@@ -15,7 +15,7 @@ from engine.base.events import DataChanged
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
 from engine.questions.records import Act, Answerer, MachineAnswer, TriageItem, TriagePage
-from engine.questions.tables import answers, machine_answers
+from engine.questions.tables import answers, machine_answers, triage_queue
 from screens.reader import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog
 from screens.triage.queue import TriageQueue
@@ -114,6 +114,14 @@ class TestVerdicts:
 
             await press(pilot, "c")
             assert "Nothing is left in the queue. 3 answers given." in text(pilot)
+
+    async def test_more_are_skipped_than_a_page_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What was skipped still waits, and keeps nothing behind it from coming."""
+        monkeypatch.setattr(triage_queue, "PAGE", 3)
+        support = project_of([conversation(number, 0.5) for number in range(1, 9)])
+        async with opened(support) as pilot:
+            await press(pilot, "3", *"sssss")
+            assert "support/0006" in lines(pilot)[2]
 
     async def test_note(self) -> None:
         """`N` keeps a note with the conversation that is shown, and the note is shown at once."""

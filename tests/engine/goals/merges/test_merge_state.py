@@ -135,6 +135,8 @@ class TestSplitting:
         merge, rename = decided(3, "merge", "c2", "c3"), decided(4, "rename", "c1", name="label 3")
         assert after(merge, rename).groups["c1"].label == "label 3"
         assert after(rename).groups["c1"].label == "label 3 (2)"
+        alike = base().named(dict.fromkeys(("c0", "c1"), ("bills", "", None)))
+        assert replay(alike, [decided(1, "pin", "c0")]).groups["c0"].label == "bills"
 
     @pytest.mark.parametrize(
         "parts",

@@ -62,7 +62,7 @@ class TestLater:
         capsys: pytest.CaptureFixture[str],
     ) -> None:
         """A group counts the failed among its conversations with a known outcome: that of a verdict, else the one that
-        came with it; so do a theme, a part that a filter selects, and the list."""
+        came with it, of the present text; so do a theme, a part that a filter selects, and the list."""
         assert {(row.failed, row.with_outcome) for row in goals.groups()} == {(0, 0)}
         largest = goals.groups()[0]
         first, second, third, *_ = members(goals, largest.id)
@@ -86,9 +86,12 @@ class TestLater:
         assert whole.failures == "2 of 4"
         (part, *_) = goals.groups(Filter().with_choice("succeeded", "no"))
         assert part.failures == "1 of 1"
+        grown = talk("t2", "reserve a plane seat to rome", "No.", "Why?", truth={"success": False})
+        fill(clustered, [grown], "truth")
+        assert goals.groups()[0].failures == "3 of 4"
         clustered.close()
         assert main(["goals", "list", str(clustered.path)]) == 0
-        assert "%  2 of 4 failed  " in capsys.readouterr().out
+        assert "%  3 of 4 failed  " in capsys.readouterr().out
 
     def test_an_estimate(self, clustered: Project) -> None:
         """The estimate has the number of selected conversations, the model and what it is asked for, and a time once

@@ -208,11 +208,16 @@ class TestClusteringAgain:
         assert decision_log.take_back(1) == 1
         assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
         assert [row.kind for row in decision_log.active(1)] == ["pin"]
+        decision_log.decide(
+            1, plans(GoalDecision("theme", ("c1",), (("trips", ""),), author="auto"))
+        )
+        assert (decision_log.take_back(1), decision_log.by_program(1)) == (0, [])
+        assert [row.kind for row in decision_log.active(1)] == ["pin", "theme"]
         (merge,) = decision_log.decide(1, plans(GoalDecision("merge", ("c1", "c2"), author="auto")))
         decision_log.decide(1, plans(GoalDecision("pin", merge.made_groups)))
         with pytest.raises(UsageError, match="1 decision of yours"):
             decision_log.take_back(1)
-        assert len(decision_log.active(1)) == 3
+        assert len(decision_log.active(1)) == 4
 
     def test_going_back(self, project: Project) -> None:
         """A clustering that is made again gets the decisions made since, once, and none of its own; one that is only
