@@ -85,8 +85,8 @@ class Group:
 
     @property
     def is_rest(self) -> bool:
-        """Whether it was made of groups whose members have no request in common."""
-        return self.made_by is not None and bool((self.made_by.evidence or {}).get("rest"))
+        """Whether the rule named it as one whose members have no request in common."""
+        return self.named_by is not None and bool((self.named_by.evidence or {}).get("rest"))
 
     @property
     def settled_by_person(self) -> bool:

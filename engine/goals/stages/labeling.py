@@ -402,7 +402,7 @@ class NameStage(OneActStage):
                     (group.id,),
                     ((name.label, name.description),),
                     author="auto",
-                    evidence={"support": name.support},
+                    evidence={"support": name.support, "rest": name.support is None},
                 )
 
 
