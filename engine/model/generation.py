@@ -302,7 +302,7 @@ def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
         """Returns a reply with its text; the last character may be cut in the middle of its bytes."""
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 
-    if writer.tokens[-1] in model.stop_tokens:
+    if writer.tokens[-1] in model.stop_tokens:  # control tokens, which have no bytes
         return reply(writer.tokens[:-1], bytes(writer.data), "end")
     # A stop text may straddle tokens, so the whole reply is searched.
     stops = (text.encode() for text in writer.task.stop if text)
