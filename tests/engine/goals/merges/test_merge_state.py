@@ -66,8 +66,7 @@ def check_partition(state: MergeState) -> None:
     }
 
 
-class TestMerging:
-    def test_a_group_without_a_common_request_is_in_no_proposal() -> None:
+def test_a_group_without_a_common_request_is_in_no_proposal() -> None:
     """What the rule named as one without a common request is proposed with nothing, until a person names it."""
     rest = replace(
         decided(1, "rename", "c0", name="Other requests", author="auto"), evidence={"rest": True}
@@ -77,7 +76,8 @@ class TestMerging:
     assert any("c0" in pair for pair in state.open_pairs())
 
 
-def test_a_name_that_nobody_gave(self) -> None:
+class TestMerging:
+    def test_a_name_that_nobody_gave(self) -> None:
         """Without a label the merged group gets that of the larger side, or of a pinned side, and stays pinned."""
         assert after(decided(1, "merge", "c2", "c1")).groups["d1"].label == "label 1"
         state = after(decided(1, "pin", "c2"), decided(2, "merge", "c1", "c2"))
