@@ -272,12 +272,14 @@ class Batches:
     def _request_of(self, custom_id: str, folder: str) -> _StoredRequest | None:
         """Returns the request of an answer in a folder; None where there is none, or nobody knows which it is."""
         requests = self._read_requests().get(custom_id, [])
-        requests = [one for one in requests if os.path.dirname(one.label) == folder] or requests
-        return requests[0] if len({one.raw.strip() for one in requests}) == 1 else None
+        in_folder = [request for request in requests if os.path.dirname(request.label) == folder]
+        requests = in_folder or requests
+        return requests[0] if len({request.raw.strip() for request in requests}) == 1 else None
 
     def _is_answered(self, custom_id: str, raw: bytes) -> bool:
         """Returns whether an answer belongs to a request, of which `raw` are the bytes."""
-        owners = (self._request_of(custom_id, at) for at in self._answer_folders.get(custom_id, ()))
+        folders = self._answer_folders.get(custom_id, ())
+        owners = (self._request_of(custom_id, folder) for folder in folders)
         return any(owner is not None and owner.raw.strip() == raw.strip() for owner in owners)
 
     def _read_requests(self) -> dict[str, list[_StoredRequest]]:

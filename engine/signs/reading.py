@@ -220,11 +220,11 @@ def _own_lines(text: str) -> Iterator[str]:
     """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses;
     without what says that there was no error."""
     text = _NO_ERROR_STATED.sub(" ", _shortened(text)).strip()
-    said = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
-    yield said.partition("\n")[0][:MAX_STATED]
-    yield said.rpartition("\n")[2][-MAX_STATED:]
-    yield from (thrown.group() for thrown in _THROWN.finditer(said))
-    yield from _ERROR_STATUS.findall(said)
+    before_log = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
+    yield before_log.partition("\n")[0][:MAX_STATED]
+    yield before_log.rpartition("\n")[2][-MAX_STATED:]
+    yield from (thrown.group() for thrown in _THROWN.finditer(before_log))
+    yield from _ERROR_STATUS.findall(before_log)
     last = text.rpartition("\n")[2]
     if not _LOG_LINE.match(last):
         yield from _ERROR_STATUS.findall(last)

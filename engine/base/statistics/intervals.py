@@ -61,9 +61,9 @@ def share_of_drawn(counted: int, drawn: int, total: float) -> Interval:
         counted, drawn: Number of the drawn ones that are counted, and of all drawn ones.
         total: Number of all; it may be estimated too, hence a fraction.
     """
-    share, left = counted / drawn, total - drawn
+    share, not_drawn = counted / drawn, total - drawn
     # the correction for a finite population: so many cases drawn with replacement would tell as much
-    ends = wilson_ends(share, drawn * (total - 1) / left) if left > 0 else (share, share)
+    ends = wilson_ends(share, drawn * (total - 1) / not_drawn) if not_drawn > 0 else (share, share)
     return Interval(share, *ends)
 
 

@@ -149,18 +149,18 @@ def _answer_part(record: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):  # OpenAI
         message = choices[0].get("message")
         facts = without_keys(choices[0], "message", "index", "logprobs")
-        rest = {**without_keys(fields, "choices"), **facts}
+        other_fields = {**without_keys(fields, "choices"), **facts}
     elif "role" in fields and normalize.looks_like_message(fields):  # Anthropic
         message = {"role": fields["role"], "content": fields.get("content")}
-        rest = without_keys(fields, "role", "content")
+        other_fields = without_keys(fields, "role", "content")
     else:  # Ollama
         message = body.get("message")
-        rest = without_keys(fields, "message")
+        other_fields = without_keys(fields, "message")
     if not isinstance(message, dict) or not normalize.looks_like_message(message):
         return None, {}
     if role_named(str(message.get("role"))) == "user":
         return None, {}  # no model answers as the user: it is a line of a session
-    return message, {**outer, **rest}
+    return message, {**outer, **other_fields}
 
 
 def _recognize_openai(record: Any) -> str | None:
@@ -181,7 +181,7 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Reads the messages of a request and of its answer as one conversation."""
     record = as_object(record)
     name, request = _request_part(record)
-    answer, rest = _answer_part(record)
+    answer, other_fields = _answer_part(record)
     items = request.get("messages", [])
     if isinstance(items, list):
         items = [*_system_messages(request, items), *items, *([answer] if answer else [])]
@@ -192,14 +192,18 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         fields |= without_keys(request, "messages")
     if message_list.messages[0].role == "system":
         fields.pop("system", None)
-    differ = {key: fields[key] for key in fields if key in rest and rest[key] != fields[key]}
+    differ = {
+        key: fields[key]
+        for key in fields
+        if key in other_fields and other_fields[key] != fields[key]
+    }
     if (
         differ
     ):  # the model that was asked for and the version that answered may differ: both are kept
-        rest["request"] = differ
+        other_fields["request"] = differ
     external_id = normalize.record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
-    return _draft(conversation, message_list, fields | rest)
+    return _draft(conversation, message_list, fields | other_fields)
 
 
 def _system_messages(request: Mapping[str, Any], items: list[Any]) -> list[dict[str, Any]]:

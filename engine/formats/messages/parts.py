@@ -113,7 +113,7 @@ def part_kind(part: Mapping[str, Any]) -> PartKind:
     # parts without a type
     if kind is None:
         return next(
-            (found for key, found in _KINDS_OF_UNTYPED.items() if part.get(key) is not None),
+            (by_key for key, by_key in _KINDS_OF_UNTYPED.items() if part.get(key) is not None),
             "unknown",
         )
     # calls and answers

@@ -562,14 +562,14 @@ def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
     return state
 
 
-def free_labels(labels: Iterable[str], taken: Mapping[str, int]) -> list[str]:
+def free_labels(labels: Iterable[str], label_counts: Mapping[str, int]) -> list[str]:
     """Returns labels, each with a number at its end, or another one, where a group or an earlier one of them has it; an
     empty one stays.
 
     Args:
-        taken: Number of groups with each label.
+        label_counts: Number of groups with each label.
     """
-    counts, free = Counter(taken), []
+    counts, free = Counter(label_counts), []
     for label in labels:
         stem = _NUMBER.sub("", label)
         numbered = (f"{stem} ({number})" for number in count(2))

@@ -182,8 +182,8 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
         """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
         if not self._is_paper:
-            taken = Counter(goal_groups.labels(conn, self._stored.id).values())
-            free = free_labels([entry.label for entry in entries], taken)
+            label_counts = Counter(goal_groups.labels(conn, self._stored.id).values())
+            free = free_labels([entry.label for entry in entries], label_counts)
             entries = [replace(e, label=label) for e, label in zip(entries, free, strict=True)]
         clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
 

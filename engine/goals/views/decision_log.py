@@ -137,8 +137,10 @@ class DecisionLog:
             count = sum(d.kind != "theme" for d in undone.values())
             if not count:
                 return 0
-            made = {key for d in undone.values() for key in d.made_groups}
-            building = [d for d in active if d.id not in undone and not made.isdisjoint(d.sides)]
+            made_groups = {key for d in undone.values() for key in d.made_groups}
+            building = [
+                d for d in active if d.id not in undone and not made_groups.isdisjoint(d.sides)
+            ]
             if building:
                 raise UsageError(
                     f"{counted(len(building), 'decision')} of yours build on groups that the rule or a model made.",
