@@ -73,6 +73,25 @@ def placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
+def rows_in(
+    conn: sqlite3.Connection,
+    query: str,
+    keys: Sequence[Any],
+    values: Sequence[Any] = (),
+    order: str = "",
+) -> Iterator[tuple[Any, ...]]:
+    """Yields the rows of a query for keys, of which there may be more than fit one IN list.
+
+    Args:
+        query: The query up to and with the last word before the keys, `IN`.
+        keys: The keys that a column is compared with.
+        values: The parameters of the query that come before the keys.
+        order: The clause behind the keys, `ORDER BY ...`; rows are ordered within each `CHUNK` of keys only.
+    """
+    for chunk in chunks(keys):
+        yield from conn.execute(f"{query} ({placeholders(chunk)}) {order}", (*values, *chunk))
+
+
 def not_undone(table: str, act: str) -> str:
     """Returns an SQL condition that an act was not undone, or was redone after it was undone.
 

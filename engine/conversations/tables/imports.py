@@ -21,7 +21,7 @@ from engine.conversations.tables.conversations import COLUMNS, messages_of
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.formats.records import Parsed
 from engine.project import cjk_index
-from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
+from engine.project.sql import MESSAGE_BITS, message_ids, rows_in, to_json
 
 
 @dataclass(slots=True)
@@ -304,15 +304,14 @@ def _names_in_sources(
     """Returns those of the external ids that one of these sources has; for None, that any source has."""
     source_list = None if sources is None else json.dumps(sorted(sources))
     known_names: set[str] = set()
-    for chunk in chunks(names):
-        for table in ("conversation", "alias"):
-            # with the plus the source's index, which holds all of its rows, is not used
-            rows = conn.execute(
-                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(chunk)})"
-                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
-                (*chunk, source_list, source_list),
-            )
-            known_names.update(row[0] for row in rows)
+    for table in ("conversation", "alias"):
+        # with the plus the source's index, which holds all of its rows, is not used
+        query = (
+            f"SELECT external_id FROM {table} WHERE (? IS NULL OR +source_id IN"
+            " (SELECT value FROM json_each(?))) AND external_id IN"
+        )
+        rows = rows_in(conn, query, names, (source_list, source_list))
+        known_names.update(row[0] for row in rows)
     return known_names
 
 
@@ -506,14 +505,7 @@ class _NewRows:
 
 def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
     """Returns the ids of the stored conversations with these messages, by the hash of the messages."""
-    ids_by_hash: dict[bytes, int] = {}
-    for keys in chunks(hashes):
-        ids_by_hash.update(
-            conn.execute(
-                f"SELECT hash, id FROM conversation WHERE hash IN ({placeholders(keys)})", keys
-            )
-        )
-    return ids_by_hash
+    return dict(rows_in(conn, "SELECT hash, id FROM conversation WHERE hash IN", hashes))
 
 
 def _add_alias(

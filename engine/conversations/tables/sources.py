@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from engine.conversations.records import QuarantineRow
 from engine.formats.records import Rejected
-from engine.project.sql import chunks, placeholders
+from engine.project.sql import rows_in
 
 
 def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
@@ -32,11 +32,7 @@ def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, wh
 
 def ids_at(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
     """Returns the ids of the sources at these places; places from which nothing was imported have none."""
-    ids: set[int] = set()
-    for chunk in chunks(places):
-        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(chunk)})", chunk)
-        ids.update(row[0] for row in rows)
-    return ids
+    return {row[0] for row in rows_in(conn, "SELECT id FROM source WHERE place IN", places)}
 
 
 def report_of(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
