@@ -391,8 +391,8 @@ class AddressNotAllowed(NetworkRefused):
         address: URL of the endpoint.
     """
 
-    def __init__(self, message: str, hint: str = "", code: str = "", address: str = "") -> None:
-        super().__init__(message, hint, code)
+    def __init__(self, message: str, hint: str, address: str) -> None:
+        super().__init__(message, hint)
         self.address = address
 
 

@@ -104,9 +104,9 @@ def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]
     )
 
 
-def add_stored(conn: sqlite3.Connection, conversation_ids: Iterable[int]) -> None:
-    """Indexes conversations as they are stored."""
-    add(conn, ((key, _stored_facets(conn, key)) for key in conversation_ids))
+def add_stored(conn: sqlite3.Connection, conversation_id: int) -> None:
+    """Indexes a conversation as it is stored."""
+    add(conn, [(conversation_id, _stored_facets(conn, conversation_id))])
 
 
 def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
