@@ -103,12 +103,9 @@ class Filter:
         """Returns the filter without the terms on these fields."""
         return Filter(tuple(term for term in self.terms if term.field not in fields))
 
-    def with_choice(self, field: str, value: str | None) -> Filter:
-        """Returns the filter with `field:value` in place of its terms on that field; None only takes those out."""
-        other_terms = self.without(field).terms
-        if value is None:
-            return Filter(other_terms)
-        return Filter((*other_terms, Term(field, ":", (value,))))
+    def with_choice(self, field: str, value: str) -> Filter:
+        """Returns the filter with `field:value` in place of its terms on that field."""
+        return Filter((*self.without(field).terms, Term(field, ":", (value,))))
 
 
 NO_FILTER = Filter()

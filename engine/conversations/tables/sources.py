@@ -63,9 +63,8 @@ def labels(conn: sqlite3.Connection) -> list[str]:
     )
 
 
-def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
-    """Stores records that could not be read, and returns how many of them were not stored before."""
-    before = conn.total_changes
+def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> None:
+    """Stores those of the records that could not be read which are not stored yet."""
     conn.executemany(
         "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (digest) DO NOTHING",
@@ -80,7 +79,6 @@ def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rej
             for record in records
         ],
     )
-    return conn.total_changes - before
 
 
 def quarantine_rows(conn: sqlite3.Connection, limit: int) -> list[QuarantineRow]:
