@@ -153,6 +153,18 @@ def common_length(token_lists: Sequence[Sequence[int]]) -> int:
     return sum(1 for _ in alike)
 
 
+def sharable_length(prompts: Sequence[Sequence[int]], least: int) -> int:
+    """Returns the length of the common beginning of prompts that one sequence can hold for all of them.
+
+    The last token of each prompt is left out, because its decoding gives the first distribution.
+
+    Args:
+        least: Length in tokens below which sharing is not worth it; 0 is returned then.
+    """
+    shared = min(common_length(prompts), min(map(len, prompts)) - 1)
+    return shared if shared >= least else 0
+
+
 def opening_tokens(tokenizer: TextTokenizer) -> list[int]:
     """Returns the tokens with which every next step begins, whatever its number is."""
     # What two headers with different numbers share, at most the words before the number.

@@ -28,13 +28,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.files import create_private_file
 from engine.training.config import NUMBER_LIMIT
-
-State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
-"""The state of a run."""
 
 Event = dict[str, Any]
 """One event, as JSON values."""
@@ -199,20 +196,6 @@ def is_running(run: RunDirectory) -> bool:
     except OSError:
         return True
     return False
-
-
-def state_of(events: list[Event], is_running: bool) -> State:
-    """Returns the state of a run from its events; `is_running` is whether its process is alive."""
-    if is_running:
-        return "running"
-    for event in reversed(events):
-        if event["event"] == "done":
-            return "stopped" if event.get("reason") == "stopped" else "finished"
-        if event["event"] == "error":
-            return "failed"
-        if event["event"] in ("started", "step", "checkpoint"):
-            return "interrupted"
-    return "new"
 
 
 def is_out_of_memory(text: str) -> bool:

@@ -20,15 +20,14 @@ from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import (
     Event,
     RunDirectory,
-    State,
     is_out_of_memory,
     is_running,
     read_events,
-    state_of,
 )
 from engine.training.records import (
     LossPoint,
     RunDetail,
+    RunState,
     SampleRow,
     Setting,
     TrainingRun,
@@ -210,16 +209,18 @@ class RunHistory:
                 _add_event(self._events, event)
         return self._events
 
-    def _state(self, alive: bool) -> State:
+    def _state(self, alive: bool) -> RunState:
         """Returns the state of the run; `alive` is whether it has a process."""
         decisive = self._events.decisive
         if alive:
             return "running"
         if decisive is None:
             return "failed" if self.run.log.exists() else "new"
-        return state_of([decisive], is_running=False)
+        if decisive["event"] == "done":
+            return "stopped" if decisive.get("reason") == "stopped" else "finished"
+        return "failed" if decisive["event"] == "error" else "interrupted"
 
-    def _problem(self, state: State) -> tuple[str, str]:
+    def _problem(self, state: RunState) -> tuple[str, str]:
         """Returns why the run did not finish, and a hint; two empty texts if it finished or is running."""
         if state == "failed" and self._events.ending is not None:
             message = str(self._events.ending.get("message", ""))

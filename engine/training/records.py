@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from engine.training.events import State
-
-RunState = State
-"""The state of a run; screens, which do not know of events, import it from here."""
+RunState = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+"""The state of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class TrainingEstimate:
         matched: Number of conversations that match the filter.
         train, held_out: Number of these to train on and to hold out; the others cannot be used.
         selection, test: Number of held-out conversations that select the checkpoint, and that test it.
-        tokens: Number of tokens of one epoch; None if they were not counted.
+        tokens: Number of tokens of one epoch.
         steps: Number of optimizer steps.
         memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory.
@@ -62,8 +61,8 @@ class TrainingEstimate:
     held_out: int
     selection: int
     test: int
-    tokens: int | None
-    steps: int | None
+    tokens: int
+    steps: int
     memory: int | None
     fits: bool
     seconds: float | None

@@ -288,11 +288,7 @@ def estimate_lines(estimate: TrainingEstimate) -> list[str]:
         f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
         f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
     )
-    facts = []
-    if estimate.tokens is not None:
-        facts.append(f"{amount(estimate.tokens)} tokens an epoch")
-    if estimate.steps is not None:
-        facts.append(counted(estimate.steps, "step"))
+    facts = [f"{amount(estimate.tokens)} tokens an epoch", counted(estimate.steps, "step")]
     if estimate.seconds is None:
         facts.append("time unknown until the first steps")
     else:

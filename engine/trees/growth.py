@@ -19,6 +19,7 @@ import numpy as np
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, LogProbs, Span, TokenModel, log_probs
+from engine.model.prompt_files import sharable_length
 from engine.trees.tree import Tree
 
 NODES_PER_DECODE = 32
@@ -49,13 +50,11 @@ class GrowthCost:
 
     Attributes:
         nodes: Number of nodes read.
-        tokens: Number of tokens decoded.
         seconds, model_seconds: Seconds in all, and those of them in the model.
         finished: Whether no node is left to read.
     """
 
     nodes: int
-    tokens: int
     seconds: float
     model_seconds: float
     finished: bool
@@ -150,7 +149,7 @@ class Grower:
         self._model = model
         self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
         self._roster = Roster(model, (), 1)
-        self._nodes = self._tokens = 0
+        self._nodes = 0
         self._model_seconds = 0.0
 
     def grow(
@@ -176,7 +175,7 @@ class Grower:
         self._check_room(jobs)
         self._model.clear()
         self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
-        self._nodes = self._tokens = 0
+        self._nodes = 0
         self._model_seconds = 0.0
         while not roster.is_empty:
             roster.start_waiting()
@@ -192,7 +191,6 @@ class Grower:
         self._model.clear()
         return GrowthCost(
             self._nodes,
-            self._tokens,
             time.perf_counter() - start,
             self._model_seconds,
             roster.is_empty,
@@ -241,7 +239,6 @@ class Grower:
         began = time.perf_counter()
         logits = self._model.decode(spans)
         self._model_seconds += time.perf_counter() - began
-        self._tokens += sum(len(span.tokens) for span in spans)
         first_row = 0
         for reading in readings:
             rows = logits[first_row : first_row + reading.rows]
@@ -407,7 +404,7 @@ class Roster:
         if not self._waiting:
             return False
         job = self._waiting[0]
-        common = _common_length(removed, job)
+        common = _sharable_length(removed, job)
         _, common_with_others = self._most_alike(job)
         fits = not self.growing_trees or self._fits(len(job.prompt) - removed.shared, removed)
         if not fits or common <= common_with_others:
@@ -491,7 +488,7 @@ class Roster:
         most_alike: GrowingTree | None = None
         longest = 0
         for growing in self.growing_trees:
-            common = _common_length(growing, job)
+            common = _sharable_length(growing, job)
             if common > longest:
                 most_alike, longest = growing, common
         return most_alike, longest
@@ -507,14 +504,6 @@ class Roster:
         first.origin, first.shared = removed.origin, min(first.shared, removed.shared)
 
 
-def _common_length(growing: GrowingTree, job: Job) -> int:
-    """Returns the length of the common prefix without either last token; 0 if below `MIN_SHARED_TOKENS`."""
-    # Bisection: `low` tokens are known to be equal, more than `high` are not.
-    low, high = 0, min(growing.base, len(job.prompt) - 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if list(growing.job.prompt[low:middle]) == list(job.prompt[low:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return low if low >= MIN_SHARED_TOKENS else 0
+def _sharable_length(growing: GrowingTree, job: Job) -> int:
+    """Returns how many tokens of the prompt of a growing tree a job can use for its own; 0 for few."""
+    return sharable_length([growing.job.prompt, job.prompt], MIN_SHARED_TOKENS)

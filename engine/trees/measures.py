@@ -17,7 +17,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.trees.records import TreeItem, TreeRow
-from engine.trees.tree import LEAVES, ROOT, Kind, Tree, TreeRecord, restore
+from engine.trees.tree import LEAVES, ROOT, Kind, Tree, restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
     """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
-    return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+    return tree_line(name, row, None if frame is None else restore(frame))
 
 
 def _answer_lines(tree: Tree) -> list[dict[str, Any]]:

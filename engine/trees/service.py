@@ -28,7 +28,7 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.stages import TreeStage
-from engine.trees.tree import Tree, TreeRecord, restore
+from engine.trees.tree import Tree, restore
 
 
 class TreeService:
@@ -116,7 +116,7 @@ class TreeService:
         )
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
-        return restore(TreeRecord.from_frame(frame)), list(frame["answer"])
+        return restore(frame), list(frame["answer"])
 
     # Work
 

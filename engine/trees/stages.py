@@ -173,7 +173,7 @@ def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:
     if isinstance(tree_or_reason, str):
         row = TreeRow(spot.conversation_id, step, config_hash="", run_id=0, reason=tree_or_reason)
         return TreeEntry(row, None)
-    frame = {**tree_or_reason.record.as_frame(), **answer_frame(tree_or_reason)}
+    frame = {**tree_or_reason.frame, **answer_frame(tree_or_reason)}
     return TreeEntry(tree_row(spot.conversation_id, step, tree_or_reason), frame)
 
 

@@ -1,7 +1,7 @@
 """Stores response trees: their measures as columns, so that filters can ask for them, and each tree as compressed JSON.
 
 The trees of one run configuration (`TreeConfig`) are a set, and one set is shown: the one that grew last. A row without
-a tree has the reason why there is none. A frame is a tree as JSON values, see `engine.trees.tree.TreeRecord`."""
+a tree has the reason why there is none. A frame is a tree as JSON values, see `engine.trees.tree.frame_of`."""
 
 from __future__ import annotations
 

@@ -240,47 +240,17 @@ def _times_own_log(log_p: float) -> float:
     return math.exp(log_p) * max(log_p, MIN_LOG_PROB)
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRecord:
-    """A tree as columns: one value for each node in order of ids, and the bytes of its tokens.
+def frame_of(tree: Tree) -> dict[str, Any]:
+    """Returns a tree as JSON values, which cross the pipe from the model process and are stored.
 
-    Attributes:
-        options: The tree's options as JSON values.
-        columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy` and `entropy` (None where it was not
-            read), each with one value for each node.
-        spellings: Bytes of each token, in hex.
-        stop_tokens: Tokens that end a response.
+    The frame has `options` (see `options_frame`), `columns`, `spellings` (the bytes of each token, in hex, by token)
+    and `stop_tokens`. The columns are named below; each has one value for each node, in the order of node ids.
     """
-
-    options: Mapping[str, Any]
-    columns: Mapping[str, list[Any]]
-    spellings: Mapping[str, str]
-    stop_tokens: tuple[int, ...]
-
-    def as_frame(self) -> dict[str, Any]:
-        """Returns the record as JSON values."""
-        return {
-            "options": dict(self.options),
-            "columns": dict(self.columns),
-            "spellings": dict(self.spellings),
-            "stop_tokens": list(self.stop_tokens),
-        }
-
-    @classmethod
-    def from_frame(cls, frame: Mapping[str, Any]) -> TreeRecord:
-        """Returns the inverse of `as_frame`."""
-        return cls(
-            frame["options"], frame["columns"], frame["spellings"], tuple(frame["stop_tokens"])
-        )
-
-
-def record(tree: Tree) -> TreeRecord:
-    """Returns the columns of a tree."""
     nodes = tree.nodes
     tokens = {node.token for node in nodes[1:]}
-    return TreeRecord(
-        options_frame(tree.options),
-        {
+    return {
+        "options": options_frame(tree.options),
+        "columns": {
             "parent": [node.parent for node in nodes],
             "token": [node.token for node in nodes],
             "log_p": [node.log_p for node in nodes],
@@ -289,20 +259,20 @@ def record(tree: Tree) -> TreeRecord:
             "pruned_entropy": [node.pruned_entropy for node in nodes],
             "entropy": [node.entropy for node in nodes],
         },
-        {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
-        tuple(sorted(tree.stop_tokens)),
-    )
+        "spellings": {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
+        "stop_tokens": sorted(tree.stop_tokens),
+    }
 
 
-def restore(recorded: TreeRecord) -> Tree:
-    """Returns the tree that was recorded; it can be read and measured, and grows no further."""
-    spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}
+def restore(frame: Mapping[str, Any]) -> Tree:
+    """Returns the tree of a frame; it can be read and measured, and grows no further."""
+    spellings = {int(token): bytes.fromhex(text) for token, text in frame["spellings"].items()}
     tree = Tree(
-        options_from(recorded.options),
-        frozenset(recorded.stop_tokens),
+        options_from(frame["options"]),
+        frozenset(frame["stop_tokens"]),
         lambda token: spellings.get(token, b""),
     )
-    columns = recorded.columns
+    columns = frame["columns"]
     nodes: list[Node] = []
     for node_id, parent in enumerate(columns["parent"]):
         parent_node = nodes[parent] if node_id else None

@@ -26,7 +26,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Speaker
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task
 from engine.model.interface import Span, Tokenizer, TokenModel, log_probs
 from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
-from engine.model.prompt_files import common_length, started
+from engine.model.prompt_files import sharable_length, started
 from engine.model.reply_forms import find_value, value_words
 
 MAX_LOG_ODDS = 700.0
@@ -365,7 +365,7 @@ def _answer_wave(
     packer = _BatchPacker(model, results)
     # First the common beginning of all prefixes.
     prefixes = [questions[index].prefix for index in wave]
-    head = _common_length(prefixes)
+    head = sharable_length(prefixes, MIN_HEAD_TOKENS) if len(prefixes) > 1 else 0
     first_prefix, *_ = prefixes
     packer.add(HEAD_SEQUENCE, first_prefix[:head], 0, {})
     packer.flush()
@@ -400,14 +400,6 @@ def _answer_wave(
 def _numbered_continuations(question: PrefixQuestion) -> list[tuple[int, Sequence[int]]]:
     """Returns index and tokens of the continuations that have tokens; an empty one has probability 1."""
     return [(number, tokens) for number, tokens in enumerate(question.continuations) if tokens]
-
-
-def _common_length(prefixes: Sequence[Sequence[int]]) -> int:
-    """Returns the length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short
-    to share."""
-    longest = min(map(len, prefixes)) - 1
-    shared = min(longest, common_length(prefixes))
-    return shared if len(prefixes) > 1 and shared >= MIN_HEAD_TOKENS else 0
 
 
 @dataclass(slots=True)
