@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -101,30 +100,27 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     return math.prod(shape) // block_length * block_bytes
 
 
-def check_layout(
-    tensors: Sequence[tuple[Sequence[int], int, int]], alignment: int, room: int
-) -> None:
+def _check_layout(tensors: Iterable[TensorInfo], alignment: int, room: int) -> None:
     """Checks the positions of tensors.
 
     The size of a tensor in an unknown format is not checked, so that newer files stay readable; llama.cpp refuses
     formats that it does not know.
 
     Args:
-        tensors: Shape, format and first byte of each, counted from the beginning of the data section.
+        tensors: The tensors, with offsets from the beginning of the data section.
         room: Bytes of the data section.
 
     Raises:
         Unsound: The layout is invalid.
     """
     end = 0
-    by_offset = itemgetter(2)
-    for shape, kind, offset in sorted(tensors, key=by_offset):
-        if offset % alignment:
+    for tensor in sorted(tensors, key=lambda info: info.offset):
+        if tensor.offset % alignment:
             raise Unsound("a tensor in it is not aligned")
-        if offset < end:
+        if tensor.offset < end:
             raise Unsound("a tensor in it lies over another")
         # A tensor in an unknown format has one byte at the least.
-        end = offset + (bytes_of(shape, kind) or 1)
+        end = tensor.offset + (bytes_of(tensor.shape, tensor.kind) or 1)
         if end > room:
             raise Unsound(
                 f"it ends before its tensors do, {end - max(room, 0):,} bytes are missing"
@@ -262,11 +258,7 @@ class _Cursor:
             raise Unsound("its alignment is no power of two")
         # The data section begins at the next multiple of the alignment.
         start = math.ceil(self._position / alignment) * alignment
-        check_layout(
-            [(info.shape, info.kind, info.offset) for info in infos.values()],
-            alignment,
-            len(self._data) - start,
-        )
+        _check_layout(infos.values(), alignment, len(self._data) - start)
         placed = {
             name: TensorInfo(info.shape, info.kind, start + info.offset)
             for name, info in infos.items()

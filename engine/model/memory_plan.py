@@ -104,7 +104,7 @@ class GpuPlan:
 
 
 def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstimate:
-    """Returns the memory that loading a model with these options needs."""
+    """Returns the memory that loading a model with these options needs; None stands for the default options."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MAX_DEFAULT_CONTEXT)
     cell_bytes = sum(_cell_bytes_of_layer(file, layer) for layer in range(_count_layers(file)))
@@ -148,7 +148,6 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
     output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.
     """
-    options = options or LoadOptions()
     need = estimate(file, options)
     sizes = _tensor_bytes(file)
     layers = _count_layers(file)

@@ -43,9 +43,7 @@ class ReplyCache:
         except sqlite3.DatabaseError:
             path.unlink(missing_ok=True)
             self._conn = _open(path)
-        (self._stored_bytes,) = self._conn.execute(
-            "SELECT coalesce(sum(bytes), 0) FROM reply"
-        ).fetchone()
+        self._stored_bytes = self._sum_bytes()
         self._evict()
 
     def get(self, key: str) -> str | None:
@@ -82,9 +80,12 @@ class ReplyCache:
             f"DELETE FROM reply WHERE key IN (SELECT key FROM ({sums}) WHERE upto > ?)",
             (self._most_bytes * KEPT_SHARE,),
         )
-        (self._stored_bytes,) = self._conn.execute(
-            "SELECT coalesce(sum(bytes), 0) FROM reply"
-        ).fetchone()
+        self._stored_bytes = self._sum_bytes()
+
+    def _sum_bytes(self) -> int:
+        """Returns the bytes of all replies together."""
+        (total,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
+        return int(total)
 
 
 def _open(path: Path) -> sqlite3.Connection:

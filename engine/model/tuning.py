@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.errors import Cancelled, OutOfMemory
+from engine.base.errors import Cancelled
 from engine.base.files import create_private_folder, temporary_private_folder
-from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
@@ -224,7 +223,7 @@ class _Comparison:
         (tokens,)."""
         self.report("expanding to F32")
         reference = self.folder / "f32.gguf"
-        expand(self.source, reference)
+        quantize(self.source, reference, "f32", self.cores)
         model = _load(reference, self.cancelled)
         f32_tokens = _top_tokens(model, model.tokenize(self.text)[:AGREEMENT_TOKENS])
         model.close()
@@ -278,22 +277,6 @@ class _Comparison:
         tuned_file = folder / f"{self.source.stem}-{weight_format}.gguf"
         self._files[weight_format].replace(tuned_file)
         return tuned_file
-
-
-def expand(source: Path, target: Path) -> None:
-    """Writes the weights of `source` in F32, the yardstick for all other formats of them.
-
-    Raises:
-        ModelFileError: The file is missing or no GGUF file.
-        ModelError: They take too much of memory or disk, or llama.cpp could not write them.
-    """
-    read_gguf(source)
-    if not _expandable(source, target.parent):
-        raise OutOfMemory(
-            f"{source.name} takes too much memory or disk in F32.",
-            f"It may take {MAX_F32_SHARE:.0%} of each.",
-        )
-    quantize(source, target, "f32", os.cpu_count() or 1)
 
 
 def _expandable(source: Path, folder: Path) -> bool:

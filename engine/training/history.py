@@ -17,13 +17,7 @@ from msgspec.structs import asdict
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import (
-    Event,
-    RunDirectory,
-    is_out_of_memory,
-    is_running,
-    read_events,
-)
+from engine.training.events import Event, RunDirectory, is_out_of_memory, is_running, read_events
 from engine.training.records import (
     LossPoint,
     RunDetail,

@@ -219,6 +219,23 @@ def read_completion(answer: Any) -> Written:
         raise RequestRefused("The endpoint answered something that is no completion.") from error
 
 
+def counted_tokens(answer: Any, name: str) -> int | None:
+    """Returns the number of tokens that an answer counts under a name, such as `prompt_tokens`; None where it counts
+    none."""
+    return positive(usage_of(answer).get(name))
+
+
+def usage_of(answer: Any) -> Mapping[str, Any]:
+    """Returns what an answer says of its tokens and its cost; {} where it says nothing."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    return usage if isinstance(usage, dict) else {}
+
+
+def positive(value: Any) -> int | None:
+    """Returns a whole number above 0; None for anything else."""
+    return value if isinstance(value, int) and value > 0 else None
+
+
 def _message_text(message: Mapping[str, Any]) -> Any:
     """Returns the text of a message, or the arguments of the tool that it calls."""
     calls = message.get("tool_calls")

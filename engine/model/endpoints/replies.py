@@ -156,20 +156,17 @@ async def write_replies(
         RequestRefused: The endpoint refuses one of them.
         ModelError: The endpoint has failed.
     """
-    prompt, done = request.prompt, 0
+    prompt = request.prompt
     writer = await _PromptWriter.for_endpoint(access, prompt, context)
     settings = _sampling_fields(access, Sampling(), prompt.max_tokens, prompt.stop, seed=0)
 
     async def write_one(texts: Sequence[str], leading_pieces: int) -> WrittenReply:
         """Returns the reply to one log."""
-        nonlocal done
         written, note = await writer.write(texts, leading_pieces, settings)
         text, stopped = _cut_at_stop(written, prompt.stop)
-        done += 1
-        report(done)
         return WrittenReply(text, stopped, note)
 
-    return await all_of(write_one(*item) for item in request.items)
+    return await all_of((write_one(*item) for item in request.items), report)
 
 
 def _sampling_fields(
@@ -309,17 +306,7 @@ async def chat_replies(
         RequestRefused: The endpoint refuses one of them.
         ModelError: The endpoint has failed.
     """
-    done = 0
-
-    async def write_one(call: Call) -> Completion:
-        """Returns the reply to one call."""
-        nonlocal done
-        reply = await _reply_to_call(access, call, context)
-        done += 1
-        report(done)
-        return reply
-
-    return await all_of(write_one(call) for call in calls)
+    return await all_of((_reply_to_call(access, call, context) for call in calls), report)
 
 
 async def _reply_to_call(access: EndpointAccess, call: Call, context: int) -> Completion:

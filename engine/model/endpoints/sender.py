@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
 from engine.model.endpoints.background_loop import BackgroundLoop
-from engine.model.endpoints.capabilities import read_completion
+from engine.model.endpoints.capabilities import counted_tokens, read_completion, usage_of
 from engine.model.endpoints.client import EndpointClient
 from engine.model.endpoints.tokens import count_pieces
 from engine.model.interface import Spending
@@ -34,7 +34,7 @@ LEAST_CHARS_PER_TOKEN = 2.0
 more."""
 
 MIN_SHOWN_DIFFERENCE = 0.00005
-"""Least cost of earlier stages that is told; less would be `.0000` with four digits."""
+"""Cost of earlier stages above which the total is shown; a smaller one would be `.0000` with four digits."""
 
 
 @dataclass(slots=True)
@@ -153,8 +153,7 @@ class RequestSender:
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
-            is_shown = total - account.cost > MIN_SHOWN_DIFFERENCE
-            if is_shown:
+            if total - account.cost > MIN_SHOWN_DIFFERENCE:
                 report += f", {total:,.4f} with the stages before"
         return report
 
@@ -317,14 +316,11 @@ class RequestSender:
         """Adds an answer to the account: its request, its tokens as the endpoint counts them, and their cost."""
         account = self.account
         account.requests += 1
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        if not isinstance(usage, dict):
-            return
-        read = _token_count(usage, "prompt_tokens")
-        written = _token_count(usage, "completion_tokens")
+        read = counted_tokens(answer, "prompt_tokens") or 0
+        written = counted_tokens(answer, "completion_tokens") or 0
         account.read += read
         account.written += written
-        cost = usage.get("cost")  # some servers say it themselves
+        cost = usage_of(answer).get("cost")  # some servers say it themselves
         if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
             if self.prices is None:
                 return
@@ -346,12 +342,6 @@ class RequestSender:
             if not places.users:
                 self._places = None if self._places is places else self._places
                 await places.client.aclose()
-
-
-def _token_count(usage: Mapping[str, Any], key: str) -> int:
-    """Returns a number of tokens in the usage that an answer tells; 0 where it tells none."""
-    count = usage.get(key)
-    return count if isinstance(count, int) else 0
 
 
 def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:

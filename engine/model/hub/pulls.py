@@ -230,10 +230,7 @@ def carry_out(hub: Hub, plan: PullPlan, report: Callable[[PullProgress], None]) 
         try:
             reporter(plan.done)
             if _size(plan.place) != plan.size:
-                repository, revision = manifest.repository, manifest.revision
-                Download(
-                    hub, repository, revision, manifest.file, plan.part, report=report_arrived
-                ).run()
+                Download(hub, plan, report_arrived).run()
             file = _check(plan, reporter)
         except (ModelError, NetworkRefused):
             if not plan.done:  # nothing has arrived, so there is nothing to resume
@@ -360,23 +357,18 @@ class _RetryLater(Exception):
 
 @dataclass(slots=True)
 class Download:
-    """The download of one file of a repository, which can be resumed at any moment.
+    """The download of the file of a plan, which can be resumed at any moment: the plan names a commit, so a resumed file
+    is the file that was begun.
 
     Attributes:
         hub: The hub that the file comes from.
-        repository: OWNER/NAME of the repository.
-        revision: A commit, so that a resumed file is the file that was begun.
-        file: The file in the repository.
-        target: Path of the file while it is incomplete.
-        report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
+        plan: What is downloaded, and to which path.
+        report: Called after each piece with the number of bytes in `plan.part` and the host that the hub redirects the
             download to ("" for none), and once before that host is asked.
     """
 
     hub: Hub
-    repository: str
-    revision: str
-    file: HubFile
-    target: Path
+    plan: PullPlan
     report: Callable[[int, str], None]
     _redirect_host: str = ""
 
@@ -390,23 +382,20 @@ class Download:
         hub_library()
         attempt = 0
         with self.hub.client() as client:
-            while (have := self._bytes_on_disk()) < self.file.size:
+            while (have := _size(self.plan.part)) < self.plan.size:
                 try:
                     self._request_from(client, have)
                     failure = _RetryLater("the connection ended early")
                 except _RetryLater as error:
                     failure = error
-                if self._bytes_on_disk() >= self.file.size:
+                arrived = _size(self.plan.part)
+                if arrived >= self.plan.size:
                     return
                 # Only attempts that bring nothing count.
-                attempt = 0 if self._bytes_on_disk() > have else attempt + 1
+                attempt = 0 if arrived > have else attempt + 1
                 if attempt >= MAX_ATTEMPTS:
                     raise self._final_error(failure) from failure
                 time.sleep(wait_after(max(0, attempt - 1), failure.headers, jitter=0.0))
-
-    def _bytes_on_disk(self) -> int:
-        """Returns the number of bytes that have arrived."""
-        return self.target.stat().st_size if self.target.exists() else 0
 
     def _request_from(self, client: Any, have: int) -> None:
         """Requests the bytes from number `have` on, follows the hub to where the file lies, and writes what arrives.
@@ -418,8 +407,12 @@ class Download:
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import build_hf_headers
 
+        manifest = self.plan.manifest
         url = hf_hub_url(
-            self.repository, self.file.path, revision=self.revision, endpoint=self.hub.url
+            manifest.repository,
+            manifest.file.path,
+            revision=manifest.revision,
+            endpoint=self.hub.url,
         )
         headers = build_hf_headers(token=self.hub.sent_token)
         headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
@@ -459,7 +452,7 @@ class Download:
             if network_guard.is_this_machine(host) and not network_guard.is_this_machine(hub.host):
                 raise HubError(f"{hub.host} sends the download to this machine.")
             self._redirect_host = host
-            self.report(self._bytes_on_disk(), host)
+            self.report(_size(self.plan.part), host)
         return target
 
     def _bad_redirect_error(self) -> HubError:
@@ -474,10 +467,11 @@ class Download:
             _RetryLater: The server is busy, or does not have the rest.
             HubError: The server sent another piece or too much, or the folder cannot take the data.
         """
+        part, size = self.plan.part, self.plan.size
         if answer.status_code in BUSY_STATUSES:
             raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
         if answer.status_code == NO_SUCH_PIECE:
-            self.target.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise _RetryLater(f"{host} does not have the rest")
         if answer.status_code not in (WHOLE_FILE, PIECE):
             self._refuse(answer, host)
@@ -487,21 +481,21 @@ class Download:
         elif piece_range is None or int(piece_range["first"]) != have:
             raise HubError(f"{host} sent another piece than was asked for.", "Pull again.")
         try:
-            with self.target.open("r+b" if self.target.exists() else "wb") as file:
+            with part.open("r+b" if part.exists() else "wb") as file:
                 file.truncate(have)
                 file.seek(have)
                 for piece in answer.iter_raw():
                     have += len(piece)
-                    if have > self.file.size:
+                    if have > size:
                         raise HubError(
-                            f"{host} sent more than the {self.file.size:,} bytes of the file.",
+                            f"{host} sent more than the {size:,} bytes of the file.",
                             "Remove the pull and begin again.",
                         )
                     file.write(piece)
                     self.report(have, self._redirect_host)
         except OSError as error:
             raise HubError(
-                f"{self.target.parent} cannot take the download ({error.strerror}).",
+                f"{part.parent} cannot take the download ({error.strerror}).",
                 "Make room there; pulling again goes on where it stopped.",
             ) from error
 
@@ -511,12 +505,12 @@ class Download:
 
         if host == self.hub.host:
             answer.read()
-            with self.hub.translated_errors(self.repository):
+            with self.hub.translated_errors(self.plan.manifest.repository):
                 hf_raise_for_status(answer)
         raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
     def _final_error(self, why: Exception) -> ModelError:
         """Returns the error for a download that no further attempt is made at."""
         error = self.hub.unreachable_error(why)
-        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self.file.size / 1e6:,.1f} MB have arrived and are kept."
+        arrived = f"{_size(self.plan.part) / 1e6:,.1f} of {self.plan.size / 1e6:,.1f} MB have arrived and are kept."
         return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")

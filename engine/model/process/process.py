@@ -151,7 +151,7 @@ class ModelProcess:
         request = Load(path, options, adapter, weights_copy)
         with self._request_lock:
             self._cancelled_at = None
-            if self.loaded is not None and self._last_load == request and self._is_alive():
+            if self.loaded is not None and self._last_load == request and self.pid is not None:
                 return self.loaded
             self._last_load = None
             self.loaded = self._send_and_wait(request)
@@ -168,7 +168,7 @@ class ModelProcess:
         """
         with self._request_lock:
             self._cancelled_at = None
-            if request.needs_model and self._last_load is not None and not self._is_alive():
+            if request.needs_model and self._last_load is not None and self.pid is None:
                 self.loaded = self._send_and_wait(self._last_load)
             return self._send_and_wait(request, progress)
 
@@ -208,10 +208,6 @@ class ModelProcess:
         return process.pid if process is not None and process.poll() is None else None
 
     # The process
-
-    def _is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process is not None and self._process.poll() is None
 
     def _start(self) -> None:
         """Starts the process and waits until it is ready; reports why the previous one ended.
@@ -307,7 +303,7 @@ class ModelProcess:
             ModelError: The process died, or a text cannot be encoded.
             Cancelled: The request was cancelled.
         """
-        if not self._is_alive():
+        if self.pid is None:
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
         try:

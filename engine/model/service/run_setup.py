@@ -47,8 +47,7 @@ UsageError if there is no such adapter."""
 
 def adapter_in_use(project: Project) -> str | None:
     """Returns the adapter in use: name of a run or in the catalog, or a path; None if none was chosen."""
-    with project.reading() as conn:
-        name: str | None = settings.get(conn, ADAPTER_KEY)
+    name: str | None = project.read(settings.get, ADAPTER_KEY)
     return name
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, UsageError
-from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
+from engine.model.catalog_files import HubFile, Manifest, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import pulls
@@ -239,25 +239,22 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        download = pulls.Download(
-            Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
-            report=lambda _, __: None,
-        )  # fmt: skip
+        hub = Hub("https://hub.example", TOKEN)
+        download = pulls.Download(hub, _plan(content, tmp_path), lambda _, __: None)
         with pytest.raises(ModelError, match="unencrypted"):
             download._redirected("https://hub.example/a", "http://cdn.example/a", {})
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        download = pulls.Download(
-            Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
-            report=lambda _, __: None,
-        )  # fmt: skip
+        hub = Hub("https://hub.example")
+        download = pulls.Download(hub, _plan(content, tmp_path), lambda _, __: None)
         with pytest.raises(ModelError, match="to this machine"):
             download._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
 
-def _file(content: bytes) -> HubFile:
-    return HubFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+def _plan(content: bytes, folder: Path) -> PullPlan:
+    file = HubFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+    return PullPlan(folder, Manifest("x", "https://hub.example", NAME, COMMIT, "", "", file))
 
 
 def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
