@@ -25,7 +25,7 @@ from transformers import TrainerCallback, set_seed
 from engine.base.errors import ModelError
 from engine.base.files import sync_tree, write_atomically
 from engine.completeness.scoring import LogItem
-from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
+from engine.model.adapter_files import AdapterOrigin, refuse_broken_weights
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
@@ -214,7 +214,7 @@ def _finish(
         end_token=tokenizer.end_token,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
-    refuse_without_numbers(run.adapter_gguf)
+    refuse_broken_weights(run.adapter_gguf)
     best = _validation_of_step(run, state.best_global_step)
     card = {
         **asdict(origin),

@@ -192,7 +192,7 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
         )
 
 
-def refuse_without_numbers(adapter: Path) -> None:
+def refuse_broken_weights(adapter: Path) -> None:
     """Checks that the weights of an adapter are finite numbers: with others a model gives no probabilities.
 
     Raises:

@@ -64,14 +64,14 @@ class AdapterEntry:
         name: Name in the catalog.
         path: Path of the file.
         origin: `added`, or `elsewhere` if it is not in the catalog.
-        made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
+        provenance: How it was trained, from its metadata; empty if the file is gone or made by another program.
         card: Contents of the JSON card beside it; empty without one.
     """
 
     name: str
     path: Path
     origin: str
-    made_of: AdapterOrigin
+    provenance: AdapterOrigin
     card: Mapping[str, Any]
 
     @property
@@ -322,16 +322,16 @@ class Catalog:
 
     def base_of(self, adapter: AdapterEntry) -> str | None:
         """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
-        base = adapter.made_of.base_name
+        base = adapter.provenance.base_name
         return base if base in {entry.name for entry in self.entries()} else None
 
     def _make_adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
         """Returns the entry of an adapter file, also of one that is gone or damaged."""
         # A file that is gone or damaged is reported when it is loaded.
-        made_of = AdapterOrigin()
+        provenance = AdapterOrigin()
         with contextlib.suppress(ModelFileError):
-            made_of = AdapterOrigin.of(read_gguf(path))
-        return AdapterEntry(name, path, origin, made_of, card_of(path))
+            provenance = AdapterOrigin.of(read_gguf(path))
+        return AdapterEntry(name, path, origin, provenance, card_of(path))
 
     # What was measured
 

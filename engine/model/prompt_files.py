@@ -133,12 +133,12 @@ def tokens_around(prompt: Prompt | None, tokenizer: TextTokenizer) -> TokensArou
     content = prompt.before + LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
     before, after = rendered.split(LOG_MARK, 1)
-    head = started(tokenizer, before)
+    head = tokenize_with_start(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
     return TokensAround(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
 
 
-def started(tokenizer: TextTokenizer, text: str) -> list[int]:
+def tokenize_with_start(tokenizer: TextTokenizer, text: str) -> list[int]:
     """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
     # Most templates write the start token themselves; one tokenized in front of it would double it.

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from engine.base.errors import EndpointError, ModelError, NotFound, PackageMissing, UsageError
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import BATCH, TextsToRows, Vectors, embed_in_batches, unit_rows
-from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, with_model
+from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, resolve_model
 from engine.model.endpoints.sender import Prices, RequestSender
 
 WORDS_WEIGHT = 0.3
@@ -252,7 +252,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     def _named_model(self) -> str:
         """Returns the name of the model; asks the endpoint for it once if the URL names none."""
         if not self._model:
-            self._model = with_model(self._client).model
+            self._model = resolve_model(self._client).model
         return self._model
 
     def _unexpected(self, what: str) -> ModelError:

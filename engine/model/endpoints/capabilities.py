@@ -171,7 +171,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class EndpointReply:
     """One completion.
 
     Attributes:
@@ -192,7 +192,7 @@ class Written:
         return self.ended == "length" and (bool(self.thinking) or not (self.text or self.steps))
 
 
-def read_completion(answer: Any) -> Written:
+def read_completion(answer: Any) -> EndpointReply:
     """Returns the completion of an answer to `completions` or `chat/completions`, which must have one choice.
 
     Raises:
@@ -207,7 +207,7 @@ def read_completion(answer: Any) -> Written:
         if not isinstance(text, str | None):
             raise TypeError(f"{type(text).__name__} is no text")
         thinking, answer_text = split_thinking(without_surrogates(text or ""))
-        return Written(
+        return EndpointReply(
             text=answer_text,
             ended="length" if cut else "stop",
             steps=tuple(map(_read_step, listed.get("content") or ())),

@@ -403,7 +403,7 @@ def served_models(client: EndpointClient) -> list[str]:
         ) from error
 
 
-def with_model(client: EndpointClient) -> Address:
+def resolve_model(client: EndpointClient) -> Address:
     """Returns the address of a client with the name of a model: its own, else that of the only model served. The base
     is the URL with `/v1` where only that lists models.
 

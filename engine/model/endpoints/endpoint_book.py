@@ -24,7 +24,7 @@ from engine.model.endpoints.client import (
     Address,
     EndpointClient,
     parse_address,
-    with_model,
+    resolve_model,
 )
 from engine.model.endpoints.probe import PROBE_SECONDS, probe
 from engine.model.endpoints.sender import Prices, Replies, RequestSender
@@ -171,7 +171,7 @@ class EndpointBook:
         """
         key = _key(key_env)
         seconds = timeout or PROBE_SECONDS
-        address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
+        address = resolve_model(EndpointClient(parse_address(url), key, seconds=seconds))
         url = f"{address.base}#{address.model}"
         name = name or address.model.rstrip("/").rpartition("/")[-1]
         existing = self._entries.get(name)

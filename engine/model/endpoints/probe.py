@@ -16,11 +16,11 @@ from engine.model.endpoints.background_loop import BackgroundLoop
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
+    EndpointReply,
     Prefill,
     Structure,
     Template,
     Tokens,
-    Written,
     counted_tokens,
     positive,
     read_completion,
@@ -188,12 +188,12 @@ class _Probe:
                 self._last_failure = error.message
             return None
 
-    async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
+    async def _complete(self, prompt: str | Sequence[int], **options: Any) -> EndpointReply:
         """Returns the most probable continuation of a prompt; `options` are further fields of the request."""
         body = {"prompt": prompt, "temperature": 0, **options}
         return read_completion(await self._ask("completions", body))
 
-    async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
+    async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> EndpointReply:
         """Returns the most probable answer to messages; `options` are further fields of the request."""
         body = {"messages": list(messages), "temperature": 0, **options}
         body["max_tokens"] += self._thinking_limit
@@ -243,7 +243,7 @@ class _Probe:
         # Of the largest number that it accepts.
         return next((count for count in listed if count), 0)
 
-    async def _takes_ids(self, tokens: Tokens, plain: Written | None) -> bool:
+    async def _takes_ids(self, tokens: Tokens, plain: EndpointReply | None) -> bool:
         """Returns whether a prompt may be token ids: whether those of a text are continued as the text is.
 
         Args:
@@ -375,7 +375,7 @@ def _read_prices(pricing: Any) -> tuple[float, float] | None:
         return None
 
 
-def _count_listed(written: Written | None) -> int:
+def _count_listed(written: EndpointReply | None) -> int:
     """Returns how many of the most probable tokens a completion lists at its first position; 0 without a completion."""
     step = next(iter(written.steps), None) if written is not None else None
     return len(step.top) if step is not None else 0

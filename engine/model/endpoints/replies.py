@@ -19,13 +19,13 @@ from engine.model.endpoints.background_loop import all_of
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
+    EndpointReply,
     Step,
-    Written,
     read_completion,
     structure_fields,
     why_no_layout,
 )
-from engine.model.endpoints.tokens import Ask, RequestedTokens, without_controls
+from engine.model.endpoints.tokens import Ask, RequestedTokens, break_up_controls
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.log_windows import GAP, last_pieces, log_tokens, longest_piece
@@ -92,7 +92,7 @@ def _chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str)
 
 async def _reply_to_prompt(
     access: EndpointAccess, prompt: Prompt, log: str, settings: Mapping[str, Any]
-) -> Written:
+) -> EndpointReply:
     """Returns the answer to a prompt as a message, without the beginning that was prefilled or asked for.
 
     Raises:
@@ -107,7 +107,7 @@ async def _reply_to_prompt(
     return continuation or written
 
 
-async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) -> Written:
+async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) -> EndpointReply:
     """Returns the reply to a request. A model that thinks gets tokens for that beside those of the answer: where they
     did not do, the request is sent again with more, and all later ones have as many.
 
@@ -133,7 +133,7 @@ async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) 
         access.thinking.tokens = max(access.thinking.tokens, more)
 
 
-def _strip_opening(written: Written, opening: str) -> Written | None:
+def _strip_opening(written: EndpointReply, opening: str) -> EndpointReply | None:
     """Returns an answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
     text = written.text.lstrip()
     if not opening:
@@ -185,7 +185,7 @@ def _sampling_fields(
     return settings
 
 
-def _cut_at_stop(written: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
+def _cut_at_stop(written: EndpointReply, stop: Sequence[str]) -> tuple[str, Stopped]:
     """Returns the text before the first stop text, and why it ended."""
     positions = [position for text in stop if text and (position := written.text.find(text)) >= 0]
     if positions:
@@ -228,7 +228,7 @@ class _PromptWriter:
 
     async def write(
         self, texts: Sequence[str], leading_pieces: int, settings: dict[str, Any]
-    ) -> tuple[Written, str | None]:
+    ) -> tuple[EndpointReply, str | None]:
         """Returns the reply to one log, and a note on what was left out of the log or changed in it.
 
         Args:
@@ -288,7 +288,7 @@ class _PromptWriter:
 
 def _break_controls(texts: Sequence[str]) -> tuple[list[str], str]:
     """Returns texts whose control tokens are broken up, and a note on their number; "" for none."""
-    broken_up = [without_controls(text) for text in texts]
+    broken_up = [break_up_controls(text) for text in texts]
     count = sum(count for _, count in broken_up)
     return [text for text, _ in broken_up], f"{count} control tokens broken up" if count else ""
 

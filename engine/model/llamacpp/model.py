@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model import memory_plan
-from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
+from engine.model.adapter_files import refuse_broken_weights, refuse_other_base
 from engine.model.batched_replies import count_separate, divided_capacity
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
@@ -489,7 +489,7 @@ class LlamaModel:
             return
         if path is not None and name is not None and name not in self._adapters:
             refuse_other_base(path, self.path)
-            refuse_without_numbers(path)
+            refuse_broken_weights(path)
             handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
             if not handle:
                 raise ModelFileError(

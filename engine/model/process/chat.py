@@ -26,7 +26,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Speaker
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task
 from engine.model.interface import Span, Tokenizer, TokenModel, log_probs
 from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
-from engine.model.prompt_files import sharable_length, started
+from engine.model.prompt_files import sharable_length, tokenize_with_start
 from engine.model.reply_forms import find_value, value_words
 
 MAX_LOG_ODDS = 700.0
@@ -70,7 +70,11 @@ def chat_tokens(
     position = 0
     for mark in _MARK.finditer(rendered):
         before = rendered[position : mark.start()]
-        tokens += tokenizer.tokenize(before, special=True) if tokens else started(tokenizer, before)
+        tokens += (
+            tokenizer.tokenize(before, special=True)
+            if tokens
+            else tokenize_with_start(tokenizer, before)
+        )
         content = messages[int(mark["index"])].content
         content = content if mark["front"] else content.lstrip()
         content = content if mark["back"] else content.rstrip()

@@ -264,12 +264,12 @@ def _adapter_row(catalog: Catalog, entry: AdapterEntry, folder: Path) -> ModelRo
 
 def _adapter_note(catalog: Catalog, entry: AdapterEntry) -> str:
     """Returns a line with base model, recipe and AUROC of an adapter."""
-    made_of = entry.made_of
+    provenance = entry.provenance
     base = base_for(catalog, entry.path) if entry.path.is_file() else None
-    unlisted = f"{made_of.base_name or 'an unknown base'}, which is not in this list"
+    unlisted = f"{provenance.base_name or 'an unknown base'}, which is not in this list"
     parts = [f"for {base.name if base else unlisted}"]
-    if made_of.recipe:
-        parts.append(f"recipe {made_of.recipe}")
+    if provenance.recipe:
+        parts.append(f"recipe {provenance.recipe}")
     if entry.auroc is not None:
         parts.append(f"AUROC {entry.auroc:.3f} on the selection part")
     return ", ".join(parts)
@@ -357,7 +357,11 @@ def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
         adapter,
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(entry.path.stat().st_size)),
-        *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
+        *(
+            [Fact("data", entry.provenance.data_fingerprint)]
+            if entry.provenance.data_fingerprint
+            else []
+        ),
     ]
 
 

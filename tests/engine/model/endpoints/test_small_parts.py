@@ -17,7 +17,7 @@ from engine.model.endpoints.pacing import (
     RequestLimit,
     wait_after,
 )
-from engine.model.endpoints.tokens import without_controls
+from engine.model.endpoints.tokens import break_up_controls
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
@@ -67,7 +67,7 @@ class TestControlTokens:
     )
     def test_broken_up(self, token: str) -> None:
         """A control token in a text is broken up so that it no longer is one, and is counted."""
-        text, count = without_controls(f"before {token} after {token}")
+        text, count = break_up_controls(f"before {token} after {token}")
         assert count == 2
         assert token not in text
         assert text.replace(" ", "") == f"before {token} after {token}".replace(" ", "")
