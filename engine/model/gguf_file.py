@@ -78,11 +78,15 @@ _DAMAGED = "The file is damaged; get it again."
 
 
 class Unsound(ValueError):
-    """The header is invalid; the message says why, after "it is a damaged GGUF file:"."""
+    """The header is invalid. The message is a clause that says why, such as `a tensor in it is not aligned`."""
 
 
 def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     """Returns the bytes of a tensor; None for a format that this program does not know.
+
+    Args:
+        shape: Dimensions in the order of GGUF, the fastest one first.
+        kind: llama.cpp's number of the format.
 
     Raises:
         Unsound: A size is 0, or a row is no whole number of blocks.
@@ -148,7 +152,7 @@ class GgufFile:
 
     Attributes:
         path: Path of the file.
-        values: Metadata by key, except arrays.
+        values: Values of the metadata by key, without arrays.
         tensors: Tensors by name.
         lists: Short arrays of integers by key.
         size: Bytes of the file.
@@ -176,8 +180,8 @@ class GgufFile:
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32,
-        F16 and BF16.
+        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32, F16 and
+        BF16.
 
         Raises:
             KeyError: There is no tensor with this name.
@@ -200,10 +204,10 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks the metadata and the tensor list of a file.
+    """Reads the metadata and the list of tensors of a file, checks both, and returns them.
 
     Raises:
-        ModelFileError: The file is missing, is no GGUF file, one of several that make a model, or damaged.
+        ModelFileError: The file is missing, damaged, no GGUF file, or one of several that make a model.
     """
     try:
         with path.open("rb") as file:
@@ -314,7 +318,11 @@ class _Cursor:
         return int(self._scalar(code))
 
     def _count(self, least: int, what: str) -> int:
-        """Returns the next number, that of the things named `what`, which take at least `least` bytes each.
+        """Returns the next number, a count of things that follow in the header.
+
+        Args:
+            least: Bytes that each of them takes at least.
+            what: Their name in the error.
 
         Raises:
             Unsound: The header has no room for so many.

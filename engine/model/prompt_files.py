@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.model.interface import TextTokenizer  # which imports numpy
 
 LOG_MARK = "\x1eLOG\x1e"
-"""Stands for the log while a chat template is applied."""
+"""Text that stands for the log while a chat template is applied."""
 
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
 """A place in a prompt text that a value is put into, like `[[TASK]]`, with its name."""
@@ -39,7 +39,7 @@ class Prompt:
 
     Attributes:
         name: File name without suffix.
-        chat: Use the model's chat template.
+        chat: Whether all but `reply` is put into a user message of the model's chat template.
         before, question: Text before and after the log.
         reply: Beginning of the model's answer, written for it.
         end: The answer that means that nothing remains; empty where the prompt has no such answer.
@@ -64,7 +64,7 @@ class Prompt:
 
     @property
     def version(self) -> str:
-        """The name; of one that is not as it came with the program, also the first digits of its hash."""
+        """The name of the prompt, followed by the first digits of its hash if it differs from the shipped one."""
         if self == parse_prompt(self.name, prompt_text(self.name)):
             return self.name
         content = json.dumps(self.as_params(), sort_keys=True)

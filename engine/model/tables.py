@@ -31,7 +31,7 @@ the epoch)."""
 
 
 class ReplyCache:
-    """Satisfies `engine.model.endpoints.sender.Replies`; any thread may use it."""
+    """The cache of the replies of endpoints, a `Replies` of `engine.model.endpoints.sender`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
@@ -70,8 +70,11 @@ class ReplyCache:
             self._conn.close()
 
     def _evict(self) -> None:
-        """Deletes the least recently used replies where all together have more bytes than they may. A reply that took
-        the place of another, or was stored by another program, is counted then."""
+        """Deletes the least recently used replies if all together have more bytes than they may.
+
+        The sum is computed anew then, since `put` counts a replaced reply twice, and not those that other processes
+        store.
+        """
         if self._stored_bytes <= self._most_bytes:
             return
         # Each reply with the bytes of itself and of all that were used after it.

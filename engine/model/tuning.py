@@ -52,7 +52,7 @@ NOISE_TOKENS = 64
 """Tokens on which the batch noise is measured."""
 
 CLEAR_GAIN = 1.1
-"""Ratio of two speeds from which the difference is no chance."""
+"""Ratio of two speeds from which on the difference is taken for more than chance."""
 
 THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
@@ -280,7 +280,8 @@ class _Comparison:
 
 
 def _expandable(source: Path, folder: Path) -> bool:
-    """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
+    """Whether the weights of a file in F32 take at most `MAX_F32_SHARE` of the memory and of the free disk of a
+    folder."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
     free_on_disk = shutil.disk_usage(folder).free
@@ -297,8 +298,8 @@ def _load(path: Path, cancelled: Callable[[], bool]) -> LlamaModel:
 def by_turns(
     candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
 ) -> tuple[dict[str, Any], float]:
-    """Returns the choice among formats that are measured by turns, forth and back, so that what other programs do
-    meanwhile slows all alike; see `choose_format`, by the median speed of each.
+    """Measures formats by turns, forth and back, so that what other programs do meanwhile slows all alike, and chooses
+    one by the median speed of each; see `choose_format`.
 
     Args:
         candidates: Faithful formats, the file as shipped first, as `tune` returns them.

@@ -68,16 +68,13 @@ class Embedder(Protocol):
 
     def fit(self, texts: Iterable[str]) -> None:
         """Fits the embedder to the project's texts, which are read once; does nothing if `fitted`."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, shape (texts, d); zeros for one that is blank or has no known
         word."""
-        ...
 
     def state(self) -> bytes | None:
         """Returns bytes from which `embedder_from_state` makes the same embedder; None if its name is enough."""
-        ...
 
 
 class _PretrainedEmbedder:
@@ -185,10 +182,10 @@ def _minilm_folder() -> Path:
 
 
 class HttpEmbedder(_PretrainedEmbedder):
-    """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment.
+    """The embedding model behind an endpoint. Retries when the server is busy or cannot be reached for a moment.
 
     Attributes:
-        address: Where the requests are sent.
+        address: Address of the endpoint.
         sender: Sends the requests, and has their account.
     """
 
@@ -215,16 +212,19 @@ class HttpEmbedder(_PretrainedEmbedder):
             UsageError: The URL is not valid.
         """
         address = parse_address(url, leaf="embeddings")
-        self.address, self._base, self._model = address, address.base, address.model
+        self.address, self._model = address, address.model
         self._client = EndpointClient(address, key, sleep=sleep)
         self.sender = RequestSender(self._client, prices)
         self.sender.begin()
 
     @property
     def fingerprint(self) -> str:
-        """The address and the name of the model; the weights behind them are not known."""
+        """The address, the name of the model, and whether texts are redacted; the weights behind them are not known.
+
+        Asks the endpoint for the name if the URL has none.
+        """
         redacted = " redacted" if self.sender.redact else ""
-        return f"http:{self._base}#{self._named_model()}{redacted}"
+        return f"http:{self.address.base}#{self._named_model()}{redacted}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, zeros for a blank one.
@@ -232,7 +232,7 @@ class HttpEmbedder(_PretrainedEmbedder):
         Raises:
             ModelError: The endpoint cannot be reached, refuses the request, or its answer is not a list of embeddings.
         """
-        self._named_model()
+        self._named_model()  # before the batches, each of which would ask for the name on its thread
         return embed_in_batches(texts, self._ask, BATCH, EMBEDDED_IN_PARALLEL)
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
@@ -258,7 +258,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     def _unexpected(self, what: str) -> ModelError:
         """Returns the error for an answer that is something else than vectors; `what` says what it is."""
         return EndpointError(
-            f"{self._base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
+            f"{self.address.base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
         )
 
 

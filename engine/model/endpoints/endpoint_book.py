@@ -69,7 +69,10 @@ class EndpointEntry:
         return os.environ.get(self.key_env or "", "").strip()
 
     def sender(self, replies: Replies | None = None) -> RequestSender:
-        """Returns what sends requests to the endpoint.
+        """Returns a sender of requests to the endpoint.
+
+        Args:
+            replies: Cache of replies; None for no cache.
 
         Raises:
             UsageError: The variable with the key is not set.
@@ -145,7 +148,7 @@ class EndpointBook:
         return list(self._entries.values())
 
     def entry(self, name: str | None) -> EndpointEntry | None:
-        """Returns the endpoint with this name; None if there is none."""
+        """Returns the endpoint with this name; None for no name, or if there is none."""
         return self._entries.get(name or "")
 
     def add(

@@ -377,8 +377,9 @@ def _read_prices(pricing: Any) -> tuple[float, float] | None:
 
 def _count_listed(written: EndpointReply | None) -> int:
     """Returns how many of the most probable tokens a completion lists at its first position; 0 without a completion."""
-    step = next(iter(written.steps), None) if written is not None else None
-    return len(step.top) if step is not None else 0
+    if written is None or not written.positions:
+        return 0
+    return len(written.positions[0].top)
 
 
 def _user_message(content: str) -> dict[str, str]:

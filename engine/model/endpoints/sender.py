@@ -1,4 +1,4 @@
-"""Sends the requests of a run to an endpoint: each once, with its tokens and cost counted, or answered from a cache.
+"""Sends the requests of a run to an endpoint, counts their tokens and cost, and answers equal requests from a cache.
 
 A place is the permission for one request in flight; there are as many as the `RequestLimit` of the endpoint allows. A
 request is rehearsed when its body is noted instead of sent, to estimate what a run will cost.
@@ -190,7 +190,8 @@ class RequestSender:
     def _rehearse(
         self, rehearsed: list[Mapping[str, Any]], name: str, body: Mapping[str, Any]
     ) -> Any:
-        """Notes a request that is paid for; stands in for the server where tokens and templates are asked for.
+        """Notes a request that is paid for; answers one for tokens or a template as a server would, with made-up
+        tokens.
 
         Raises:
             RequestRefused: The request is one that is paid for.
@@ -228,7 +229,8 @@ class RequestSender:
         ignores_cache = self.spending.fresh and is_paid(name) and key not in self._sent
         reply = None if self._replies is None or ignores_cache else self._replies.get(key)
         if reply is not None:
-            # Sent by this run already (a block whose item was refused is asked item by item): not a saving.
+            # No saving if this run sent it itself: where an item is refused, the items of its block are asked one by
+            # one.
             self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
         assert self._places is not None, "inside run only"
@@ -273,7 +275,7 @@ class RequestSender:
         self._sent.add(key)
         completion = read_completion(answer) if name.endswith("completions") else None
         # A completion without text may be the fault of an endpoint that recovers: the same request is sent again.
-        is_worth_keeping = completion is None or completion.text.strip() or completion.steps
+        is_worth_keeping = completion is None or completion.text.strip() or completion.positions
         if is_worth_keeping and self._replies is not None:
             self._replies.put(key, json.dumps(answer))
         return answer
@@ -357,7 +359,8 @@ def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def rehearsed_pieces(body: Mapping[str, Any]) -> float:
-    """Returns the pieces of text in the prompt of a rehearsed request; see `count_pieces`."""
+    """Returns the pieces of text in the prompt of a rehearsed request, see `count_pieces`; of token ids their
+    number."""
     prompt = body.get("prompt", "")
     if isinstance(prompt, list):
         return len(prompt)
@@ -398,7 +401,7 @@ class _Places:
         self._limit.active += 1
 
     def give_back(self) -> None:
-        """Frees a place; what waits looks for one again."""
+        """Frees a place, and wakes up all that wait for one."""
         self._limit.active = max(0, self._limit.active - 1)
         self._ended.set()
 

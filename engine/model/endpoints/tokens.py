@@ -1,4 +1,4 @@
-"""Tokens and chat templates of endpoints: how a server is asked for them, and what stands in where it cannot be asked.
+"""Tokens and chat templates of endpoints: how a server is asked for them, and an estimate of tokens without asking.
 
 Servers give the tokens of a text in three ways, and lay out messages by the chat template of their model in two
 (`Tokens` and `Template` in `engine.model.endpoints.capabilities`). Code that is not asynchronous uses an endpoint as a

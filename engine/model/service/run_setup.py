@@ -227,11 +227,11 @@ class RunSetup:
 
     Attributes:
         project: Where stages read and write.
-        process: Runs the models of this machine, and passes requests on to endpoints.
+        process: Runs the models of this machine, and gives the clients of endpoints.
         catalog: The models of this machine.
         endpoints: The endpoints that were added, and what each can do.
         prompts: The prompts as the project has them.
-        models: The model of a request.
+        models: Finds the model of a request.
     """
 
     def __init__(
