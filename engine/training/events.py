@@ -85,8 +85,7 @@ class RunDirectory:
 
     @property
     def manifest(self) -> Path:
-        """The file that says from what the data was made; it has at least `train_sha256`, `valid_sha256`,
-        `held_out`."""
+        """The file that says from what the data was made; see `engine.training.run_files`."""
         return self.path / "manifest.json"
 
     @property
@@ -175,7 +174,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
 
 @contextlib.contextmanager
 def lock_run(run: RunDirectory) -> Iterator[bool]:
-    """Takes the lock of a run for the block if the lock is free; yields whether it was."""
+    """Holds the lock of a run for the block if the lock is free; yields whether it is held."""
     with run.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The requests that grow response trees, the places of a log where they grow, and the handlers in the model process."""
+"""The request that grows response trees, the places of a log where they grow, and its handler in the model process."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _log_before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> P
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree as it was grown, and what belongs to it.
+    """A tree as it was grown, with its recorded answer and what growing it took.
 
     Attributes:
         frame: The tree as it crosses the pipe and is stored, see `frame_of`.
@@ -105,7 +105,7 @@ class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
 def grow_trees(
     model: TokenModel, request: Grow, report: Callable[[int], None]
 ) -> tuple[list[GrownTree], GrowthCost]:
-    """Answers a request: returns the tree of each place, and what growing them all took.
+    """Returns the tree of each place of a request, and what growing them all took.
 
     Args:
         report: Called with the number of nodes read so far; raises Cancelled when the request was cancelled.
