@@ -102,8 +102,7 @@ def _format_change(difference: Difference) -> str:
         return f"{points(change.value)} ({points(change.low)} to {points(change.high)})"
     digits = _DIGITS[difference.measure]
     value, low, high = (
-        with_minus(f"{number:+,.{digits}f}")
-        for number in (change.value, change.low, change.high)
+        with_minus(f"{number:+,.{digits}f}") for number in (change.value, change.low, change.high)
     )
     return f"{value} ({low} to {high})"
 
