@@ -125,7 +125,7 @@ class TestExports:
         """The lines that an export writes."""
         path = Path(project.path)
         out = path.with_suffix(f".{what}.jsonl")
-        assert main(["export", str(path), what, "-o", str(out), *more]) == 0
+        assert main(["export", str(path), what, "--force", "-o", str(out), *more]) == 0
         return [json.loads(line) for line in out.read_text().splitlines()]
 
     def test_assignments(
