@@ -93,7 +93,8 @@ def test_a_file_is_written_over_only_with_force(
         Path("tasks.json").unlink()
     assert run(capsys, "export", project, "conversations", "-o", "/dev/null")[0] == 0
     code, _, told = run(capsys, "export", project, "table", "-o", project, "--force")
-    assert code == 1 and "is a project" in told
+    assert code == 1
+    assert "is a project" in told
 
 
 def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
