@@ -88,7 +88,7 @@ class TestAnswers:
         """The most probable of the listed tokens comes first; its bytes count before its text."""
         listed = [{"token": "a", "logprob": -1.0}, {"token": "?", "bytes": [98], "logprob": -0.5}]
         told = {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": listed}]}
-        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).positions
         assert step.chosen.text == b"a"
         assert [one.text for one in step.top] == [b"b", b"a"]
 
@@ -125,7 +125,7 @@ class TestAnswers:
             found = read_completion(answer)
         except RequestRefused:
             return
-        for step in found.steps:
+        for step in found.positions:
             for one in (*step.top, step.chosen):
                 assert one.log_p <= 0
                 assert not math.isnan(one.log_p)
