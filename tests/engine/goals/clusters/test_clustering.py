@@ -30,9 +30,10 @@ from engine.goals.clusters.clustering import (
     learn_membership,
     repeat_clustering,
 )
+from engine.goals.clusters.granularity import group_by_theme
 from engine.goals.clusters.kmeans import measure_silhouette, propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
-from engine.goals.stages.deciding import group_by_theme, theme_label
+from engine.goals.stages.deciding import theme_label
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition, wishes
 from tests.engine.project.support import REPOSITORY

@@ -99,11 +99,9 @@ class TestActs:
         assert decision_log.undo(1) is None
 
     def test_undo_is_of_a_person(self, project: Project) -> None:
-        """Undo passes over what a run decided, which its number undoes; what a person had the rule do is the person's.
-        What is on a group goes with the group."""
+        """Undo passes over what a run decided, which its number undoes. What is on a group goes with the group."""
         decision_log = DecisionLog(project)
-        asked = {"started_by": "human"}
-        decision_log.decide(1, plans(replace(MOVE, author="auto", evidence=asked)))
+        decision_log.decide(1, plans(MOVE))
         decision_log.decide(1, plans(MERGE))
         decision_log.decide(1, plans(GoalDecision("theme", ("d2",), (("all", ""),), author="auto")))
         decision_log.decide(1, plans(GoalDecision("theme", ("c2",), (("all", ""),), author="auto")))
