@@ -45,7 +45,6 @@ from engine.goals.tables.clusterings import (
     Assignment,
     Cluster,
     LabelEntry,
-    Member,
     stored_clustering,
 )
 from engine.goals.tables.texts import LazyTexts, TextSource
@@ -221,6 +220,7 @@ class ClusterStage(CpuStage):
 
     def _store(self, new: _NewClustering, run_id: int) -> None:
         """Stores the clustering, shows it and takes over the decisions of people."""
+        numbers = (None if number < 0 else number for number in new.clusters.labels.tolist())
         self.clustering_id = self._decision_log.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
@@ -228,7 +228,7 @@ class ClusterStage(CpuStage):
             k=new.k,
             seed=self._seed,
             clusters=new.cluster_rows,
-            members=_members(new.ids, new.clusters),
+            members=zip(new.ids.tolist(), numbers, new.clusters.distances.tolist(), strict=True),
             labels=new.labels,
             paper=self._paper,
         )
@@ -266,17 +266,6 @@ def _cluster_rows(
         )
         for number, size in enumerate(clusters.sizes.tolist())
     ]
-
-
-def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
-    """Yields the membership of each conversation."""
-    for row, conversation_id in enumerate(ids.tolist()):
-        label = int(clusters.labels[row])
-        yield Member(
-            conversation_id=conversation_id,
-            cluster=label if label >= 0 else None,
-            distance=float(clusters.distances[row]),
-        )
 
 
 class OnClustering:

@@ -37,19 +37,9 @@ _CLUSTERING = (
 """SQL for clusterings; its columns have the order of the fields of `Clustering`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The membership of a conversation.
-
-    Attributes:
-        conversation_id: Id of the conversation.
-        cluster: Number of its cluster; None for an outlier.
-        distance: Cosine distance to the nearest center.
-    """
-
-    conversation_id: int
-    cluster: int | None
-    distance: float
+Member = tuple[int, int | None, float]
+"""The id of a conversation, the number of its cluster, None for an outlier, and its cosine distance to the nearest
+center."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +145,7 @@ def add(
     )
     conn.executemany(
         "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
-        ((key, m.conversation_id, m.cluster, m.distance) for m in members),
+        ((key, *member) for member in members),
     )
     conn.execute(
         "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"

@@ -19,7 +19,6 @@ from sklearn.metrics import silhouette_score
 from engine.goals.clusters import kmeans
 from engine.goals.clusters.clustering import (
     DISSOLVED,
-    NOVEL,
     OUTLIER,
     STABLE,
     Clusters,
@@ -202,7 +201,7 @@ class TestAssigned:
         """Rows of the learnt groups are assigned to them; about one in a hundred is novel."""
         vectors, truth = grouped(5, 200, noise=0.1)
         labels, _ = assign(vectors[1::2], learn_membership(vectors[::2], truth[::2], 5))
-        inside = labels != NOVEL
+        inside = labels != OUTLIER
         assert inside.mean() > 0.95
         assert (labels[inside] == truth[1::2][inside]).all()
 
