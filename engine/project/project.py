@@ -228,8 +228,11 @@ class Project:
         try:
             return cls._open_to_read(name, real, reason, immutable=False)
         except sqlite3.OperationalError as error:
-            # without the right to create its side files SQLite cannot open a file in WAL mode
-            if connections.primary_code(error) not in _NO_SIDE_FILES_CODES:
+            # Without the right, or the room, to create its side files SQLite cannot open a file in WAL mode. A log
+            # that is there already would be left unread.
+            has_no_right = connections.primary_code(error) in _NO_SIDE_FILES_CODES
+            has_no_room = connections.lacks_space(error, Path(real).parent)
+            if not (has_no_right or (has_no_room and not has_log(real))):
                 raise
         return cls._open_to_read(name, real, reason, immutable=True)
 
