@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.json_values import json_text, kind_of
-from engine.formats.messages.chat_message import UNKNOWN_ROLE
+from engine.formats.json_values import json_text, kind_of, list_or_empty
+from engine.formats.messages.chat_message import UNKNOWN_ITEMS, UNKNOWN_ROLE
 from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Envelope
@@ -79,8 +79,8 @@ def account_for(
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
     )
-    for word, text in conversation_texts.unknown_roles:
-        result.see(f"role {word}", text)
+    for kind, text in conversation_texts.unknown:
+        result.see(kind, text)
     _count_texts(record, conversation_texts, result, draft.left_out)
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
@@ -192,12 +192,12 @@ class _ConversationTexts:
 
     Attributes:
         places: The place of each whole text.
-        unknown_roles: Words for roles that are unknown, each with the content of its message.
+        unknown: What messages have of an unknown kind: the words for the kind, and the text.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self.places: dict[str, Place] = {}
-        self.unknown_roles: list[tuple[str, str]] = []
+        self.unknown: list[tuple[str, str]] = []
         for message in conversation.messages:
             self.places[message.content] = "messages"
             for call in message.tool_calls:
@@ -213,7 +213,9 @@ class _ConversationTexts:
             if message.facts is not None:
                 facts = json.loads(message.facts)
                 if isinstance(word := facts.get(UNKNOWN_ROLE), str):
-                    self.unknown_roles.append((word, message.content))
+                    self.unknown.append((f"role {word}", message.content))
+                for item in list_or_empty(facts.get(UNKNOWN_ITEMS)):
+                    self.unknown.append((_kind(item), json_text(item)))
                 for text in strings(facts):
                     self._put(text, "metadata")
         self._put(conversation.external_id, "metadata")

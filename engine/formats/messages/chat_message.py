@@ -31,6 +31,9 @@ UNKNOWN_ROLE = "unknown_role"
 """Key of a message for the word that its log has as the role, where that is no known word; the account of an import
 counts them."""
 
+UNKNOWN_ITEMS = "unknown_items"
+"""Key of a message for the entries of its list that are of no known kind; the account of an import counts them."""
+
 _LANGCHAIN_ROLES: dict[str, str] = {
     "human": "user",
     "ai": "assistant",
