@@ -217,11 +217,7 @@ class Records:
     Attributes:
         reader: The reader of the format.
         detection: The format, and why.
-        first: The first record that can be read.
-
-    Raises:
-        FormatError: No format was chosen and none fits.
-        OSError: It cannot be opened.
+        first: The first record that can be read; None if none can.
     """
 
     def __init__(
@@ -376,10 +372,8 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
 
 
 def _framing_of(source: Source, suffix: str) -> Framing:
-    """Returns how the records are framed; the source is rewound."""
-    source.mark_beginning()
-    head = _read_head(source)
-    source.rewind()
+    """Returns how the records are framed; the source is read from its beginning afterwards."""
+    head = source.peek(BYTES_LOOKED_AT)
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
         source.mark_beginning()
@@ -443,16 +437,6 @@ def _first_frames(frames: Iterator[Frame], most: int, most_bytes: int) -> list[F
         if len(sample) == most or size > most_bytes:
             break
     return sample
-
-
-def _read_head(source: Source) -> bytes:
-    """Returns the first MiB, or less if the input is shorter."""
-    pieces: list[bytes] = []
-    size = 0
-    while size < BYTES_LOOKED_AT and (chunk := source.read()):
-        pieces.append(chunk)
-        size += len(chunk)
-    return b"".join(pieces)
 
 
 def _detect_framing(head: bytes, suffix: str) -> Framing:

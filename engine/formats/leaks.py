@@ -173,17 +173,13 @@ def guard(
     _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
     _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
-    is_changed = any(leak.message is not None for leak in leaks)
-    if not fields:
-        if not is_changed:
-            return conversation, ()
-        return replace(conversation, messages=tuple(messages)), tuple(leaks)
-    guarded = Conversation(
-        conversation.external_id,
-        tuple(messages) if is_changed else conversation.messages,
-        {**conversation.meta, **meta},
-        {**truth, **(conversation.truth or {})} if truth else conversation.truth,
-        conversation.created_at,
+    if not fields and not leaks:
+        return conversation, ()
+    guarded = replace(
+        conversation,
+        messages=tuple(messages),
+        meta={**conversation.meta, **meta},
+        truth={**truth, **(conversation.truth or {})} if truth else conversation.truth,
     )
     return guarded, tuple(leaks)
 
@@ -392,7 +388,8 @@ def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -
     named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
     parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
     view = "\n".join(part for part in parts if part)
-    leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
+    shown_calls = (f"{call.name}({call.arguments})" for call in finishing)
+    leaks.extend(Leak(index, "finish-marker", text[:_MAX_LEAK]) for text in shown_calls)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_MAX_LEAK]))
@@ -405,11 +402,6 @@ def _is_finishing(call: ToolCall) -> bool:
         _normalized_name(call.name) in FINISH_CALLS
         or _SUBMIT_CALL.search(call.arguments) is not None
     )
-
-
-def _call_as_text(call: ToolCall) -> str:
-    """Returns a call as it is listed among the leaks."""
-    return f"{call.name}({call.arguments})"[:_MAX_LEAK]
 
 
 def _answer_in(arguments: str) -> str:

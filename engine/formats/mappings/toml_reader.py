@@ -287,7 +287,7 @@ class _Reading:
             self._events.append(item.value)
             self._unknown.append(item.value)
             return False
-        rest = None if is_record else without(_decode_item(item.value), used)
+        rest = None if is_record else without(decoded(item.value), used)
         if not drafts and rest is not None and trail:
             if trail not in self._left_out:
                 self._events.append(rest)
@@ -562,11 +562,6 @@ def _continues(last: Message, message: Message) -> bool:
     """Returns whether a message goes on with the last one."""
     same = (last.role, last.name) == (message.role, message.name) and message.role != "tool"
     return same and not (last.tool_calls and (message.content or message.reasoning))
-
-
-def _decode_item(item: Any) -> Any:
-    """Returns an item, or the list or the object that it holds as JSON in a text."""
-    return decoded(item) if isinstance(item, str) else item
 
 
 def _words_in(texts: Iterable[Any]) -> Iterator[str]:
