@@ -20,6 +20,7 @@ from engine.formats.json_values import (
     BadRecord,
     as_object,
     json_text,
+    list_or_empty,
     object_or_empty,
     objects_in,
     without_keys,
@@ -59,7 +60,7 @@ _OPENCLAW_REPEAT_DISTANCE = 3
 
 def _recognize_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
-    if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
+    if not isinstance(record, list) or not record or not looks_like_message(record[0]):
         return None
     beginning = json_text(record[:_CLINE_CHECKED_MESSAGES])
     if _CLINE_DETAILS in beginning and ("<task>" in beginning or "] Result:" in beginning):
@@ -91,17 +92,14 @@ def _with_tool_role(item: ChatMessage) -> ChatMessage:
     if item.get("role") != "user":
         return item
     texts = texts_of(item.get("content"))
-    if _has_result(item.get("content")) and all(text.startswith(_CLINE_DETAILS) for text in texts):
+    parts = objects_in(item.get("content"))
+    has_result = any(part.get("type") == "tool_result" for part in parts)
+    if has_result and all(text.startswith(_CLINE_DETAILS) for text in texts):
         return {**item, "role": "tool"}
     result = _CLINE_RESULT.match(texts[0]) if texts else None
     if result is None or any(map(_CLINE_FEEDBACK.search, texts)):
         return item
     return {**item, "role": "tool", "name": result[1]}
-
-
-def _has_result(content: Any) -> bool:
-    """Returns whether a content has a part that is the result of a tool."""
-    return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
 CLINE_HISTORY = Reader(
@@ -182,8 +180,7 @@ def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedR
 
 def _history_of(event: dict[str, Any]) -> list[Any]:
     """Returns the messages so far that the start of an agent repeats; empty for other events."""
-    history = event.get("messages")
-    return history if isinstance(history, list) and event.get("type") == "agent.start" else []
+    return list_or_empty(event.get("messages")) if event.get("type") == "agent.start" else []
 
 
 def _message_of_history(item: Any) -> ChatMessage:
@@ -215,11 +212,8 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
         role = "system" if str(prompt).startswith(_OPENCLAW_SESSION_PROMPT) else "user"
         return {"role": role, "content": prompt}
     if kind == "tool.start" and event.get("toolName"):
-        call = {
-            "name": event["toolName"],
-            "arguments": event.get("params"),
-            "id": event.get("toolCallId"),
-        }
+        call = {"name": event["toolName"], "arguments": event.get("params")}
+        call["id"] = event.get("toolCallId")
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind == "tool.end" and event.get("result") is not None:
         result = event["result"]

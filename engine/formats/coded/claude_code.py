@@ -51,9 +51,8 @@ def _recognize(record: Any) -> str | None:
         return "the records have `loglines`, as sessions of Claude Code"
     if _has_message(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
-    if record.get("type") == "summary" and "leafUuid" in record:
-        return "the records are lines of Claude Code"
-    if record.get("type") == "file-history-snapshot":
+    is_summary = record.get("type") == "summary" and "leafUuid" in record
+    if is_summary or record.get("type") == "file-history-snapshot":
         return "the records are lines of Claude Code"
     return None
 

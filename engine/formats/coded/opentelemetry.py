@@ -29,10 +29,12 @@ from engine.formats.paths import json_within, object_in
 AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
 """Operations of GenAI in which an agent calls models and tools."""
 
-SESSION_ATTRIBUTES = (
-    "gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id",
-)  # fmt: skip
-"""Attributes with the id of the session."""
+_SESSION_ATTRIBUTES = (
+    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
+    *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
+    *(f"traceloop.association.properties.{key}" for key in SESSION_KEYS),
+)
+"""Attributes with the id of the session, the surest first."""
 
 CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
 """Attributes with the id of the call that a tool is run for."""
@@ -180,12 +182,7 @@ def _session_id(attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
     Args:
         nested: The same attributes, as objects within objects.
     """
-    session = first_filled(
-        attributes,
-        *SESSION_ATTRIBUTES,
-        *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
-        *(f"traceloop.association.properties.{key}" for key in SESSION_KEYS),
-    )
+    session = first_filled(attributes, *_SESSION_ATTRIBUTES)
     return session or first_filled(object_in(nested.get("session")), "id")
 
 

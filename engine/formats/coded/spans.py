@@ -106,13 +106,9 @@ class _MessageList:
     def __len__(self) -> int:
         return len(self.messages)
 
-    def head(self, end: int) -> _MessageList:
-        """Returns the messages before a position."""
-        return _MessageList(self.messages[:end], self.keys[:end])
-
-    def tail(self, start: int) -> _MessageList:
-        """Returns the messages from a position on."""
-        return _MessageList(self.messages[start:], self.keys[start:])
+    def __getitem__(self, part: slice) -> _MessageList:
+        """Returns a part of the messages."""
+        return _MessageList(self.messages[part], self.keys[part])
 
     def extended_by(self, others: _MessageList) -> _MessageList:
         """Returns these messages and others after them."""
@@ -120,15 +116,9 @@ class _MessageList:
 
     def without_instructions(self) -> _MessageList:
         """Returns the messages that are no instructions."""
-        positions = [
-            position
-            for position, (role, _) in enumerate(self.keys)
-            if role not in _INSTRUCTION_ROLES
-        ]
-        return _MessageList(
-            [self.messages[position] for position in positions],
-            [self.keys[position] for position in positions],
-        )
+        keyed = zip(self.messages, self.keys, strict=True)
+        spoken = [(message, key) for message, key in keyed if key[0] not in _INSTRUCTION_ROLES]
+        return _MessageList([message for message, _ in spoken], [key for _, key in spoken])
 
     def instructions(self) -> str:
         """Returns the text of the first instructions; "" without any."""
@@ -400,7 +390,7 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
         question = _MessageList(request)
         answer = _MessageList(output)
         if len(output) > len(request) and _begins_with(question.keys, answer.keys):
-            answer = answer.tail(len(request))  # an agent's state has its input too
+            answer = answer[len(request) :]  # an agent's state has its input too
         history = _history_for(histories, span, question, answer)
         if history is None:
             history = _History(len(_ancestors(span.key, parents)), question)
@@ -486,7 +476,7 @@ def _continue_window(
             if is_asked_again and span.trace not in history.traces:
                 continue  # the same question, asked another time
             if _begins_with(keys[start:], body.keys):
-                history.transcript = transcript.head(start).extended_by(body)
+                history.transcript = transcript[:start].extended_by(body)
                 return True
     return False
 

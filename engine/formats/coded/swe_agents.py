@@ -54,7 +54,7 @@ _REPEATED_FIELDS = frozenset(("trajectory", "replay_config"))
 """Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
-def recognize_trajectory(record: Any) -> str | None:
+def _recognize_trajectory(record: Any) -> str | None:
     """Returns in words why a record looks like one of SWE-agent; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -69,7 +69,7 @@ def recognize_trajectory(record: Any) -> str | None:
     return None
 
 
-def recognize_instance(record: Any) -> str | None:
+def _recognize_instance(record: Any) -> str | None:
     """Returns in words why a record looks like one of an instance of SWE-bench; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -92,7 +92,7 @@ def _is_command_result(item: Any) -> bool:
     )
 
 
-def recognize_mini(record: Any) -> str | None:
+def _recognize_mini(record: Any) -> str | None:
     """Returns in words why a record looks like one of mini-SWE-agent; None if it does not."""
     if isinstance(record, dict) and isinstance(record.get("messages"), list):
         if str(record.get("trajectory_format", "")).startswith("mini-swe-agent"):
@@ -118,7 +118,7 @@ def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> Parse
     list_key = next((key for key in ("history", "messages") if json_within(record.get(key))), "")
     entries = json_within(record[list_key]) if list_key else _messages_of_steps(steps)
     entries = list_or_empty(entries)
-    is_mini = bool(recognize_mini(entries) or recognize_mini(record))
+    is_mini = bool(_recognize_mini(entries) or _recognize_mini(record))
     items = _with_tool_answers(entries, only_environment=is_mini or not list_key)
     if list_key == "history":
         items += _last_observation(steps, items, record.get("info"))
@@ -263,7 +263,7 @@ def _last_observation(steps: list[Any], items: list[ChatMessage], info: Any) -> 
 
 SWE_AGENT = Reader(
     "swe_agent",
-    recognize_trajectory,
+    _recognize_trajectory,
     _read_trajectory,
     conditions=4,
     title="trajectories of SWE-agent",
@@ -272,7 +272,7 @@ SWE_AGENT = Reader(
 """Reads trajectories of SWE-agent."""
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
-    recognize_mini,
+    _recognize_mini,
     _read_trajectory,
     conditions=4,
     title="trajectories of mini-SWE-agent",
@@ -281,7 +281,7 @@ MINI_SWE_AGENT = Reader(
 """Reads trajectories of mini-SWE-agent."""
 SWE_INSTANCES = Reader(
     "swe_instances",
-    recognize_instance,
+    _recognize_instance,
     _read_trajectory,
     conditions=4,
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",

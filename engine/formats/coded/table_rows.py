@@ -158,10 +158,8 @@ def columns_of(row: Any) -> RowColumns | None:
     text = named_column(without_keys(row, id_key, role), _TEXT_COLUMNS, str)
     if role and text:
         return RowColumns(id_key, role, text, None)
-    question, answer = (
-        named_column(row, _QUESTION_COLUMNS, str),
-        named_column(row, _ANSWER_COLUMNS, str),
-    )
+    question = named_column(row, _QUESTION_COLUMNS, str)
+    answer = named_column(row, _ANSWER_COLUMNS, str)
     return RowColumns(id_key, None, question, answer) if question and answer else None
 
 
@@ -324,9 +322,7 @@ def _has_usual_role(row: Any) -> bool:
 
 def _has_outcome(row: dict[str, Any]) -> bool:
     """Returns whether a column of a row states how the conversation ended."""
-    return any(
-        states_outcome(key) for key in row if key not in ("role", "from", "content", "value")
-    )
+    return any(map(states_outcome, row.keys() - {"role", "from", "content", "value"}))
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:

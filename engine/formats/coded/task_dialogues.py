@@ -265,16 +265,11 @@ _PREFERENCE_KEY = "preference_id"
 """Key that only records with a simulated user have."""
 _QUESTIONNAIRE_KEY = "questionnaire"
 """Key of the questions that a person answered after the conversation."""
-_RECLLMSIM_META = ("chat_model",)
-"""Fields of a record of RecLLMSim that are metadata."""
-_LANGUAGES = ("en", "zh")
-"""Codes of the languages of RecLLMSim."""
+_MODEL_KEY = "chat_model"
+"""Key of the name of the model, the only field of a record of RecLLMSim that is metadata."""
 
 _SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
 """Fields of a record of Laban et al. that are metadata."""
-
-_NOTE_ROLE = "log"
-"""Role of an entry that is a note and no message."""
 
 
 def _recognize_recllmsim(record: Any) -> str | None:
@@ -301,8 +296,8 @@ def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
         raise BadRecord(f"the messages are {kind_of(history)}, not a list")
     # what else stands beside a message are annotations, which become truth
     messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
-    meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
-    rest = without_keys(record, "history", "id", *_RECLLMSIM_META)
+    meta = {_MODEL_KEY: record[_MODEL_KEY]} if _MODEL_KEY in record else {}
+    rest = without_keys(record, "history", "id", _MODEL_KEY)
     external_id = record_id(record, ("id",), fallback_id)
     truth = {**rest, **_record_truth(record), **_turn_truth(history)}
     return ParsedRecord(Conversation(external_id, messages, meta, truth, created_at(record)))
@@ -313,7 +308,7 @@ def _record_truth(record: Mapping[str, Any]) -> dict[str, Any]:
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
     assumed_language = "en" if _PREFERENCE_KEY in record else "zh"
-    language = stated if stated in _LANGUAGES else assumed_language
+    language = stated if stated in ("en", "zh") else assumed_language
     truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
         truth |= {"task": task, "goal": _ENGLISH_TASKS.get(task, task)}
@@ -346,11 +341,10 @@ def _turn_truth(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     has none; under `messages` one object for each message of the history."""
     answers = [message for message in history if message.get("role") == "assistant"]
     user_turns = [message for message in history if message.get("role") == "user"]
+    hallucinations = [message.get("hallucination") for message in answers]
     annotations = {
-        "hallucination": [_is_hallucinated(message.get("hallucination")) for message in answers],
-        "hallucination_memo": [
-            _hallucination_memo(message.get("hallucination")) for message in answers
-        ],
+        "hallucination": list(map(_is_hallucinated, hallucinations)),
+        "hallucination_memo": [object_or_empty(value).get("memo") for value in hallucinations],
         "satisfaction": [_rating_number(message.get("satisfaction")) for message in answers],
         "unsatisfied_reason": [message.get("reason") for message in answers],
         "user_intents": [message.get("intent") for message in user_turns],
@@ -371,11 +365,6 @@ def _is_hallucinated(value: Any) -> bool | None:
     if isinstance(value, bool):
         return value
     return _HALLUCINATION_ANSWERS.get(value) if isinstance(value, str) else None
-
-
-def _hallucination_memo(value: Any) -> Any:
-    """Returns the memo in the annotation of a hallucination; None if it has none."""
-    return value.get("memo") if isinstance(value, dict) else None
 
 
 def _rating_number(value: Any) -> int | None:
@@ -418,7 +407,7 @@ def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRe
     spoken: list[Any] = []
     notes: list[dict[str, Any]] = []
     for item in trace:
-        if isinstance(item, dict) and item.get("role") == _NOTE_ROLE:
+        if isinstance(item, dict) and item.get("role") == "log":
             note_fields = without_keys(item, "role", "content")
             notes.append({"after": len(spoken), "note": item.get("content"), **note_fields})
         else:

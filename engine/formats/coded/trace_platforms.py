@@ -26,12 +26,9 @@ from engine.formats.json_values import first_filled, list_or_empty, objects_in, 
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
-_OBSERVATION_TYPES = frozenset(
-    (
-        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
-        *("EMBEDDING", "GUARDRAIL"),
-    )
-)
+_OBSERVATION_TYPES = frozenset((
+    "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL",
+))  # fmt: skip
 """Types of observations of Langfuse."""
 
 _LANGSMITH_KINDS: dict[str, SpanKind] = {"llm": "model", "chat_model": "model", "tool": "tool"}

@@ -54,22 +54,16 @@ _MAX_SHARED_CHARACTERS = 2_000
 def reader_of(mapping: Mapping) -> Reader:
     """Returns the reader of a mapping."""
     first_keys = [condition.path.first_keys for condition in mapping.when if not condition.absent]
+    changes = (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
     return Reader(
         mapping.name,
         partial(_recognize, mapping, tuple(filter(None, first_keys))),
         lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
-        arrange=partial(arrange_records, mapping) if _has_arrangement(mapping) else None,
+        arrange=partial(arrange_records, mapping) if any(changes) else None,
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
         seen=mapping.seen,
-    )
-
-
-def _has_arrangement(mapping: Mapping) -> bool:
-    """Returns whether a mapping splits, groups or changes records."""
-    return any(
-        (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
     )
 
 
@@ -190,22 +184,17 @@ class _Reading:
         is_small = rest is not None and len(json_text(rest)) <= _MAX_SHARED_CHARACTERS
         return {_SHARED_FIELD: rest} if rest and is_small else {}
 
-    def _find(self, path: Path) -> list[Target]:
-        """Returns what a path finds in the record, and notes it as used."""
-        matches = path.find(self._record, self._record, self._outer)
-        self._mark_used(matches)
-        return matches
-
     def _mark_used(self, matches: Iterable[Target]) -> None:
         """Notes values as used, if they are within the record."""
         self._used += [match.trail for match in matches if match.trail]
 
     def _values_by_name(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-        """Returns the values that paths find, by their names; several of one path as a list."""
+        """Returns the values that paths find, by their names, and notes them as used; several of one path as a list."""
         values_by_name: dict[str, Any] = {}
         for name, path in paths:
-            values = [match.value for match in self._find(path)]
-            if values:
+            matches = path.find(self._record, self._record, self._outer)
+            self._mark_used(matches)
+            if values := [match.value for match in matches]:
                 values_by_name[name] = values[0] if len(values) == 1 else values
         return values_by_name
 
@@ -433,8 +422,8 @@ class _Reading:
         return drafts
 
     def _known_role(self, word: str) -> Destination | None:
-        """Returns the role of a word that the word alone says; where speakers may be anybody, also `customer` or
-        `agent`."""
+        """Returns the role that the mapping or the word alone gives a speaker; where speakers may be anybody, also
+        `customer` or `agent`. None if neither does."""
         if (role := self._mapped_role(word)) is not None:
             return role
         of_people = FIRST_SPEAKER in self._mapping.roles

@@ -392,10 +392,7 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
 
 def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Returns the tool call of an item in the form of a chat API."""
-    arguments = next(
-        (item[key] for key in ("arguments", "input", "action", "queries", "code") if key in item),
-        None,
-    )
+    arguments = first_value(item, "arguments", "input", "action", "queries", "code")
     return {
         "name": item.get("name") or kind.removesuffix("_call"),
         "arguments": {} if arguments is None else arguments,
