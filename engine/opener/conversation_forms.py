@@ -211,9 +211,8 @@ def anthropic_records(
         for message in item.conversation.messages:
             _count_left_behind(message, left_behind, "name", "facts")
             if message.role in ("system", "developer"):
-                left_behind["a place after the first message, as a system message"] += bool(
-                    messages
-                )
+                is_late = bool(messages)
+                left_behind["a place after the first message, as a system message"] += is_late
                 system.append(message.content)
                 continue
             side = "assistant" if message.role == "assistant" else "user"
@@ -246,11 +245,8 @@ def sharegpt_records(
                 turns.append(
                     {"from": "function_call", "value": json.dumps(value, ensure_ascii=False)}
                 )
-        yield {
-            "id": item.conversation.external_id,
-            "conversations": turns,
-            **metadata_and_time(item),
-        }
+        name = item.conversation.external_id
+        yield {"id": name, "conversations": turns, **metadata_and_time(item)}
 
 
 def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
@@ -263,11 +259,8 @@ def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str
 def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
     """Yields the content blocks of a message, as the chat API of Anthropic has them."""
     if message.role == "tool":
-        yield {
-            "type": "tool_result",
-            "tool_use_id": message.tool_call_id,
-            "content": message.content,
-        }
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+        yield {**result, "content": message.content}
         return
     if message.reasoning:
         yield {"type": "thinking", "thinking": message.reasoning}
@@ -400,8 +393,10 @@ def message_rows(
     for item in items:
         conversation = item.conversation
         left_behind["metadata"] += bool(conversation.meta)
-        truth = conversation.truth
-        companions = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.companions.items()}
+        shared = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.companions.items()}
+        if item.writes_truth:
+            truth = conversation.truth
+            shared = {"truth": None if truth is None else as_json(truth), **shared}
         for position, message in enumerate(conversation.messages, 1):
             facts = json.loads(message.facts) if message.facts else {}
             time_key = next((key for key in TIMES if facts.get(key) is not None), "")
@@ -419,12 +414,7 @@ def message_rows(
                 "tool_call_id": message.tool_call_id,
                 "reasoning": message.reasoning,
                 "facts": as_json(facts) if facts else None,
-                **(
-                    {"truth": None if truth is None else as_json(truth)}
-                    if item.writes_truth
-                    else {}
-                ),
-                **companions,
+                **shared,
             }
 
 
@@ -485,15 +475,8 @@ def label_studio_tasks(
             text = with_calls(message.content, calls) if calls else message.content
             dialogue.append({"author": speaker, "text": text})
         left_behind["metadata"] += bool(item.conversation.meta)
-        name = item.conversation.external_id
-        yield {
-            "data": {
-                "key": item.key,
-                "conversation": name,
-                "source": item.source,
-                "dialogue": dialogue,
-            }
-        }
+        names = {"conversation": item.conversation.external_id, "source": item.source}
+        yield {"data": {"key": item.key, **names, "dialogue": dialogue}}
 
 
 def settings_file(

@@ -193,12 +193,8 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     if message_list.messages[0].role == "system":
         fields.pop("system", None)
     # the model that was asked for and the version that answered may differ: both are kept
-    shared_keys = fields.keys() & other_fields.keys()
-    if differ := {
-        key: fields[key]
-        for key in fields
-        if key in shared_keys and other_fields[key] != fields[key]
-    }:
+    differ = {key: value for key, value in fields.items() if other_fields.get(key, value) != value}
+    if differ:
         other_fields["request"] = differ
     external_id = normalize.record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))

@@ -202,12 +202,8 @@ def _contents(file: _File) -> Iterator[Content]:
     elif kind == "tar":
         yield from _tar_members(file)
     else:
-        yield from _unpack(lambda: _open(file.path), file, None)
-
-
-def _open(path: str) -> BinaryIO:
-    """Opens the bytes of a file on disk."""
-    return open(path, "rb")
+        # whoever reads the stream closes it
+        yield from _unpack(lambda: open(file.path, "rb"), file, None)  # noqa: SIM115
 
 
 def _row_content(
@@ -380,7 +376,11 @@ def _zip_members(file: _File) -> Iterator[Content]:
     header = next((name for name in _INSPECT_HEADERS if name in names), None)
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
-        rows = partial(_inspect_rows, archive, archive.getinfo(header), samples)
+
+        def rows(count: Reading) -> Iterator[Frame]:
+            """Returns the samples, split from the log."""
+            return bounded_frames(_inspect_frames(archive, archive.getinfo(header), samples), count)
+
         yield _row_content(file, file.label, file.name, file.size, rows)
         return
     for entry in members:
@@ -464,16 +464,6 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
         return cast(BinaryIO, _Member(archive.open(plain), checksum))
     except (zipfile.BadZipFile, NotImplementedError) as error:
         raise OSError(f"the archive is damaged: {error}") from None
-
-
-def _inspect_rows(
-    archive: zipfile.ZipFile,
-    header: zipfile.ZipInfo,
-    samples: list[zipfile.ZipInfo],
-    count: Reading,
-) -> Iterator[Frame]:
-    """Returns the rows of a log of Inspect: the samples, split from the log."""
-    return bounded_frames(_inspect_frames(archive, header, samples), count)
 
 
 def _inspect_frames(

@@ -34,11 +34,6 @@ RAISED = "(`import --most-unpacked` raises the limit)"
 """Ending of the reason of each limit that a person can raise."""
 
 
-def _never() -> bool:
-    """Returns False: nobody wants to stop."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What limits and stops reading.
@@ -49,7 +44,7 @@ class Bounds:
     """
 
     unpacked: int = field(default_factory=lambda: FREELY_UNPACKED)
-    is_cancelled: Callable[[], bool] = _never
+    is_cancelled: Callable[[], bool] = lambda: False
 
     def stop_if_cancelled(self) -> None:
         """Does nothing, or raises Cancelled when a person wants to stop."""

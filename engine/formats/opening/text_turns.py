@@ -77,8 +77,7 @@ class _Template(NamedTuple):
                 head_facts = {"about": word} if (word := head.groupdict().get("about")) else {}
                 messages.append({"speaker": speaker, "content": content, **head_facts})
             last_word = head["speaker"]
-        before = _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()).strip()
-        return {"messages": messages, **({"preamble": before} if before else {})}
+        return _make_record(messages, _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()))
 
 
 _TEMPLATES = (
