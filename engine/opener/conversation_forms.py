@@ -35,12 +35,16 @@ from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
 from engine.questions.question import NOTE, Question, read_built_in
 
+# Conversations, and what is written beside them
+
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
 ]  # fmt: skip
 """The forms besides the uniform one, which alone has a place for everything."""
+
 Companion = Literal["scores", "answers", "goals", "trees"]
 """A kind of knowledge of the project that can be written beside the messages."""
+
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
@@ -48,34 +52,9 @@ _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
 """Columns of the table of conversations (`engine.opener.table_export`) that belong to each companion."""
+
 _CONVERSATIONS_AT_A_TIME = 200
 """Number of conversations whose messages are in memory at the same time."""
-_SHAREGPT_NAMES = {
-    "system": "system",
-    "developer": "system",
-    "user": "human",
-    "assistant": "gpt",
-    "tool": "observation",
-}
-"""Name in ShareGPT of the speaker of a message of each role."""
-_ROW_COLUMNS = (
-    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
-    *("tool_calls", "tool_call_id", "reasoning", "facts"),
-)
-"""Columns of a table with a row for each message, before those of the companions."""
-
-ENDINGS: dict[ConversationForm, str] = {
-    "openai": "jsonl",
-    "anthropic": "jsonl",
-    "sharegpt": "jsonl",
-    "inspect": "json",
-    "csv": "csv",
-    "parquet": "parquet",
-    "label-studio": "json",
-}
-"""The usual ending of the name of a file in each form, which is also the kind of the file."""
-_COUNTED_BY_CONVERSATION = ("metadata", "truth")
-"""Parts that are counted by conversations when they are left behind; all other parts by messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +113,9 @@ def read_conversations(
             )
 
 
+# Parts that several forms have
+
+
 def metadata_and_time(item: ExportedConversation) -> dict[str, Any]:
     """Returns the fields `metadata`, with truth and companions, and `created_at`; a field without a value is left
     out."""
@@ -147,14 +129,6 @@ def metadata_and_time(item: ExportedConversation) -> dict[str, Any]:
     if conversation.created_at:
         fields["created_at"] = conversation.created_at
     return fields
-
-
-def parse_arguments(call: ToolCall) -> Any:
-    """Returns the arguments of a call as a JSON value; arguments that are no JSON as text."""
-    try:
-        return json.loads(call.arguments)
-    except ValueError:
-        return call.arguments
 
 
 def message_line(message: Message) -> dict[str, Any]:
@@ -173,6 +147,24 @@ def call_lines(message: Message) -> list[dict[str, Any]]:
         {"id": call.call_id, "name": call.name, "arguments": call.arguments}
         for call in message.tool_calls
     ]
+
+
+def parse_arguments(call: ToolCall) -> Any:
+    """Returns the arguments of a call as a JSON value; arguments that are no JSON as text."""
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+
+
+def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
+    """Counts those of the fields of a message, which have no place in a form, that are not empty."""
+    words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
+    for field in fields:
+        left_behind[words[field]] += bool(getattr(message, field))
+
+
+# Chat APIs
 
 
 def openai_records(
@@ -225,6 +217,31 @@ def anthropic_records(
         yield {**line, "messages": messages, **metadata_and_time(item)}
 
 
+def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
+    """Yields the content blocks of a message, as the chat API of Anthropic has them."""
+    if message.role == "tool":
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+        yield {**result, "content": message.content}
+        return
+    if message.reasoning:
+        yield {"type": "thinking", "thinking": message.reasoning}
+    if message.content or not message.tool_calls:
+        yield {"type": "text", "text": message.content}
+    for call in message.tool_calls:
+        arguments = parse_arguments(call)
+        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+
+
+_SHAREGPT_NAMES = {
+    "system": "system",
+    "developer": "system",
+    "user": "human",
+    "assistant": "gpt",
+    "tool": "observation",
+}
+"""Name in ShareGPT of the speaker of a message of each role."""
+
+
 def sharegpt_records(
     items: Iterable[ExportedConversation], left_behind: Counter[str]
 ) -> Iterator[dict[str, Any]]:
@@ -249,26 +266,7 @@ def sharegpt_records(
         yield {"id": name, "conversations": turns, **metadata_and_time(item)}
 
 
-def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
-    """Counts those of the fields of a message, which have no place in a form, that are not empty."""
-    words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
-    for field in fields:
-        left_behind[words[field]] += bool(getattr(message, field))
-
-
-def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
-    """Yields the content blocks of a message, as the chat API of Anthropic has them."""
-    if message.role == "tool":
-        result = {"type": "tool_result", "tool_use_id": message.tool_call_id}
-        yield {**result, "content": message.content}
-        return
-    if message.reasoning:
-        yield {"type": "thinking", "thinking": message.reasoning}
-    if message.content or not message.tool_calls:
-        yield {"type": "text", "text": message.content}
-    for call in message.tool_calls:
-        arguments = parse_arguments(call)
-        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+# Logs of Inspect
 
 
 def inspect_samples(
@@ -382,6 +380,15 @@ def _inspect_calls(
     return calls
 
 
+# Tables with a row for each message
+
+_ROW_COLUMNS = (
+    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
+    *("tool_calls", "tool_call_id", "reasoning", "facts"),
+)
+"""Columns of a table with a row for each message, before those of the companions."""
+
+
 def message_rows(
     items: Iterable[ExportedConversation], left_behind: Counter[str]
 ) -> Iterator[dict[str, Any]]:
@@ -433,33 +440,7 @@ def _as_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else as_json(value)
 
 
-def labeling_config(questions: Sequence[Question]) -> str:
-    """Returns the labeling interface of a project of Label Studio that asks these questions, as XML."""
-    controls = []
-    for question in questions:
-        name = f'name="{question.name}" toName="dialogue"'
-        if question.answers:
-            choice = "multiple" if question.kind == "several" else "single"
-            choices = "".join(f"<Choice value={quoteattr(answer)}/>" for answer in question.answers)
-            control = f'<Choices {name} choice="{choice}" showInline="true">{choices}</Choices>'
-        else:
-            control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
-        controls.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
-    return f"""<View>
-  <Text name="guide" value={quoteattr(_annotator_guide(questions))}/>
-  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
-{"".join(controls)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
-</View>
-"""
-
-
-def _annotator_guide(questions: Sequence[Question]) -> str:
-    """Returns the text that the annotator reads first: each question with the guidance on it and on its answers."""
-    parts = []
-    for question in questions:
-        answers = (f"{value}: {text}" for value, text in question.labels.items())
-        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
-    return "\n\n".join(parts)
+# Tasks for Label Studio
 
 
 def label_studio_tasks(
@@ -492,6 +473,48 @@ def settings_file(
         return None
     return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
+
+def labeling_config(questions: Sequence[Question]) -> str:
+    """Returns the labeling interface of a project of Label Studio that asks these questions, as XML."""
+    controls = []
+    for question in questions:
+        name = f'name="{question.name}" toName="dialogue"'
+        if question.answers:
+            choice = "multiple" if question.kind == "several" else "single"
+            choices = "".join(f"<Choice value={quoteattr(answer)}/>" for answer in question.answers)
+            control = f'<Choices {name} choice="{choice}" showInline="true">{choices}</Choices>'
+        else:
+            control = f'<TextArea {name} rows="1" maxSubmissions="1"/>'
+        controls.append(f"  <Header value={quoteattr(question.text)}/>\n  {control}\n")
+    return f"""<View>
+  <Text name="guide" value={quoteattr(_annotator_guide(questions))}/>
+  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>
+{"".join(controls)}  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
+</View>
+"""
+
+
+def _annotator_guide(questions: Sequence[Question]) -> str:
+    """Returns the text that the annotator reads first: each question with the guidance on it and on its answers."""
+    parts = []
+    for question in questions:
+        answers = (f"{value}: {text}" for value, text in question.labels.items())
+        parts.append("\n".join(filter(None, (question.text, question.guidance, *answers))))
+    return "\n\n".join(parts)
+
+
+# All forms
+
+ENDINGS: dict[ConversationForm, str] = {
+    "openai": "jsonl",
+    "anthropic": "jsonl",
+    "sharegpt": "jsonl",
+    "inspect": "json",
+    "csv": "csv",
+    "parquet": "parquet",
+    "label-studio": "json",
+}
+"""The usual ending of the name of a file in each form, which is also the kind of the file."""
 
 RECORD_MAKERS: dict[
     ConversationForm,
@@ -599,6 +622,10 @@ def write_form_to_stream(
 def _list_frame(form: ConversationForm, task: str) -> tuple[str, str]:
     """Returns the text before and after the list of records in a JSON file."""
     return inspect_frame(task) if form == "inspect" else ("[", "]")
+
+
+_COUNTED_BY_CONVERSATION = ("metadata", "truth")
+"""Parts that are counted by conversations when they are left behind; all other parts by messages."""
 
 
 def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:

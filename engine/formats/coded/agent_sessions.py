@@ -33,29 +33,19 @@ from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
+# Cline
+
 _CLINE_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
 """Beginning of a message that Cline writes in the name of the user, with the result of a tool."""
+
 _CLINE_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
 """Finds the tags of what a user wrote into a message with the result of a tool."""
+
 _CLINE_DETAILS = "<environment_details>"
 """Beginning of the part that Cline adds to a message."""
+
 _CLINE_CHECKED_MESSAGES = 6
 """Number of first messages in which the marks of Cline must appear."""
-
-_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
-"""Beginnings of the types of events of OpenClaw."""
-
-_OPENCLAW_SUB_AGENT = ":subagent:"
-"""Part of the key of a session that a sub-agent has."""
-
-_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
-"""Beginning of a prompt that another session wrote."""
-
-_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
-"""The role for each name that OpenClaw gives a speaker."""
-
-_OPENCLAW_REPEAT_DISTANCE = 3
-"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognize_cline(record: Any) -> str | None:
@@ -110,6 +100,24 @@ CLINE_HISTORY = Reader(
     title="conversation histories of Cline",
 )
 """Reads the history of a task of Cline."""
+
+
+# OpenClaw
+
+_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
+"""Beginnings of the types of events of OpenClaw."""
+
+_OPENCLAW_SUB_AGENT = ":subagent:"
+"""Part of the key of a session that a sub-agent has."""
+
+_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
+"""Beginning of a prompt that another session wrote."""
+
+_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""The role for each name that OpenClaw gives a speaker."""
+
+_OPENCLAW_REPEAT_DISTANCE = 3
+"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognize_openclaw(record: Any) -> str | None:

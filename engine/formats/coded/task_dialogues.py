@@ -43,18 +43,16 @@ from engine.formats.messages.normalize import (
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
+# Schema-guided dialogues
+
 _SGD_ROLES = {"USER": "user", "SYSTEM": "assistant"}
 """Speakers of schema-guided dialogues -> the roles that they stand for."""
+
 _SGD_ANNOTATIONS = ("actions", "slots", "state")
 """Keys of a frame (what a turn says about one service) that stay in the original record only."""
+
 _SERVICE_NUMBER = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
-
-_CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
-"""Names of the annotations of Taskmaster that are parts of a call or of its answer."""
-
-_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
 def _recognize_sgd(record: Any) -> str | None:
@@ -135,8 +133,14 @@ SGD = Reader(
 """Reads schema-guided dialogues."""
 
 
-# In Taskmaster 4 a call is two annotations of an utterance, its name and its request; so is an answer. They come after
-# what the user said, and before what the assistant says.
+# Taskmaster 4, where a call is two annotations of an utterance, its name and its request; so is an answer. They come
+# after what the user said, and before what the assistant says.
+
+_CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
+"""Names of the annotations of Taskmaster that are parts of a call or of its answer."""
+
+_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
+"""Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
 def _recognize_taskmaster(record: Any) -> str | None:
@@ -150,6 +154,11 @@ def _recognize_taskmaster(record: Any) -> str | None:
     if not any(note["name"] == "api_call" for note in notes):
         return None
     return "the records have `utterances[].annotations[]` with api_call, as of Taskmaster 4"
+
+
+def _is_utterance(value: Any) -> bool:
+    """Returns whether a value is an utterance with a speaker and a text."""
+    return isinstance(value, dict) and isinstance(value.get("speaker"), str) and "text" in value
 
 
 def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
@@ -192,11 +201,6 @@ def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> Parse
         frozenset(truth),
         left_out=frozenset(left_out),
     )
-
-
-def _is_utterance(value: Any) -> bool:
-    """Returns whether a value is an utterance with a speaker and a text."""
-    return isinstance(value, dict) and isinstance(value.get("speaker"), str) and "text" in value
 
 
 def _call_annotations(utterance: dict[str, Any]) -> list[dict[str, Any]]:
@@ -242,6 +246,8 @@ TASKMASTER_CALLS = Reader(
 """Reads dialogues of Taskmaster 4."""
 
 
+# RecLLMSim
+
 _ENGLISH_TASKS = {
     "旅行规划": "travel planning",
     "技能学习规划": "skills learning planning",
@@ -253,6 +259,7 @@ _ENGLISH_TASKS = {
 
 _HALLUCINATION_ANSWERS = {"是": True, "否": False, "无法判断": None}
 """What people chose for whether an answer is invented -> whether it is; None where they could not say."""
+
 _RATING_NUMBERS = {
     "Memorization": {"是": 1, "否": 0},
     "Detail": {"详细": 2, "一般": 1, "简略": 0},
@@ -263,13 +270,12 @@ _RATING_NUMBERS = {
 
 _PREFERENCE_KEY = "preference_id"
 """Key that only records with a simulated user have."""
+
 _QUESTIONNAIRE_KEY = "questionnaire"
 """Key of the questions that a person answered after the conversation."""
+
 _MODEL_KEY = "chat_model"
 """Key of the name of the model, the only field of a record of RecLLMSim that is metadata."""
-
-_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
-"""Fields of a record of Laban et al. that are metadata."""
 
 
 def _recognize_recllmsim(record: Any) -> str | None:
@@ -383,6 +389,12 @@ RECLLMSIM = Reader(
     title="the three studies of RecLLMSim",
 )
 """Reads the three studies of RecLLMSim."""
+
+
+# Laban et al.
+
+_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+"""Fields of a record of Laban et al. that are metadata."""
 
 
 def _recognize_sharded(record: Any) -> str | None:

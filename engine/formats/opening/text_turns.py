@@ -21,12 +21,102 @@ from engine.formats.messages.times import date_of, day_comes_first
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
+# Texts and their styles
+
+
+class _Style(NamedTuple):
+    """A way of writing conversations.
+
+    Attributes:
+        name: What it is called in records.
+        fits: Returns whether a text is written so.
+        read: Returns the record of one conversation.
+        parts: Divides a text into its conversations.
+    """
+
+    name: str
+    fits: Callable[[str], bool]
+    read: Callable[[str], dict[str, Any]]
+    parts: Callable[[str], list[str]] = lambda text: [text]
+
+
+def style_of(head: bytes) -> str | None:
+    """Returns the name of the style in which the beginning of a text is written; None if it has no turns."""
+    style = _find_style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
+    return style and style.name
+
+
+def turns_of(text: str) -> dict[str, Any] | None:
+    """Returns the messages of a text, each with speaker and content, and the `preamble` before; None if it has no
+    turns."""
+    text = text.replace("\r\n", "\n")
+    style = _find_style(text)
+    return None if style is None else style.read(text)
+
+
+def text_records(source: Source) -> Iterator[Frame]:
+    """Yields the conversations of a text, each with its part of the bytes."""
+    pieces: list[bytes] = []
+    size = 0
+    while chunk := source.read():
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > MAX_RECORD:
+            yield Frame(None, pieces[0], None, too_large())
+            return
+    raw = b"".join(pieces)
+    try:
+        text = raw.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        yield Frame(None, raw, None, f"broken UTF-8 at byte {error.start}")
+        return
+    style = _find_style(text)
+    if style is None:
+        yield Frame(None, raw, None, source.error or "the text has no turns")
+        return
+    parts = style.parts(text)
+    for number, part in enumerate(parts, 1):
+        record = {"transcript": style.name, **style.read(part)}
+        if len(parts) == 1:
+            yield Frame(None, raw, record)
+        else:
+            yield Frame(number, part.encode(), record)
+    if source.error:
+        yield Frame(len(parts) + 1, b"", None, source.error)
+
+
+def _find_style(text: str) -> _Style | None:
+    """Returns the first style that fits a text; None if none does."""
+    return next((style for style in _STYLES if style.fits(text)), None)
+
+
+def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
+    """Returns a text divided at the beginnings of its turns."""
+    messages: list[dict[str, Any]] = []
+    for start, following in zip(starts, [*starts[1:], None], strict=True):
+        end = following.start() if following else len(text)
+        groups = start.groupdict()
+        message = {"speaker": (groups["speaker"] or "").strip()}
+        message["content"] = text[start.end() : end].strip()
+        message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
+        messages.append(message)
+    return _make_record(messages, text[: starts[0].start()] if starts else text)
+
+
+def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+    """Returns a record of messages, with the text before them as its preamble."""
+    return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
+
+
+# Templates of chat models
+
 _EDGE_TOKEN = (
     r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
     r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
 )
 """Matches a token that begins or ends a text or a turn; it says nothing."""
+
 _EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
 """Matches all tokens like `_EDGE_TOKEN` at the beginning and at the end of a turn."""
 
@@ -141,81 +231,23 @@ _TEMPLATES = (
 """The chat templates that are known, in the order in which they are tried."""
 
 
+# Words for speakers
+
 _ASKER = "|".join(("user", "human", *USERS))
 """Matches a word for the side that asks."""
+
 _ANSWERER = "|".join(
     ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
 )
 """Matches a word for the side that answers."""
-_NAME_WORDS = 3
-"""Most words of a name that speaks once; a longer text before a single colon is the beginning of a sentence."""
-_MIN_TURNS = 2
-"""Least number of turns that each side needs in a text in which only one side has a known word."""
-_MIN_WORDS = 3
-"""Least number of words of a turn in which somebody speaks; the value of a setting (`name: value`) has fewer."""
+
 _OTHER_WORD = "system|developer|tool|function|observation"
 """Matches a word for a speaker who is neither of the two sides."""
+
 _TIME = (
     r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
 )
 """Matches a time before a speaker, such as `[2024-05-01 12:30:01] ` or `12:30 - `; also nothing."""
-
-_NAMED = re.compile(
-    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
-    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
-    re.MULTILINE,
-)
-"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
-
-_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
-
-_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
-"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
-
-_WHATSAPP = re.compile(
-    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
-    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
-    re.MULTILINE,
-)
-"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
-app itself have no speaker."""
-
-_SHORT_YEAR = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)(?!\d)")
-"""Matches a date whose year has two digits, which are of this century."""
-
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
-"""Matches a line of dashes, equals signs or stars."""
-
-_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
-"""Matches the first line of a session of Aider."""
-
-_AIDER_USER = re.compile(r"^####", re.MULTILINE)
-"""Matches the beginning of a line of the user in Aider's history."""
-
-_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
-"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
-
-_CUE = re.compile(
-    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
-    re.MULTILINE,
-)
-"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
-
-_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
-"""Matches what stands before the times of a cue: its number or id, or nothing."""
-
-_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
-"""Matches the settings after the times of a cue, which say where it stands on the screen."""
-
-_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
-"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
-
-_SPEAKER = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
-"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
-
-_SPELLED_OUT = {"q": "question", "a": "answer"}
-"""Words of which the letters are short; elsewhere A and B are names of people."""
 
 
 class _Speakers(NamedTuple):
@@ -281,84 +313,8 @@ _FAMILIES = (
 )
 """The families of words for speakers, in the order in which they are tried."""
 
-
-class _Style(NamedTuple):
-    """A way of writing conversations.
-
-    Attributes:
-        name: What it is called in records.
-        fits: Returns whether a text is written so.
-        read: Returns the record of one conversation.
-        parts: Divides a text into its conversations.
-    """
-
-    name: str
-    fits: Callable[[str], bool]
-    read: Callable[[str], dict[str, Any]]
-    parts: Callable[[str], list[str]] = lambda text: [text]
-
-
-def style_of(head: bytes) -> str | None:
-    """Returns the name of the style in which the beginning of a text is written; None if it has no turns."""
-    style = _find_style(head.decode("utf-8", "replace").replace("\r\n", "\n"))
-    return style and style.name
-
-
-def turns_of(text: str) -> dict[str, Any] | None:
-    """Returns the messages of a text, each with speaker and content, and the `preamble` before; None if it has no
-    turns."""
-    text = text.replace("\r\n", "\n")
-    style = _find_style(text)
-    return None if style is None else style.read(text)
-
-
-def text_records(source: Source) -> Iterator[Frame]:
-    """Yields the conversations of a text, each with its part of the bytes."""
-    pieces: list[bytes] = []
-    size = 0
-    while chunk := source.read():
-        pieces.append(chunk)
-        size += len(chunk)
-        if size > MAX_RECORD:
-            yield Frame(None, pieces[0], None, too_large())
-            return
-    raw = b"".join(pieces)
-    try:
-        text = raw.decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        yield Frame(None, raw, None, f"broken UTF-8 at byte {error.start}")
-        return
-    style = _find_style(text)
-    if style is None:
-        yield Frame(None, raw, None, source.error or "the text has no turns")
-        return
-    parts = style.parts(text)
-    for number, part in enumerate(parts, 1):
-        record = {"transcript": style.name, **style.read(part)}
-        if len(parts) == 1:
-            yield Frame(None, raw, record)
-        else:
-            yield Frame(number, part.encode(), record)
-    if source.error:
-        yield Frame(len(parts) + 1, b"", None, source.error)
-
-
-def _find_style(text: str) -> _Style | None:
-    """Returns the first style that fits a text; None if none does."""
-    return next((style for style in _STYLES if style.fits(text)), None)
-
-
-def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
-    """Returns a text divided at the beginnings of its turns."""
-    messages: list[dict[str, Any]] = []
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
-        end = following.start() if following else len(text)
-        groups = start.groupdict()
-        message = {"speaker": (groups["speaker"] or "").strip()}
-        message["content"] = text[start.end() : end].strip()
-        message |= {key: groups[key].strip() for key in ("time", "about") if groups.get(key)}
-        messages.append(message)
-    return _make_record(messages, text[: starts[0].start()] if starts else text)
+_SPELLED_OUT = {"q": "question", "a": "answer"}
+"""Words of which the letters are short; elsewhere A and B are names of people."""
 
 
 def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
@@ -368,9 +324,23 @@ def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
-    """Returns a record of messages, with the text before them as its preamble."""
-    return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
+# Plain text: `User: ...`
+
+_NAMED = re.compile(
+    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
+    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
+
+_MIN_TURNS = 2
+"""Least number of turns that each side needs in a text in which only one side has a known word."""
+
+_MIN_WORDS = 3
+"""Least number of words of a turn in which somebody speaks; the value of a setting (`name: value`) has fewer."""
+
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
+"""Matches a line of dashes, equals signs or stars."""
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
@@ -452,6 +422,9 @@ def _plain_parts(text: str) -> list[str]:
     return parts if are_conversations else [text]
 
 
+# Markdown: `**User:**`
+
+
 def _markdown_turns(text: str) -> list[re.Match[str]]:
     """Returns the beginnings of turns such as `**User:**` or `## User`; [] if there are none."""
     return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
@@ -463,6 +436,29 @@ def _read_markdown(text: str) -> dict[str, Any]:
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
     return _spell_out_speakers(record)
+
+
+# Chats of WhatsApp
+
+_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
+
+_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
+"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
+
+_WHATSAPP = re.compile(
+    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
+    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
+    re.MULTILINE,
+)
+"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
+app itself have no speaker."""
+
+_SHORT_YEAR = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)(?!\d)")
+"""Matches a date whose year has two digits, which are of this century."""
+
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
+"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
 
 
 def _fits_whatsapp(text: str) -> bool:
@@ -491,6 +487,15 @@ def _iso_times(written: list[str]) -> list[str]:
     day_first = orders.pop() if len(orders) == 1 else None
     times = [date_of(time, day_first) for time in plain]
     return [time.replace(" ", "T") for time in times if time] if all(times) else written
+
+
+# Histories of Aider
+
+_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
+"""Matches the first line of a session of Aider."""
+
+_AIDER_USER = re.compile(r"^####", re.MULTILINE)
+"""Matches the beginning of a line of the user in Aider's history."""
 
 
 def _aider_parts(text: str) -> list[str]:
@@ -533,6 +538,30 @@ def _read_aider(text: str) -> dict[str, Any]:
     after = {"after": text[end:].strip()} if following else {}
     record = _make_record(messages, text[: start.start()])
     return {"started_at": start["time"].strip(), **record, **after}
+
+
+# Subtitles
+
+_NAME_WORDS = 3
+"""Most words of a name that speaks once; a longer text before a single colon is the beginning of a sentence."""
+
+_CUE = re.compile(
+    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
+
+_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
+"""Matches what stands before the times of a cue: its number or id, or nothing."""
+
+_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
+"""Matches the settings after the times of a cue, which say where it stands on the screen."""
+
+_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
+"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
+
+_SPEAKER = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
+"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
 
 
 def _read_cues(text: str) -> dict[str, Any]:
@@ -586,6 +615,8 @@ def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]
         parts.insert(0, ("", before))
     return [(speaker.strip(), words.strip()) for speaker, words in parts]
 
+
+# All styles
 
 _STYLES: tuple[_Style, ...] = (
     _Style(
