@@ -70,9 +70,9 @@ def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
         return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
-    if len(candidates) > 1:
-        share = _spoken_share(reader, values)
-        for other_count, other, other_why in candidates[1:] if share < _LEAST_SPOKEN else ():
+    share = _spoken_share(reader, values) if len(candidates) > 1 else 1.0
+    if share < _LEAST_SPOKEN:
+        for other_count, other, other_why in candidates[1:]:
             other_share = _spoken_share(other, values)
             if other_share > _CLEARLY_MORE * share:
                 count, reader, why, share = other_count, other, other_why, other_share
@@ -114,8 +114,8 @@ _MOST_KEYS_LOOKED_INTO = 20
 """Keys of an object in which wrapped records are looked for."""
 
 _ENTRIES_LOOKED_AT = 3
-"""Number of entries of a list by which it is told whether they are records within a record; the first may be something
-else."""
+"""Number of first entries of a list that are looked at to see whether they are records within a record; the very first
+may be something else."""
 
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that must be records within it; with less the object is something else."""

@@ -214,7 +214,7 @@ class _Opener:
 
     def _open_contents(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
-        be logs, and of the other tables of a database, only the names are told."""
+        be logs, and of the other tables of a database, only the names are in an input (`SkippedFiles`)."""
         opened: list[Input] = []
         skipped: list[str] = []
         size = 0

@@ -202,7 +202,7 @@ def format_name(text: str) -> str:
 
 
 def _free_name(label: str) -> str:
-    """Returns a name for the format of a file, made of the file's; none that another format has."""
+    """Returns a name for the format of a file, made of the name of the file, that no other format has."""
     name = format_name(label.split(".")[0])
     others = {file.stem for file in mapping_folder().glob("*.toml")}
     others |= {reader.name for reader in built_in_readers()}

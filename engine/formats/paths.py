@@ -331,16 +331,16 @@ def _without(value: Any, tree: dict[str | int, Any]) -> Any:
     value = decoded(value)
     if isinstance(value, dict):
         entries = {
-            key: rest
+            key: remaining
             for key, entry in value.items()
-            if (rest := _without_entry(entry, key, tree)) is not _EMPTIED
+            if (remaining := _without_entry(entry, key, tree)) is not _EMPTIED
         }
         return entries or None
     if isinstance(value, list):
         elements = [
-            rest
+            remaining
             for position, entry in enumerate(value)
-            if (rest := _without_entry(entry, position, tree)) is not _EMPTIED
+            if (remaining := _without_entry(entry, position, tree)) is not _EMPTIED
         ]
         return elements or None
     return value
@@ -351,5 +351,5 @@ def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> A
     if step not in tree:
         return entry
     inner = tree[step]
-    rest = None if inner is None else _without(entry, inner)
-    return _EMPTIED if rest is None else rest
+    remaining = None if inner is None else _without(entry, inner)
+    return _EMPTIED if remaining is None else remaining

@@ -638,11 +638,8 @@ def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
             )
             continue
         unit = "conversation" if part in _COUNTED_BY_CONVERSATION else "message"
-        hint = (
-            "; the export of the table has them"
-            if form in ("csv", "parquet") and part == "metadata"
-            else ""
-        )
+        has_table = part == "metadata" and form in ("csv", "parquet")
+        hint = "; the export of the table has them" if has_table else ""
         sentences.append(
             f"{counted(count, unit)} with {part}, which the form {form} has no place for{hint}."
         )

@@ -176,14 +176,14 @@ def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedR
         ):
             items.append(message)
     messages = read_in_turn(items)
-    rest = MessageTexts(messages).without(events)
+    remaining = MessageTexts(messages).without(events)
     times = (as_time(event.get("timestamp", event.get("ts"))) for event in events)
     conversation = Conversation(
         str(record.get("id") or fallback_id),
         tuple(messages),
         created_at=next(filter(None, times), None),
     )
-    return ParsedRecord(conversation, {"events": rest} if rest else {})
+    return ParsedRecord(conversation, {"events": remaining} if remaining else {})
 
 
 def _history_of(event: dict[str, Any]) -> list[Any]:
@@ -200,8 +200,8 @@ def _message_of_history(item: Any) -> ChatMessage:
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
-    rest = without_keys(item, "role", "toolCallId", "toolName")
-    message = {**rest, "role": _OPENCLAW_ROLES.get(str(role), role)}
+    remaining = without_keys(item, "role", "toolCallId", "toolName")
+    message = {**remaining, "role": _OPENCLAW_ROLES.get(str(role), role)}
     if item.get("toolCallId"):
         message["tool_call_id"] = item["toolCallId"]
     if item.get("toolName"):

@@ -136,9 +136,9 @@ class _Rollout:
             self.items += _system_message(body)
         else:
             self.model = body.get("model", self.model)
-        rest = without_keys(body, "turn_id")
-        if rest not in self.settings:
-            self.settings.append(rest)
+        remaining = without_keys(body, "turn_id")
+        if remaining not in self.settings:
+            self.settings.append(remaining)
 
     def leave_out_repetitions(self, lines: list[dict[str, Any]], messages: list[Message]) -> None:
         """Leaves out of the account the times of lines without a message, and what events repeat of the messages."""

@@ -73,16 +73,18 @@ def _message_of(line: Any) -> ChatMessage | None:
         return {**facts, **inner}
     content_key = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), "")
     if role is not None and content_key:
-        rest = without_keys(inner, "type", content_key)
-        message = {**facts, **{_USUAL_KEYS.get(key, key): rest[key] for key in rest}}
+        remaining = without_keys(inner, "type", content_key)
+        message = {**facts, **{_USUAL_KEYS.get(key, key): remaining[key] for key in remaining}}
         if content_key == "tool_calls":
             return {**message, "tool_calls": inner["tool_calls"], "role": role, "content": ""}
         return {**message, "role": role, "content": inner[content_key]}
     columns = columns_of(inner)
     if columns is not None and columns.role is not None:
         role = role_of_speaker(speaker_word(inner[columns.role]))
-        rest = without_keys(inner, columns.role, columns.text)
-        return {**facts, **rest, "role": role, "content": inner[columns.text]} if role else None
+        remaining = without_keys(inner, columns.role, columns.text)
+        return (
+            {**facts, **remaining, "role": role, "content": inner[columns.text]} if role else None
+        )
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _ROLES_OF_PARTS:
         return None

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, json_text
+from engine.formats.json_values import BadRecord, json_text, object_or_empty
 from engine.formats.messages.call_messages import (
     input_messages,
     input_text,
@@ -268,9 +268,9 @@ def _fuller_step(main: _History, spans: list[Span]) -> _History:
 
 
 def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMessage]:
-    """Returns the answer of a step around the calls of a history as a message; [] if no step has one.
+    """Returns the answer of the first step around the calls of a history as a message; [] if no step has one.
 
-    It is for calls without an answer, as those whose answers are streamed.
+    It takes the place of the answer of a call that has none, as where answers are streamed.
     """
     for span in sorted(spans, key=lambda span: span.start):
         is_around = span.kind == "other" and span.trace in history.traces
@@ -369,14 +369,22 @@ def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
 
 
 def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
-    """Returns what people or other models said of the traces."""
+    """Returns what people or other models said of the traces, by key; a list of all entries where several records have
+    a key."""
     truth: dict[str, Any] = {}
     for record in records:
         for key in _TRUTH_KEYS:
-            if isinstance(record, dict) and record.get(key):
-                value = record[key]
-                truth[key] = truth.get(key, []) + value if isinstance(value, list) else value
+            value = object_or_empty(record).get(key)
+            if value and key not in truth:
+                truth[key] = value
+            elif value and (isinstance(value, list) or value not in _as_list(truth[key])):
+                truth[key] = [*_as_list(truth[key]), *_as_list(value)]
     return truth
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Returns a list unchanged, and any other value as the only entry of one."""
+    return value if isinstance(value, list) else [value]
 
 
 # Histories: which calls continue others
@@ -385,7 +393,7 @@ _INSTRUCTION_ROLES = ("system", "developer")
 """Roles of instructions, which stand before what is spoken."""
 
 _MessageKey = tuple[str, str]
-"""The key by which messages are compared: the role, and the text with the names of the calls."""
+"""The key by which messages are compared (`_comparison_key`): the role, and the text with the names of the calls."""
 
 
 class _MessageList:
@@ -419,7 +427,8 @@ class _MessageList:
 
 
 def _comparison_key(message: ChatMessage) -> _MessageKey:
-    """Returns a message as it is compared: role, and text and calls in one form."""
+    """Returns the key of a message: its role, and its text, a line break and the names of its calls; of a message that
+    cannot be read its JSON."""
     try:
         (first, *_) = messages_of({**message}, 1)
     except BadRecord:
@@ -486,7 +495,11 @@ def _sub_agents(spans: list[Span]) -> list[_History]:
 
 
 def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
-    """Returns whether each call of a history ran within another call, of which each is one with a key among these."""
+    """Returns whether each call of a history ran within a call of its own, as the inner spans of a library do.
+
+    Args:
+        keys: The keys of all calls.
+    """
     parents = {spans[position].parent for position in history.spans}
     return parents <= keys and len(parents) == len(history.spans)
 
@@ -565,10 +578,10 @@ def _history_for(
 def _is_next_step(
     history: _History, span: Span, spoken: _MessageList, answer: _MessageList
 ) -> bool:
-    """Returns whether a call with the same input as the one before it is the next step of an agent.
+    """Returns whether a call is the next step of an agent after a call with the same input in the same trace.
 
-    It is after an answer that calls tools, if the trace leaves out what the tools answered; after an answer in words it
-    is a second try.
+    After an answer that calls tools it is, since a trace may leave out what the tools answered; but not if the answer
+    is the same too. After an answer in words it is a second try.
     """
     last_answer = history.transcript.keys[len(history.transcript) - history.answer_size :]
     is_same_request = span.trace in history.traces and history.request_keys == spoken.keys
@@ -576,7 +589,7 @@ def _is_next_step(
 
 
 def _calls_tools(answer: list[_MessageKey]) -> bool:
-    """Returns whether an answer ends with calls of tools."""
+    """Returns whether an answer ends with calls of tools, whose names stand after a line break in a message's key."""
     return bool(answer) and not answer[-1][1].endswith("\n")
 
 
@@ -599,7 +612,8 @@ def _continue_window(
 ) -> bool:
     """Brings a history to a request that repeats the end of the history; returns whether the request repeats it.
 
-    An application may send the last answer again or leave it out, and drop the oldest messages.
+    An application may send the last answer again or leave it out, and drop the oldest messages. So the end of the
+    history is looked for with and without that answer, and from each message on.
     """
     transcript = history.transcript
     for message_count in (len(transcript), len(transcript) - history.answer_size):
@@ -608,7 +622,7 @@ def _continue_window(
             body = request if start == 0 else spoken
             is_asked_again = message_count < len(transcript) and len(body) == len(keys) - start
             if is_asked_again and span.trace not in history.traces:
-                continue  # the same question, asked another time
+                continue  # the same question in another trace begins a conversation of its own
             if _begins_with(keys[start:], body.keys):
                 history.transcript = transcript[:start].extended_by(body)
                 return True

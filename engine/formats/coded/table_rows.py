@@ -445,10 +445,12 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> Par
         other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
     id_key = named_column(record, ("id", *IDS), (str, int))
     external_id = str(record[id_key]) if id_key else fallback_id
-    rest = without_keys(record, id_key, *keys, *other_copies)
+    remaining = without_keys(record, id_key, *keys, *other_copies)
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
     left_out = frozenset((id(record), key) for key in other_copies)
-    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
+    return ParsedRecord(
+        conversation, {**remaining, **fields}, left_out=left_out, unknown=tuple(unread)
+    )
 
 
 def _find_conversation(record: Any) -> _ConversationPlace | None:

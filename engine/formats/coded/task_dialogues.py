@@ -303,9 +303,9 @@ def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
     # what else stands beside a message are annotations, which become truth
     messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
     meta = {_MODEL_KEY: record[_MODEL_KEY]} if _MODEL_KEY in record else {}
-    rest = without_keys(record, "history", "id", _MODEL_KEY)
+    remaining = without_keys(record, "history", "id", _MODEL_KEY)
     external_id = record_id(record, ("id",), fallback_id)
-    truth = {**rest, **_record_truth(record), **_turn_truth(history)}
+    truth = {**remaining, **_record_truth(record), **_turn_truth(history)}
     return ParsedRecord(Conversation(external_id, messages, meta, truth, created_at(record)))
 
 
@@ -425,8 +425,8 @@ def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRe
         else:
             spoken.append(item)
     meta = {name: record[name] for name in _SHARDED_META if name in record}
-    rest = without_keys(record, "trace", *_SHARDED_META)
-    truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
+    remaining = without_keys(record, "trace", *_SHARDED_META)
+    truth = {**remaining, "condition": record.get("conv_type"), "notes": notes}
     if isinstance(record.get("task"), str):
         truth["goal"] = record["task"]
     if isinstance(record.get("score"), int | float):

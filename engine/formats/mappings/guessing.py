@@ -332,8 +332,8 @@ def _guess_record_places(
                 questions.append(
                     f"Is the day before the month in {ambiguous}? If not: day_first = false."
                 )
-    rest = tuple(field for field in fields if field.path not in places.values())
-    return places, tuple(questions), rest
+    remaining = tuple(field for field in fields if field.path not in places.values())
+    return places, tuple(questions), remaining
 
 
 def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:

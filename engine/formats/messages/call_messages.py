@@ -427,7 +427,7 @@ def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
     """Returns the messages that pieces add up to: events of a stream, or items of the Responses API; [] if the values
     are neither."""
     if all(value.__class__ is not dict or _PIECE_KEYS.isdisjoint(value) for value in values):
-        return []  # the usual case, told quickly
+        return []  # the usual case, which is quick to see
     streamed = (
         _messages_of_chunks(values)
         or _messages_of_response_events(values)

@@ -180,9 +180,9 @@ def messages_of(
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
-    rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
-    rest.update(facts or {})
-    parts.facts = json_text(rest) if rest else None
+    remaining = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    remaining.update(facts or {})
+    parts.facts = json_text(remaining) if remaining else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
     if makes_call and isinstance(content, str):
         parts.calls += calls_in_text(content)
@@ -316,44 +316,54 @@ OTHER_BRANCHES = "other branches"
 def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
     """Returns the positions of the items that are not on the current branch.
 
-    Of several items of one role, a user's or the assistant's, that follow the same item, the one is followed that leads
-    to the leaf that the record names; else the last. Several answers of tools after one item are no branches.
+    Where several items of one role, the user's or the assistant's, follow the same item, the branch goes on with the
+    one that leads to the leaf that the record names, else with the last. Several answers of tools after one item are no
+    branches.
 
     Args:
         record: The object that has the items, and may name the current leaf.
     """
     if all(item.__class__ is not dict or _LINK_KEYS.isdisjoint(item) for item in items):
-        return set()  # the usual case, told quickly
+        return set()  # the usual case, which is quick to see
     parents = _parent_ids(items)
     known_parents = list(filter(None, parents))
     if len(set(known_parents)) == len(known_parents):
         return set()  # no two follow the same one
-    position_by_id = {id_of(item): position for position, item in enumerate(items)}
-    on_branch: set[int] = set()
-    leaf = position_by_id.get(str(_CURRENT_LEAF.first(record))) if record is not None else None
-    while leaf is not None and leaf not in on_branch:
-        on_branch.add(leaf)
-        leaf = position_by_id.get(parents[leaf]) if parents[leaf] else None
+    on_branch = _positions_to_leaf(items, parents, record)
     siblings: dict[tuple[str, Any], list[int]] = {}  # by the item before them, and their role
     for position, item in enumerate(items):
         word = _SPEAKER.first(item) if isinstance(item, dict) else None
         role = role_of_speaker(word) if isinstance(word, str) else None
         if parents[position] and role in ("user", "assistant"):
             siblings.setdefault((parents[position], role), []).append(position)
-    beside: set[int] = set()
+    others: set[int] = set()
     for positions in siblings.values():
         followed = next((place for place in positions if place in on_branch), positions[-1])
-        beside.update(position for position in positions if position != followed)
+        others.update(position for position in positions if position != followed)
     size_before = -1
-    while len(beside) != size_before:  # what follows an item of another branch is on it too
-        size_before = len(beside)
-        ids = {id_of(items[position]) for position in beside} - {""}
-        beside |= {
-            position
-            for position, parent in enumerate(parents)
-            if parent in ids and position not in on_branch
-        }
-    return beside
+    while len(others) != size_before:  # what follows an item of another branch is on it too
+        size_before = len(others)
+        ids = {id_of(items[position]) for position in others} - {""}
+        followers = {position for position, parent in enumerate(parents) if parent in ids}
+        others |= followers - on_branch
+    return others
+
+
+def _positions_to_leaf(
+    items: Sequence[Any], parents: list[str], record: Mapping[str, Any] | None
+) -> set[int]:
+    """Returns the positions of the current leaf that a record names and of all items before it; empty if it names none.
+
+    Args:
+        parents: The id of the item before each; "" where none is known.
+    """
+    position_by_id = {id_of(item): position for position, item in enumerate(items)}
+    positions: set[int] = set()
+    leaf = position_by_id.get(str(_CURRENT_LEAF.first(record))) if record is not None else None
+    while leaf is not None and leaf not in positions:
+        positions.add(leaf)
+        leaf = position_by_id.get(parents[leaf]) if parents[leaf] else None
+    return positions
 
 
 def parent_of(item: Any) -> str:

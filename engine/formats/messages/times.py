@@ -141,11 +141,11 @@ def _is_date(text: str) -> bool:
 
 
 def _written_date(text: str, day_first: bool | None = None) -> str | None:
-    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told.
+    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if the text is no such date.
 
     Args:
-        day_first: Whether the day stands before the month in dates of numbers without dots; None if that is not known,
-            so that dates that could be either are not told.
+        day_first: Whether the day stands before the month in dates of numbers without dots; None if that is unknown,
+            and a date that could be either is not read.
     """
     try:
         if _BASIC_ISO_DATE.match(text):

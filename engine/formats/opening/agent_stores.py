@@ -418,7 +418,7 @@ class SessionFolder:
         yield from self._pieces_in(sorted(self._by_owner[kind].get(owner, ())))
 
     def _pieces_in(self, paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yields the pieces in files, each with its id; a broken file is told with the session."""
+        """Yields the pieces in files, each with its id; a broken file becomes a frame that follows the session's."""
         for path in paths:
             try:
                 piece = self._read(path)

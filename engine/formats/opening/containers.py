@@ -116,7 +116,7 @@ DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
 _BYTES_FOR_KIND = 512
-"""Number of bytes by which the kind of a file is told."""
+"""Number of bytes at the beginning of a file from which its kind is read."""
 
 _EXPORT_FIRST = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
 """Hint for a project that is given as a log."""
