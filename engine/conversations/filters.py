@@ -103,9 +103,10 @@ class Filter:
         """Returns the filter without the terms on these fields."""
         return Filter(tuple(term for term in self.terms if term.field not in fields))
 
-    def with_choice(self, field: str, value: str) -> Filter:
-        """Returns the filter with `field:value` in place of its terms on that field."""
-        return Filter((*self.without(field).terms, Term(field, ":", (value,))))
+    def with_choice(self, field: str, value: str | None) -> Filter:
+        """Returns the filter with `field:value` in place of its terms on that field; None only takes those out."""
+        choice = () if value is None else (Term(field, ":", (value,)),)
+        return Filter((*self.without(field).terms, *choice))
 
 
 NO_FILTER = Filter()

@@ -70,7 +70,7 @@ class WordReasons:
         with self._project.reading() as conn, snapshot(conn):
             config = score_sets.config_in_force(conn)
             weights = None if config is None else word_weights.get(conn, config.config_hash)
-            score = scores.current_scores(conn, [conversation_id]).get(conversation_id)
+            score = scores.current_score(conn, conversation_id)
             rows = conversations.conversations_for(conn, [conversation_id])
         if config is None:
             raise NotYet("Nothing is scored.", _HOW_TO_SCORE_BY_WORDS)

@@ -141,6 +141,11 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     )
 
 
+def current_score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
+    """Returns the current score of one conversation; None where it has none."""
+    return current_scores(conn, [conversation_id]).get(conversation_id)
+
+
 def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]:
     """Returns the current scores of these conversations, by id; those without one are absent."""
     score_by_id: dict[int, ScoreRow] = {}

@@ -60,9 +60,10 @@ class TestScores:
             scores.add_scores(conn, "k", with_run, [entry])
 
         project.write(work)
-        assert not scores.current_scores(project.reader(), [1])  # not the chosen configuration yet
+        assert scores.current_score(project.reader(), 1) is None  # not the chosen configuration yet
         project.write(lambda conn: score_sets.replace_keeping_rule(conn, "k"))
-        row = scores.current_scores(project.reader(), [1])[1]
+        row = scores.current_score(project.reader(), 1)
+        assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
         assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
         assert (row.mode, row.model, row.adapter) == ("tuned", "m.gguf", "a.gguf")
