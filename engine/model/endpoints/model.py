@@ -108,10 +108,9 @@ class EndpointModel:
                 progress(count, "")
 
         if isinstance(request, Generate):
-            logs = request
-            self.refuse("replies", why_no_replies(self.can, logs.prompt))
+            self.refuse("replies", why_no_replies(self.can, request.prompt))
             return cast(
-                T, self.sender.run(lambda: write_replies(access, logs, self.context, report))
+                T, self.sender.run(lambda: write_replies(access, request, self.context, report))
             )
         assert isinstance(request, Chat), "an endpoint answers no other requests"
         calls = request.calls
