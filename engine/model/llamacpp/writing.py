@@ -90,6 +90,7 @@ class ChatRenderer:
             with _limited_steps(), _limited_memory():
                 yield
         except Exception as error:
+            # Whatever a template makes Python stumble over, the fault is in the template.
             why = str(error)[:MAX_REASON_CHARACTERS] or type(error).__name__
             raise ModelError(f"The chat template of {self._name} {problem} ({why}).") from error
 

@@ -70,11 +70,10 @@ def chat_tokens(
     position = 0
     for mark in _MARK.finditer(rendered):
         before = rendered[position : mark.start()]
-        tokens += (
-            tokenizer.tokenize(before, special=True)
-            if tokens
-            else tokenize_with_start(tokenizer, before)
-        )
+        if tokens:
+            tokens += tokenizer.tokenize(before, special=True)
+        else:
+            tokens = tokenize_with_start(tokenizer, before)
         content = messages[int(mark["index"])].content
         content = content if mark["front"] else content.lstrip()
         content = content if mark["back"] else content.rstrip()

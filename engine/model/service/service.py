@@ -353,15 +353,12 @@ def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     adapter = Fact("adapter", _adapter_note(catalog, entry))
     if not entry.path.is_file():
         return [Fact("problem", "its file is gone"), adapter]
+    data = entry.provenance.data_fingerprint
     return [
         adapter,
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(entry.path.stat().st_size)),
-        *(
-            [Fact("data", entry.provenance.data_fingerprint)]
-            if entry.provenance.data_fingerprint
-            else []
-        ),
+        *([Fact("data", data)] if data else []),
     ]
 
 
