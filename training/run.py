@@ -29,7 +29,7 @@ from engine.model.adapter_files import AdapterOrigin, refuse_broken_weights
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
-from engine.training.base import steps_of
+from engine.training.base import count_steps
 from engine.training.config import TrainConfig
 from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training import loop
@@ -190,7 +190,7 @@ def _write_started(training: _Training, step: int) -> None:
     training.events.write(
         "started",
         step=step,
-        steps=steps_of(config, len(examples)),
+        steps=count_steps(config, len(examples)),
         examples=len(examples),
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,

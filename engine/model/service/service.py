@@ -342,7 +342,7 @@ def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
         return [memory]
     gpu = Fact(
         "GPU",
-        f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
+        f"{plan.layers} of {plan.all_layers} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
         f" free on {machine.gpu}",
     )
     return [memory, gpu]
