@@ -14,6 +14,11 @@ Range = tuple[float, float]
 """The least and the most that an amount may be."""
 
 
+def with_minus(text: str) -> str:
+    """Returns the text of a number, or of several, with minus signs in place of the hyphens that Python writes."""
+    return text.replace("-", "−")
+
+
 def probability(p: float | None, digits: int = 2) -> str:
     """Returns a probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
     if p is None:
@@ -31,7 +36,7 @@ def estimate(p: float | None) -> str:
 
 def trouble(total: float | None) -> str:
     """Returns a sum of standard scores of signs with its sign: `+3.2`, `−1.0`; a dash for None."""
-    return "–" if total is None else f"{total:+.1f}".replace("-", "−")
+    return "–" if total is None else with_minus(f"{total:+.1f}")
 
 
 def small_probability(p: float) -> str:
@@ -50,10 +55,15 @@ def difference(value: float) -> str:
     return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 
+def points(share: float) -> str:
+    """Returns a difference of shares in percentage points with its sign: `+4.0`, `−14.5`."""
+    return with_minus(f"{100 * share:+.1f}")
+
+
 def signed(value: float) -> str:
     """Returns a number as probabilities are written, `.86`, `1.0`, `−1.20`; no sign where it rounds to nothing."""
     if abs(value) >= 1.005:
-        return f"{value:.2f}".replace("-", "−")
+        return with_minus(f"{value:.2f}")
     text = probability(abs(value))
     return f"−{text}" if value < 0 and text.strip(".0") else text
 
@@ -65,7 +75,7 @@ def ends(low: float, high: float) -> str:
 
 def figure(value: float) -> str:
     """Returns a figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
-    text = f"{value:.2f}".replace("-", "−")
+    text = with_minus(f"{value:.2f}")
     return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("−.00", ".00")
 
 
@@ -162,4 +172,4 @@ def size(count: int | None) -> str:
 
 def log_probability(value: float | None) -> str:
     """Returns a natural log-probability, `−0.97`; a dash for None."""
-    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+    return "–" if value is None else with_minus(f"{value:.2f}")

@@ -196,7 +196,7 @@ class MachineShare:
 
     def _figure(self, value: float) -> str:
         """Returns a share in percent, a mean with two decimals."""
-        return f"{value:.2f}" if self.value == MEAN else f"{value:.0%}"
+        return number_format.with_minus(f"{value:.2f}" if self.value == MEAN else f"{value:.0%}")
 
 
 @dataclass(frozen=True, slots=True)

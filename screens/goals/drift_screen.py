@@ -192,13 +192,8 @@ def _line_cell(row: Drift) -> Sequence[Piece]:
 
 def _change_cell(row: Drift) -> Sequence[Piece]:
     """Returns the change in percentage points with its sign; a large one is bright."""
-    sign = "+" if row.change >= 0 else "−"
-    return [
-        (
-            f"{sign}{abs(100 * row.change):.1f}",
-            "tone--bright" if abs(row.change) >= MIN_BRIGHT_CHANGE else "",
-        )
-    ]
+    is_large = abs(row.change) >= MIN_BRIGHT_CHANGE
+    return [(number_format.points(row.change), "tone--bright" if is_large else "")]
 
 
 def _p_cell(row: Drift) -> Sequence[Piece]:

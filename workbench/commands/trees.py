@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet, UsageError
-from engine.base.number_format import counted, figure
+from engine.base.number_format import counted, figure, log_probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -196,7 +196,7 @@ def _tree_lines(arguments: argparse.Namespace, measured: _GrownTree) -> list[str
     lines.append(summary(measure(grown.tree), whole_answers(grown.tree)))
     if row.answer_log_prob is not None:
         lines.append(
-            f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
+            f"recorded answer: log-probability {log_probability(row.answer_log_prob)} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
     if measured.bounds:
@@ -236,11 +236,10 @@ def whole_answers(grown: Tree) -> int:
 
 def summary(measures: Measures, whole: int) -> str:
     """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
-    best = "–" if measures.max_log_prob is None else f"{measures.max_log_prob:.2f}"
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
-        f"best {best}",
+        f"best {log_probability(measures.max_log_prob)}",
         f"covered {figure(measures.covered)}, pruned {figure(measures.pruned)},"
         f" unexpanded {figure(measures.unexpanded)}",
         f"entropy {measures.entropy:.1f} bits",
