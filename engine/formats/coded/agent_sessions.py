@@ -212,7 +212,8 @@ def _message_of_history(item: Any) -> ChatMessage:
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message of an event of OpenClaw in the form of a chat API; None if the event is no message.
 
-    The start of an agent has a prompt, the start of a tool is a call, its end an answer; other messages are spoken.
+    The start of an agent has a prompt, the start of a tool is a call and its end an answer, and what is sent
+    (`message.out`, `message.sending`) the assistant says.
     """
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):

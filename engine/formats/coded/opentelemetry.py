@@ -20,7 +20,7 @@ from engine.formats.coded.spans import (
     fingerprint,
     time_text,
 )
-from engine.formats.json_values import first_filled, objects_in, without_keys
+from engine.formats.json_values import first_filled, list_or_empty, objects_in, without_keys
 from engine.formats.messages.call_messages import input_messages, output_messages
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
@@ -215,11 +215,9 @@ def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
         messages = content if isinstance(content, list) else [content]
         return (messages, []) if name.endswith("prompt") else ([], messages)
     if name == "gen_ai.client.inference.operation.details":
-        request, answer = (object_in(gen_ai.get(side)) for side in ("input", "output"))
-        return (
-            json_within(first_filled(request, "messages")) or [],
-            json_within(first_filled(answer, "messages")) or [],
-        )
+        sides = (object_in(gen_ai.get(side)).get("messages") for side in ("input", "output"))
+        request, answer = (list_or_empty(json_within(messages)) for messages in sides)
+        return request, answer
     if name == "gen_ai.choice":
         message = _fields_of_event(attributes, gen_ai)
         choice = message.pop("message", {})

@@ -164,7 +164,7 @@ def _role_and_name(
     word: Any, column: str | None, speakers: dict[str, Role], number: int
 ) -> tuple[Role, str | None]:
     """Returns the role of a speaker, and the name of a speaker whose word is no known role: of these the first is the
-    user, and all others are the assistant.
+    user, if there was none before, and all others are the assistant.
 
     Args:
         word: The word for the speaker.

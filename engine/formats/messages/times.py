@@ -200,7 +200,8 @@ _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
-    """Returns a number for each value by which they can be sorted; None unless all are numbers, or all are dates.
+    """Returns a number for each value by which they can be sorted; None unless all are numbers or all are dates, and
+    if there are no values.
 
     Numbers and dates may be texts. A time without an offset is in UTC; if only some have an offset, the answer is None.
     """
