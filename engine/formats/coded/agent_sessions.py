@@ -58,7 +58,7 @@ def _recognize_cline(record: Any) -> str | None:
     return None
 
 
-def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -159,7 +159,7 @@ def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(sessions, "events")
 
 
-def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_openclaw(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:

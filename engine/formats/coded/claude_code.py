@@ -284,7 +284,7 @@ def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     return _SortedLines(messages, events, unknown, left_out)
 
 
-def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:

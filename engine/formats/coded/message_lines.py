@@ -178,7 +178,7 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
     return ""
 
 
-def _read_message_lines(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_message_lines(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -283,7 +283,7 @@ def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(frames_by_answer, "events")
 
 
-def _read_stream(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_stream(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the answer that the events add up to as a draft.
 
     Raises:

@@ -233,7 +233,7 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(rows, "messages")
 
 
-def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -418,7 +418,7 @@ def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
 
 
-def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_conversation(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation that is in a column of a record as a draft.
 
     Raises:
