@@ -67,7 +67,8 @@ def _recognize_message_line(record: Any) -> str | None:
 
 
 def _without_label(line: Any) -> Any:
-    """Returns a line without the name of the call that it is from: the second of `["sessions.events", {...}]`."""
+    """Returns the event in a line that is a list of the name of a call of an API and the event, as
+    `["sessions.events", {...}]`; another line as it is."""
     is_labeled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
     return line[1] if is_labeled else line
 
