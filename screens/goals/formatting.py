@@ -16,6 +16,13 @@ from screens.widgets.row_table import Column, Piece
 MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
 
+LABEL_WIDTH = 28
+"""Fewest cells of the label of a group or theme in the list."""
+SIZE_WIDTH, FAILED_WIDTH = 8, 11
+"""Most cells of the number of conversations of a group, and of that of failed ones: `12,345`, `120 of 345`."""
+FIGURES_WIDTH = SIZE_WIDTH + number_format.RATE_WIDTH + FAILED_WIDTH
+"""Most cells of the figures of a group that are as wide as they need; what they do not need the label has."""
+
 _NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
 """A cell without a value."""
 
@@ -42,8 +49,9 @@ def group_columns(
     noun: str = "goal",
     groups: Sequence[GoalGroup] = (),
 ) -> list[Column[GoalGroup]]:
-    """Returns the columns of the list of groups; how many are scored only where some are not, and the stability only
-    where it was measured.
+    """Returns the columns of the list of groups; the label has the cells that figures do not fill.
+
+    How many are scored is listed only where some are not, stability and failures only where they are known.
 
     Args:
         groups: The groups that are listed.
@@ -53,9 +61,12 @@ def group_columns(
     """
 
     def label(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the label, after a pin where the group is pinned; a theme with its sign, its goals below it."""
+        """Returns the label, after a pin where the group is pinned; a theme with its sign, its goals below it.
+
+        A folded theme says how many goals it has.
+        """
         if is_theme(group):
-            sign, count = "+" if group.id in folded else "-", f"  {len(group.made_of)}"
+            sign, count = ("+", f"  {len(group.made_of)}") if group.id in folded else ("-", "")
             return [
                 (f"{sign} ", "tone--accent"), (label_of(group, 200), "tone--bright"), (count, "tone--muted")
             ]  # fmt: skip
@@ -68,11 +79,13 @@ def group_columns(
         full = largest()
         return [(number_format.bar(group.share / full if full else 0.0), "tone--accent")]
 
-    def rate(group: GoalGroup) -> Sequence[Piece]:
+    def rate(group: GoalGroup) -> tuple[str, str]:
+        """Returns the rate of ended conversations with its tone."""
+        return rate_piece(group.states.above, group.states.scored, faint="tone--muted")
+
+    def states(group: GoalGroup) -> Sequence[Piece]:
         """Returns the states of all its conversations as a bar, and the rate of ended ones."""
-        states = group.states
-        rate = rate_piece(states.above, states.scored, faint="tone--muted")
-        return [*state_bar(states), (" ", ""), rate]
+        return [*state_bar(group.states), (" ", ""), rate(group)]
 
     def coverage(group: GoalGroup) -> Sequence[Piece]:
         """Returns which part of the conversations has a score."""
@@ -91,16 +104,23 @@ def group_columns(
         sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
         return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
+    size_width = _used_width("size", SIZE_WIDTH, [f"{group.size:,}" for group in groups])
+    rate_width = _used_width("", number_format.RATE_WIDTH, [rate(group)[0] for group in groups])
+    failed_width = FAILED_WIDTH
+    if any(group.with_outcome for group in groups):  # else the column is not listed
+        failed_width = _used_width("failed", FAILED_WIDTH, [group.failures for group in groups])
+    label_width = LABEL_WIDTH + FIGURES_WIDTH - (size_width + rate_width + failed_width)
     columns = [
-        Column("label", noun, 28, label, flexible=True, value=lambda group: group.label.lower(), order="label"),
-        Column("size", "size", 8, lambda group: [(f"{group.size:,}", "")], right=True,
+        Column("label", noun, label_width, label, flexible=True,
+               value=lambda group: group.label.lower(), order="label"),
+        Column("size", "size", size_width, lambda group: [(f"{group.size:,}", "")], right=True,
                value=lambda group: group.size, descending=True, keep=8),
         Column("bar", "", number_format.BAR_WIDTH, share_bar, keep=3),
         Column("share", "share", 6, lambda group: [(f"{100 * group.share:4.1f}%", "")],
                right=True, keep=5),
-        Column("rate", "ended", number_format.BAR_WIDTH + 1 + number_format.RATE_WIDTH, rate,
+        Column("rate", "ended", number_format.BAR_WIDTH + 1 + rate_width, states,
                value=rate_of, order="share that ended, lowest first", keep=7),
-        Column("failed", "failed", 11, lambda group: [(group.failures, "")] if group.failures else _NO_VALUE,
+        Column("failed", "failed", failed_width, lambda group: [(group.failures, "")] if group.failures else _NO_VALUE,
                right=True, value=failed_share, descending=True, order="share that failed, highest first", keep=8),
         Column("coverage", "scored", 6, coverage, right=True, keep=4),
         Column("stability", "stable", 6, stability, right=True,
@@ -112,6 +132,11 @@ def group_columns(
     if not any(group.with_outcome for group in groups):
         idle.add("failed")
     return [column for column in columns if column.key not in idle]
+
+
+def _used_width(title: str, most: int, texts: Sequence[str]) -> int:
+    """Returns the width of a column with these texts, at most `most`; its title is shown with the mark of the sort."""
+    return min(most, max(len(text) for text in (f"{title} ▾", *texts)))
 
 
 def member_columns() -> list[Column[MemberRow]]:
