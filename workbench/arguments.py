@@ -284,6 +284,8 @@ REDACT = switch(
     "replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
 )
 
+FORCE = switch("--force", "write over a file that is there already")
+
 DRY_RUN = switch("--dry-run", "say what would happen and store nothing")
 
 

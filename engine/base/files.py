@@ -62,6 +62,11 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
         _sync(target.parent)
 
 
+def replaces_file(path: Path) -> bool:
+    """Returns whether `atomic_replacement` of a path would replace a file that is there."""
+    return path.is_file() and _find_named_descriptor(path) is None
+
+
 def _find_named_descriptor(path: Path) -> int | None:
     """Returns the descriptor of this process that a path names, itself or through links; None if it names none."""
     of_this_process = {"/dev/fd", os.path.realpath("/proc/self/fd")}

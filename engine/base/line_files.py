@@ -13,7 +13,13 @@ from typing import Any, Literal, TextIO
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.files import atomic_replacement, disk_full_error, is_disk_full, is_project
+from engine.base.files import (
+    atomic_replacement,
+    disk_full_error,
+    is_disk_full,
+    is_project,
+    replaces_file,
+)
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts"]
@@ -185,6 +191,21 @@ def new_file(path: str) -> Path:
     if os.path.lexists(target):
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
     return target
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Checks that a file may be written to a path; that nothing is written over a project, `write_beside` checks.
+
+    Args:
+        force: Whether a file that is there may be written over.
+
+    Raises:
+        ProjectError: There is a file already that is no project.
+    """
+    if not force and replaces_file(path) and not is_project(str(path)):
+        raise ProjectError(
+            f"{path} is there already.", "Choose another name, or add --force to write over it."
+        )
 
 
 @contextmanager

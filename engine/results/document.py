@@ -8,7 +8,6 @@ Colors come from classes of the style sheet: `bar` is a filled mark, `line` a da
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.base.errors import ProjectError, UsageError
-from engine.base.line_files import write_beside
+from engine.base.errors import UsageError
+from engine.base.line_files import check_target, write_beside
 from engine.base.report_table import ReportRow, ReportTable, format_cell
 from engine.base.text import display_safe, one_line
 from engine.conversations.personal_data import Kind, Redactor
@@ -238,10 +237,7 @@ def check_place(path: Path, *, force: bool) -> None:
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"A report cannot be written as {path.name}.", "Name a file.html.")
-    if os.path.exists(path) and not force:
-        raise ProjectError(
-            f"{path} is there already.", "Choose another name, or add --force to write over it."
-        )
+    check_target(path, force=force)
 
 
 def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:

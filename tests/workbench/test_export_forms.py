@@ -76,6 +76,27 @@ def test_what_is_known_is_no_truth(
         assert known["workbench"]["p"] == 0.25
 
 
+def test_a_file_is_written_over_only_with_force(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is there stays unless --force is named, also one for the settings of an annotation; a device is
+    written."""
+    words = ["export", project, "conversations", "--as", "label-studio", "-o", "tasks.json"]
+    for name in ("tasks.json", "tasks.xml"):
+        Path(name).write_text("mine", "utf-8")
+        code, _, told = run(capsys, *words)
+        assert (code, Path(name).read_text("utf-8")) == (1, "mine")
+        assert f"{name} is there already.\n  Choose another name, or add --force" in told
+        code, _, told = run(capsys, *words, "--force")
+        assert code == 0, told
+        assert Path(name).read_text("utf-8") != "mine"
+        Path("tasks.json").unlink()
+    assert run(capsys, "export", project, "conversations", "-o", "/dev/null")[0] == 0
+    code, _, told = run(capsys, "export", project, "table", "-o", project, "--force")
+    assert code == 1
+    assert "is a project" in told
+
+
 def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tasks go to Label Studio with their settings, without what is known; answers come back as verdicts, with exit
     code 3 where some were not taken."""

@@ -230,19 +230,21 @@ def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) 
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
     ]
-    rows = with_outcomes(rows, outcomes_of_groups(conn, filtered))
+    outcomes = outcomes_of_groups(conn, filtered, answers.imported_outcomes(conn))
+    rows = with_outcomes(rows, outcomes)
     return sorted(rows, key=lambda row: (-row.size, row.number))
 
 
 def outcomes_of_groups(
-    conn: sqlite3.Connection, groups: NDArray[Any]
+    conn: sqlite3.Connection, groups: NDArray[Any], imported: Mapping[int, bool]
 ) -> Mapping[int, tuple[int, int]]:
     """Returns how many conversations of each group failed, and of how many that is known, by the rank of the group.
 
     Args:
         groups: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
+        imported: Whether conversations succeeded by the outcome that came with them; a verdict takes precedence.
     """
-    outcomes = answers.imported_outcomes(conn) | example_probes.examples(conn, SUCCEEDED)
+    outcomes = {**imported, **example_probes.examples(conn, SUCCEEDED)}
     ids = [key for key in outcomes if key < len(groups)]
     ranks = groups[ids].tolist() if ids else []
     known = Counter(ranks)

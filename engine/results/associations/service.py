@@ -42,6 +42,7 @@ from engine.results.associations.odds import (
     group_near_equal,
     join_incidences,
     odds_ratios,
+    weigh_tests,
 )
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
@@ -77,13 +78,6 @@ NEAR_EQUAL = 0.8
 
 LONG_QUANTILE = 0.75
 """Quantile of the number of messages from which on a conversation counts as long."""
-
-TERM_WEIGHT = 10
-"""Weight of a term in the correction for many tests against that of all features, so that the few terms are not lost
-among thousands of words; measured in docs/lab/why.md."""
-
-MOST_TERM_WEIGHT = 0.5
-"""Most of all weight that terms have together."""
 
 COPY = 0.98
 """Jaccard similarity from which a value is taken for another name of one that a side is chosen by."""
@@ -290,7 +284,7 @@ def _associations(
     tested = odds.first + odds.second > 0
     p = np.ones(len(features))
     is_term = np.array([isinstance(feature, Term) for feature in features], bool)
-    p[tested] = adjust_p_values(odds.p[tested], _test_weights(is_term[tested]))
+    p[tested] = adjust_p_values(odds.p[tested], weigh_tests(is_term[tested]))
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     order = significant[np.lexsort(_order_keys(features, odds.z)[:, significant])]
     associations: dict[object, Association] = {}
@@ -337,19 +331,6 @@ def _associations(
         significant=len(significant),
         rows=tuple(sorted(associations.values(), key=lambda association: association.side)),
     )
-
-
-def _test_weights(is_term: Bools) -> Floats:
-    """Returns the weight of each test, 1 in the mean; shape (tests,).
-
-    Args:
-        is_term: Whether the feature of each is a term, of the same shape.
-    """
-    tests, terms = len(is_term), int(is_term.sum())
-    if terms in (0, tests):
-        return np.ones(tests)
-    of_term = min(TERM_WEIGHT, MOST_TERM_WEIGHT * tests / terms)
-    return np.where(is_term, of_term, (tests - of_term * terms) / (tests - terms))
 
 
 def _order_keys(features: list[Feature], z: Floats) -> Floats:
