@@ -28,7 +28,7 @@ from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
-from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
+from screens.widgets.finding import FindLine, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -105,7 +105,8 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Yields the summary, the turns, what is beside them, and the find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
-            yield Transcript(id="text")
+            transcript = Transcript(id="text")
+            yield transcript
             with Vertical(id="side"):
                 curve = Curve(id="curve")
                 curve.add_class("section")
@@ -120,7 +121,7 @@ class ReaderScreen(WorkbenchScreen[int]):
                     section.border_title = title
                     yield section
             yield WordPanel(self.services.word_reasons)
-        yield FindLine()
+        yield FindLine(transcript)
 
     def on_mount(self) -> None:
         """Highlights the words that the conversation was opened with."""
@@ -179,22 +180,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.action_go(delta)
         else:
             self.notify("Nothing is looked for: / finds.", markup=False)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(Transcript).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Goes back to the text."""
-        self.query_one(Transcript).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)
 
     # Keys
 

@@ -22,7 +22,7 @@ from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.widgets.background import background
-from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern
+from screens.widgets.finding import FindLine, TextPane
 
 if TYPE_CHECKING:
     from engine.opener.model_previews import PromptTrial
@@ -76,8 +76,9 @@ class ReadingDialog(Dialog[None]):
         """Yields the text, the line to find something in it, and the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = self.title_line()
-            yield TextPane()
-            yield FindLine()
+            pane = TextPane()
+            yield pane
+            yield FindLine(pane)
             yield Static(
                 hint_line(
                     ("escape", "closes"),
@@ -117,22 +118,6 @@ class ReadingDialog(Dialog[None]):
             line.close()
         else:
             self.dismiss(None)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Goes back to the text."""
-        self.query_one(TextPane).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)
 
 
 class EgressDialog(ReadingDialog):
