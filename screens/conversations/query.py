@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.text import one_line, short_name
+from engine.base.text import LINE_LIMIT, one_line, short_name
 from engine.completeness.records import DecisionRule
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
@@ -146,7 +146,7 @@ def summary_content(listing: Listing, marked: int) -> Content:
 
 def no_match(total: int, query: ListQuery) -> EmptyState:
     """Returns what the list says where none of its `total` conversations matches the filter."""
-    filter = one_line(str(query.filter), 80)
+    filter = one_line(str(query.filter), LINE_LIMIT)
     return EmptyState(
         f"None of {total:,} conversations matches: {filter}",
         "changes the filter",
@@ -311,4 +311,4 @@ def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
 
 
 def _tags_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(one_line(", ".join(row.tags), 60), "tone--accent")] if row.tags else []
+    return [(one_line(", ".join(row.tags)), "tone--accent")] if row.tags else []

@@ -10,12 +10,21 @@ from engine.base import number_format
 from engine.base.text import middle_cut, one_line
 from engine.goals.records import ClusteringSummary, GoalGroup, MemberRow, subject_of_reasons
 from screens.widgets.formatting import STATE_LOOKS, date_and_minute, rate_piece
-from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of, state_bar
+from screens.widgets.groups import (
+    GLYPHS,
+    LONG_LABEL_LIMIT,
+    UNSTABLE,
+    UNSTABLE_SIGN,
+    label_of,
+    state_bar,
+)
 from screens.widgets.row_table import Column, Piece
 
 MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
 
+NAME_WIDTH = 18
+"""Cells of the name of a conversation in the list of members."""
 LABEL_WIDTH = 28
 """Fewest cells of the label of a group or theme in the list."""
 SIZE_WIDTH, FAILED_WIDTH = 8, 11
@@ -65,14 +74,13 @@ def group_columns(
 
         A folded theme says how many goals it has.
         """
+        text = label_of(group, LONG_LABEL_LIMIT)
         if is_theme(group):
             sign, count = ("+", f"  {len(group.made_of)}") if group.id in folded else ("-", "")
-            return [
-                (f"{sign} ", "tone--accent"), (label_of(group, 200), "tone--bright"), (count, "tone--muted")
-            ]  # fmt: skip
+            return [(f"{sign} ", "tone--accent"), (text, "tone--bright"), (count, "tone--muted")]
         pin = f"{GLYPHS['pin']} " if group.pinned else ""
         indent = "    " if group.theme else ""
-        return [(f"{indent}{pin}", "tone--accent"), (label_of(group, 200), "")]
+        return [(f"{indent}{pin}", "tone--accent"), (text, "")]
 
     def share_bar(group: GoalGroup) -> Sequence[Piece]:
         """Returns the share as a bar."""
@@ -159,12 +167,12 @@ def member_columns() -> list[Column[MemberRow]]:
 
     return [
         Column("state", "", 1, state),
-        Column("name", "conversation", 18, lambda r: [(middle_cut(r.external_id, 18), "tone--muted")],
+        Column("name", "conversation", NAME_WIDTH, lambda r: [(middle_cut(r.external_id, NAME_WIDTH), "tone--muted")],
                keep=3),
         Column("text", "goal as written", 20, text, flexible=True),
         Column("distance", "distance", 8, lambda r: [(f"{r.distance:.2f}", "")], right=True, keep=6),
         Column("doubt", "doubt", 5, doubt, right=True, keep=7),
-        Column("other", "nearest other group", 24, lambda r: [(one_line(r.other, 60), "tone--muted")], keep=4),
+        Column("other", "nearest other group", 24, lambda r: [(one_line(r.other), "tone--muted")], keep=4),
     ]  # fmt: skip
 
 

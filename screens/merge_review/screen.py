@@ -35,12 +35,12 @@ from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
-from screens.shell.dialogs import Dialog, ask, hint_line
+from screens.shell.dialogs import Dialog, ask, key_hints
 from screens.shell.goal_dialogs import DecisionScreen
 from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import background, write_in_order
-from screens.widgets.controls import Choices, LineInput
+from screens.widgets.controls import Choices, LineInput, titled
 from screens.widgets.groups import proposed_label
 from screens.widgets.jobs import EngineFeed
 
@@ -237,9 +237,7 @@ class MergeDeskScreen(DecisionScreen):
             yield SidePane("B", id="side-b")
             with Vertical(id="right"):
                 yield MergedPane(id="merged")
-                recent = Static(id="recent", classes="section")
-                recent.border_title = "Latest decisions"
-                yield recent
+                yield titled(Static(id="recent", classes="section"), "Latest decisions")
         yield Static(classes="empty")
 
     # Reading and writing
@@ -505,13 +503,13 @@ class MergeAllDialog(Dialog[ListedPairs]):
 
     def compose(self) -> ComposeResult:
         """Yields the probability, the pairs, the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Merge all pairs whose merge probability is at least"
+        title = "Merge all pairs whose merge probability is at least"
+        with titled(Vertical(classes="dialog"), title):
             yield LineInput(number_format.probability(self._probability), placeholder=".90")
             yield Static(id="count")
             yield Choices(markup=False)
             keys = (("enter", "merges all; u undoes all of it"), ("escape", "leaves"))
-            yield Static(hint_line(*keys))
+            yield key_hints(*keys)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Lists the pairs for another probability."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
-from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted
@@ -19,9 +17,10 @@ from engine.conversations.service import stored_accounts
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, key_hints
 from screens.shell.exporting import copy
 from screens.widgets.background import background
+from screens.widgets.controls import titled
 from screens.widgets.finding import FindLine, TextPane
 
 if TYPE_CHECKING:
@@ -68,26 +67,23 @@ class ReadingDialog(Dialog[None]):
         """
         raise NotImplementedError
 
-    def title_line(self) -> Content:
+    def title_line(self) -> str:
         """Returns the title on the border."""
-        return Content(self.TITLE)
+        return self.TITLE
 
     def compose(self) -> ComposeResult:
         """Yields the text, the line to find something in it, and the keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = self.title_line()
+        with titled(Vertical(classes="dialog tall"), self.title_line()):
             pane = TextPane()
             yield pane
             yield FindLine(pane)
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("↑↓", "scroll"),
-                    ("/", "finds"),
-                    ("n N", "hits"),
-                    *self.OWN_HINTS,
-                    ("y", "copies"),
-                )
+            yield key_hints(
+                ("escape", "closes"),
+                ("↑↓", "scroll"),
+                ("/", "finds"),
+                ("n N", "hits"),
+                *self.OWN_HINTS,
+                ("y", "copies"),
             )
 
     def on_mount(self) -> None:
@@ -164,9 +160,9 @@ class PromptTrialDialog(ReadingDialog):
         super().__init__()
         self._trial, self._model = trial, model
 
-    def title_line(self) -> Content:
+    def title_line(self) -> str:
         """Returns the prompt and the model."""
-        return Content(f"{self._trial.name} with {self._model}")
+        return f"{self._trial.name} with {self._model}"
 
     def on_mount(self) -> None:
         """Shows that the model is asked, until it has replied; Textual calls that of the base too, which reads."""

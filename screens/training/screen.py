@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.text import one_line, short_name
+from engine.base.text import NAME_LIMIT, one_line, short_name
 from engine.conversations.filters import parse_filter
 from engine.opener.open_project import OpenProject
 from engine.training.records import (
@@ -397,7 +397,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
 
     def estimate_content(self, cost: TrainingEstimate) -> Content:
         """Returns the estimate as text; also shows the proposed name in its field."""
-        self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
+        self.query_one("#name", Input).placeholder = one_line(cost.name, NAME_LIMIT)
         parts, facts, memory, *notes = estimate_lines(cost)
         return Content("\n").join(
             [

@@ -19,7 +19,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.request_options import Option, options_of
-from engine.base.text import one_line
+from engine.base.text import LINE_LIMIT, NAME_LIMIT, one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -247,7 +247,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
     def action_judge(self) -> None:
         """Goes to triage of the conversations of the trees that are listed."""
         name = f"trees {self._query.filter}".rstrip()
-        self.triage_only(one_line(name, 60), self._conversations())
+        self.triage_only(one_line(name, NAME_LIMIT), self._conversations())
 
     # Changing the query
 
@@ -315,7 +315,8 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
         if len(text) > NAME_WIDTH:  # long names of one source begin alike
             text = "…" + text[1 - NAME_WIDTH :]
         reason = item.row.reason
-        return [(text, ""), (f"  {one_line(reason, 80)}" if reason else "", "tone--muted")]
+        note = f"  {one_line(reason, LINE_LIMIT)}" if reason else ""
+        return [(text, ""), (note, "tone--muted")]
 
     def leaves(item: TreeItem) -> Sequence[Piece]:
         """Returns the number of leaves."""
@@ -425,6 +426,6 @@ def _empty_state(query: ListQuery) -> EmptyState:
             "No response trees yet: all answers that a model may give, with their probabilities."
         )
         return EmptyState(message, enter_label, "run_trees")
-    message = f"No tree of a conversation that matches {one_line(str(query.filter), 80)}."
+    message = f"No tree of a conversation that matches {one_line(str(query.filter), LINE_LIMIT)}."
     others = (("trees.clear", "clears the filter"),)
     return EmptyState(message, enter_label, "run_trees", others=others)

@@ -124,12 +124,8 @@ class TriageScreen(WorkbenchScreen[None]):
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project
         self._was_blind_offered = False
-        self._was_name_missed = (
-            False  # whether a notice said that answers are stored without a name
-        )
-        self._question_name = (
-            SUCCEEDED  # the question that was chosen; `question` follows when it is read
-        )
+        self._was_name_missed = False  # a notice said that answers are stored without a name
+        self._question_name = SUCCEEDED  # that was chosen; `question` follows when it is read
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether an action works now: a key of an answer does where the question has that answer.
@@ -150,9 +146,10 @@ class TriageScreen(WorkbenchScreen[None]):
         yield Static(id="status")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
-            yield Transcript(id="text")
+            transcript = Transcript(id="text")
+            yield transcript
             yield Evidence("Why it is here")
-            yield WordPanel(self.services.word_reasons)
+            yield WordPanel(self.services.word_reasons, transcript)
             yield Static(id="blind", classes="section")
         yield Static(classes="empty")
 
@@ -325,12 +322,12 @@ class TriageScreen(WorkbenchScreen[None]):
     def _follow_words(self) -> None:
         """Shows the words at the current turn, while their panel is open."""
         if self.shown is not None:
-            self.query_one(WordPanel).follow(self.shown, self.query_one(Transcript))
+            self.query_one(WordPanel).follow(self.shown)
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn; a blind round hides them."""
         if self.blind is None and self.shown is not None:
-            self.query_one(WordPanel).toggle(self.shown, self.query_one(Transcript))
+            self.query_one(WordPanel).toggle(self.shown)
 
     def show_new_place(self) -> None:
         """Shows the new current item, stores the place, and reads the next page when few items are left."""

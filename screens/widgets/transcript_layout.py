@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
 from screens.widgets.messages import (
@@ -60,6 +60,8 @@ MAX_CACHED_BLOCKS = 512
 LARGE_BLOCK_LINES = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
+RULE_CHARACTERS = 30
+"""Most characters of the name of the rule by which a text is kept from models."""
 NO_PART = -1
 """Stands for the part of a line that is a note of the program."""
 
@@ -307,7 +309,7 @@ class Layout:
         """Returns the notes on a message, and what of it is kept from models, in lines."""
         notes = list(self.notes.get(message.index, ()))
         leaks = [
-            f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
+            f"{one_line(leak.found, NAME_LIMIT)} ({one_line(leak.rule, RULE_CHARACTERS)})"
             for leak in self.leaks.get(message.index, ())
         ]
         details = ": " + ", ".join(leaks) if leaks else ""
