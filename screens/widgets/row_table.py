@@ -400,10 +400,12 @@ class RowTable(CursorView, Generic[RowT]):
             self.call_next(self._load_next)
 
     def _load_next(self) -> None:
-        """Reads the page that was asked for last; pages that left the screen meanwhile are not read."""
+        """Reads the page that was asked for last; pages that left the screen, or were read, meanwhile are not read."""
         top = round(self.scroll_offset.y)
         visible = range(top // PAGE, (top + self.size.height) // PAGE + 1)
-        pages = [page for page in self._wanted_pages if page in visible]
+        # A page is asked for again by each drawing until it is there.
+        unread = [page for page in self._wanted_pages if page not in self._fresh_pages]
+        pages = [page for page in unread if page in visible]
         self._wanted_pages = pages[:-1]
         self._loading = bool(pages)
         if not pages:
