@@ -232,7 +232,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _show_facts(self) -> None:
         """Shows the facts about the row under the cursor; reads them first if they are not those read last."""
-        row = self.table.here
+        row = self.table.cursor_item
         pane = self.query_one("#facts", Static)
         if row is None:
             pane.update("")
@@ -244,7 +244,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             def show(facts: list[Fact]) -> None:
                 """Keeps the facts, and shows them if the cursor is still there."""
                 self._facts_of, self._facts = name, facts
-                if self.table.here is not None and self.table.here.name == name:
+                if self.table.cursor_item is not None and self.table.cursor_item.name == name:
                     self._show_facts()
 
             self.in_background(
@@ -298,7 +298,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _usable_row(self) -> ModelRow | None:
         """Returns the row under the cursor; None if there is none, or slow work runs."""
-        return self.table.here if self._is_idle() else None
+        return self.table.cursor_item if self._is_idle() else None
 
     def action_tune(self) -> None:
         """Tunes the model under the cursor; that is a job, which the bottom line shows."""
@@ -371,7 +371,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def action_copy(self) -> None:
         """Copies the facts about the row under the cursor."""
-        row = self.table.here
+        row = self.table.cursor_item
         if row is not None:
             self.in_background(
                 lambda: self.models.facts(row.name),

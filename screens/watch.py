@@ -236,7 +236,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def _show_event(self) -> None:
         """Shows everything about the event under the cursor."""
-        row = self.table.here
+        row = self.table.cursor_item
         self.query_one("#event", Static).update(Content("") if row is None else event_text(row))
 
     def _empty_reason(self) -> EmptyState:

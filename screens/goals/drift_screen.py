@@ -168,7 +168,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
-        drift = self.table.here
+        drift = self.table.cursor_item
         if drift is None:
             return
         goal = Filter().with_choice("goal", drift.goal)

@@ -161,7 +161,7 @@ def member_columns() -> list[Column[MemberRow]]:
         return [(one_line(text, MAX_TEXT_CHARACTERS) or "(no text)", "")]
 
     def doubt(row: MemberRow) -> Sequence[Piece]:
-        """Returns the doubt, marked where the member is nearer to another group."""
+        """Returns the doubt, marked where the member is at least as near to another group."""
         tone = "tone--borderline" if row.doubt >= 1 else ""
         return [(f"{row.doubt:.2f}", tone)]
 

@@ -210,7 +210,7 @@ class GoalsScreen(DecisionScreen):
     @property
     def row(self) -> GoalGroup | None:
         """The group under the cursor, or the theme with its figures."""
-        return self.table.here
+        return self.table.cursor_item
 
     @property
     def group(self) -> GoalGroup | None:

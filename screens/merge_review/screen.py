@@ -101,14 +101,14 @@ class ReviewCursor:
         ahead: The proposals that follow, in order.
         skipped: The pairs that the person skipped.
         label: The label that the person wrote for the pair in front; None keeps the proposed one.
-        turn: Rises whenever another pair comes to the front; a snapshot that was read in an older turn is not shown.
+        front_number: Rises whenever another pair comes to the front; a snapshot that was read before is not shown.
     """
 
     front: ShownProposal | None = None
     ahead: tuple[ShownProposal, ...] = ()
     skipped: list[Pair] = field(default_factory=list)
     label: str | None = None
-    turn: int = 0
+    front_number: int = 0
 
     @property
     def pair(self) -> Pair | None:
@@ -118,7 +118,7 @@ class ReviewCursor:
     def put(self, shown: ShownProposal | None) -> None:
         """Puts a proposal in front. A pair that is in front already keeps its label and the reason for the proposal."""
         if shown is None or self.front is None or self.pair != shown.proposal.pair:
-            self.turn += 1
+            self.front_number += 1
             self.label = None
         else:
             why = self.front.proposal.why
@@ -252,10 +252,10 @@ class MergeDeskScreen(DecisionScreen):
         if self._writes:  # the last one reads
             return
         pair = self._preferred or self.cursor.pair
-        turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
+        front_number, skipped = self.cursor.front_number, tuple(self.cursor.skipped)
 
         def on_result(snapshot: ReviewSnapshot) -> None:
-            if turn == self.cursor.turn:
+            if front_number == self.cursor.front_number:
                 self._preferred = None
                 self._show(snapshot)
             else:  # the person decided meanwhile, so this answer is outdated

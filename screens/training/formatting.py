@@ -188,13 +188,13 @@ def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
 
 def _sample_line(sample: SampleRow, width: int) -> Content:
     """Returns when a sample was taken, how probable the end is, whether that is correct, and what the model writes."""
-    taken_at = "before" if sample.step == 0 else f"step {sample.step:,}"
+    when = "before" if sample.step == 0 else f"step {sample.step:,}"
     probability = end_probability(sample)
     is_correct = (probability >= 0.5) == sample.ends
     generated = one_line(sample.generated, max(MIN_TEXT_CELLS, width - WRITTEN_MARGIN_CELLS))
     written = f"“{generated}”" if generated else "the end"
     return Content.assemble(
-        (f"  {taken_at:<11}", "$tone-muted"),
+        (f"  {when:<11}", "$tone-muted"),
         ("end ", "$tone-muted"),
         f"{number_format.bar(probability)} {number_format.small_probability(probability):>4} ",
         ("✓" if is_correct else "✗", "$tone-complete" if is_correct else "$tone-incomplete"),

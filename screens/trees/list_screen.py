@@ -218,12 +218,12 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def on_row_table_highlighted(self) -> None:
         """Shows the conversation of the tree under the cursor beside the list."""
-        if self.table.here is not None:
-            self.query_one(Preview).follow(self.table.here.row.conversation_id)
+        if self.table.cursor_item is not None:
+            self.query_one(Preview).follow(self.table.cursor_item.row.conversation_id)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Opens the tree of a row, or notifies why there is none."""
-        item = self.table.here
+        item = self.table.cursor_item
         if item is None:
             return
         if item.row.reason is not None:
@@ -240,9 +240,9 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_read(self) -> None:
         """Opens the conversation of the tree under the cursor in the reader."""
-        if self.table.here is not None:
+        if self.table.cursor_item is not None:
             order = self._conversations()
-            self.open_reader(order, order.index(self.table.here.row.conversation_id))
+            self.open_reader(order, order.index(self.table.cursor_item.row.conversation_id))
 
     def action_judge(self) -> None:
         """Goes to triage of the conversations of the trees that are listed."""
@@ -251,7 +251,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     # Changing the query
 
-    def _ask(self, query: ListQuery) -> None:
+    def _list_query(self, query: ListQuery) -> None:
         """Lists the trees of another query."""
         if query != self._query:
             self._query = query
@@ -259,13 +259,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Lists what matches the filter that was entered."""
-        self._ask(replace(self._query, filter=message.filter))
+        self._list_query(replace(self._query, filter=message.filter))
 
     def action_clear(self) -> None:
         """Clears the filter."""
         if self._query.filter:
             self.query_one(FilterLine).put(ListQuery().filter)
-            self._ask(ListQuery())
+            self._list_query(ListQuery())
 
     def action_sort(self) -> None:
         """Asks for the order."""

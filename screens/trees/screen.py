@@ -107,7 +107,7 @@ class AnswersDialog(Dialog[int]):
 
     def _show_answer(self) -> None:
         """Shows the whole answer under the cursor."""
-        answer = self.table.here
+        answer = self.table.cursor_item
         text = "" if answer is None else one_line(answer.text, NOTICE_LIMIT)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
@@ -117,13 +117,13 @@ class AnswersDialog(Dialog[int]):
 
     def on_row_table_opened(self) -> None:
         """Enter goes to the leaf."""
-        answer = self.table.here
+        answer = self.table.cursor_item
         if answer is not None:
             self.dismiss(answer.leaves[0])
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        answer = self.table.here
+        answer = self.table.cursor_item
         if answer is not None:
             copy(self, answer.text, f"answer {self.table.cursor_index + 1}")
 

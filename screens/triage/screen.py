@@ -29,7 +29,7 @@ from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.queue import BlindRound, LoadedQueue, TriageQueue, load_queue, load_status
 from screens.widgets.background import write_in_order
-from screens.widgets.evidence import Evidence, Facts, load_facts
+from screens.widgets.evidence import ConversationFacts, Evidence, load_facts
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -120,7 +120,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.shown: int | None = None
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
         self._place: TriagePlace | None = None
-        self._facts: Facts | None = None
+        self._facts: ConversationFacts | None = None
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project
         self._was_blind_offered = False
@@ -239,7 +239,7 @@ class TriageScreen(WorkbenchScreen[None]):
         place = ""
         if self.blind is None and self.queue.current is not None:
             place = f"{self.queue.position:,} of {self.queue.total:,}"
-        blind = "" if self.blind is None else self.blind.words
+        blind = "" if self.blind is None else self.blind.progress
         tally = None if narrow else status.tally
         title = formatting.title_content(place, blind, tally)
         self.query_one(TitleLine).say(title)
@@ -278,7 +278,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.set_class(self.blind is not None, "-blind")
         if self.blind is not None:
             self.query_one("#blind", Static).update(
-                formatting.blind_panel(self.blind.words, of_others=self.blind.of_others)
+                formatting.blind_panel(self.blind.progress, of_others=self.blind.of_others)
             )
         if conversation is None:
             self.shown = self._facts = None
@@ -296,7 +296,7 @@ class TriageScreen(WorkbenchScreen[None]):
             group="facts",
         )
 
-    def _show_facts(self, facts: Facts, why: str) -> None:
+    def _show_facts(self, facts: ConversationFacts, why: str) -> None:
         """Shows a conversation and the evidence about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
@@ -504,7 +504,7 @@ class TriageScreen(WorkbenchScreen[None]):
             else:
                 self.notify(formatting.act_notice(row, done), markup=False)
             if is_imported and self.blind is None:
-                self._ask_anew()
+                self._begin_queue()
             self._show_written(row)
 
         write_in_order(self, change, show, self.show_error)
@@ -522,7 +522,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def begin(place: TriagePlace) -> None:
             self.order, self._is_order_chosen = place.order, False
-            self._ask_anew()
+            self._begin_queue()
 
         dialogs.ask_question(self, self._question_name, choose)
 
@@ -533,7 +533,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self._is_order_chosen = True
             if order != self.order or order == "check":  # which draws the next ones
                 self.order = order
-                self._ask_anew()
+                self._begin_queue()
 
         ask_which_first(self, formatting.orders_of(self.question), self.order, choose)
 
@@ -541,23 +541,23 @@ class TriageScreen(WorkbenchScreen[None]):
         """Judges these conversations, in the order that is chosen, until escape."""
         self.only = conversations
         if self._place is not None:  # else it is being read, and the queue after it
-            self._ask_anew()
+            self._begin_queue()
 
     def action_judge_all(self) -> None:
         """Judges all conversations again, after `judge_only`, and goes back to the mode that asked for it."""
         if self.only is not None:
             back = self.only.back
             self.only = None
-            self._ask_anew()
+            self._begin_queue()
             if back and back != self.MODE:
                 self.app.run_worker(self.app.run_action(f"switch_mode('{back}')"), group="back")
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Begins a new queue with the conversations that the filter matches."""
         self.filter, self.only = message.filter, None
-        self._ask_anew()
+        self._begin_queue()
 
-    def _ask_anew(self) -> None:
+    def _begin_queue(self) -> None:
         """Begins a new queue at its start."""
         self.queue = TriageQueue()
         self._forget_shown()

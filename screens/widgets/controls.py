@@ -1,4 +1,7 @@
-"""Small widgets that take keys: a list of choices, a field with several values, a line to type, a box of figures."""
+"""Small widgets that take keys: a list of choices, a field with several values, a line to type, a box of figures.
+
+`titled` puts the title on the border of any widget.
+"""
 
 from __future__ import annotations
 

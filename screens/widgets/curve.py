@@ -50,7 +50,7 @@ class CurveData:
         return number_format.probability(p, self.rule.digits(p))
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """A sentence about the curve, see `format_reach`."""
         return format_reach(self.points, self.rule.threshold, self.last_turn)
 
@@ -170,7 +170,7 @@ class Curve(Widget):
             Segment(f" ┄ {number_format.probability(rule.threshold)}  ", muted),
         ]
         room = width - Strip(parts).cell_length
-        words = self._data.words
+        words = self._data.sentence
         if len(words) > room > 0:
             words = fitting(words.split(", "), room)
         parts.append(Segment(words, base))

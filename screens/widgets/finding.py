@@ -121,7 +121,7 @@ class Hits:
             return (self.first_from(place) + min(delta, 0)) % len(self.places)
         return (current + delta) % len(self.places)
 
-    def words(self, current: int | None) -> str:
+    def count_text(self, current: int | None) -> str:
         """Returns the count in words, such as `3 of 17`, `17 hits` or `nothing found`."""
         count = f"{len(self.places):,}{'+' if self.more else ''}"
         if not self.places:
@@ -292,9 +292,9 @@ class FindingView(ScrollView, inherit_bindings=False):
             jump: Whether the cursor goes to the first hit from its place.
         """
         self._pattern = pattern
-        self.look_again(jump=jump)
+        self.search_again(jump=jump)
 
-    def look_again(self, *, jump: bool = False) -> None:
+    def search_again(self, *, jump: bool = False) -> None:
         """Searches for the same pattern in what is shown now; `jump` as in `look_for`."""
         self._search_number += 1
         number = self._search_number
@@ -313,7 +313,7 @@ class FindingView(ScrollView, inherit_bindings=False):
     def _show_hits(self, hits: Hits, *, jump: bool) -> None:
         """Shows the hits of a search; `jump` as in `look_for`."""
         self.hits = hits
-        self.hit = hits.first_from(self.place()) if jump and hits.places else None
+        self.hit = hits.first_from(self.search_start()) if jump and hits.places else None
         self.hits_changed()
         if self.hit is not None:
             self.show_hit()
@@ -322,14 +322,14 @@ class FindingView(ScrollView, inherit_bindings=False):
     def go_to_hit(self, delta: int) -> None:
         """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
         if self.hits.places:
-            self.hit = self.hits.step(self.hit, delta, self.place())
+            self.hit = self.hits.step(self.hit, delta, self.search_start())
             self.show_hit()
             self._draw_hits()
 
     def _draw_hits(self) -> None:
         """Draws the hits, and shows how many there are."""
         self.refresh()
-        self.show_count("" if self._pattern is None else self.hits.words(self.hit))
+        self.show_count("" if self._pattern is None else self.hits.count_text(self.hit))
 
     def look_of(self, name: str) -> Style:
         """Returns the style of a component class."""
@@ -351,7 +351,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         """Shows why a search failed."""
         raise NotImplementedError
 
-    def place(self) -> Hit:
+    def search_start(self) -> Hit:
         """Returns where the search begins, as an empty hit."""
         raise NotImplementedError
 
@@ -451,7 +451,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Shows another text from its beginning, or at its end."""
         self.text, self._scrolls_to_end = text, at_end
         self._break()
-        self.look_again()
+        self.search_again()
 
     def on_resize(self) -> None:
         """Breaks the lines again."""
@@ -499,7 +499,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Shows what went wrong instead of the text."""
         self._show_error(error)
 
-    def place(self) -> Hit:
+    def search_start(self) -> Hit:
         """Returns the beginning of the first line in sight."""
         return Hit(0, 0, self._line_start(round(self.scroll_offset.y)), 0)
 

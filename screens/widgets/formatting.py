@@ -94,7 +94,7 @@ def rate_piece(
 
 
 def agreement_piece(agreement: Agreement) -> tuple[str, str]:
-    """Returns `Agreement.text` without kappa and its tone, which is faint where few answers are compared."""
+    """Returns the text of an agreement, without its kappa, and a tone: faint where few answers are compared."""
     is_faint = agreement.n > 0 and number_format.is_few(agreement.n)
     return replace(agreement, kappa=None).text, "$tone-muted" if is_faint else ""
 

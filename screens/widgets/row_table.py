@@ -1,4 +1,6 @@
-"""The table of all lists. It is virtual: ids are in memory, and pages of rows are read by id.
+"""The table of all lists, and what it shares with the view of a tree: a cursor on one of many lines.
+
+The table is virtual: ids are in memory, and pages of rows are read by id.
 
 An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. The project file is
 read off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so
@@ -247,7 +249,7 @@ class RowTable(CursorView, Generic[RowT]):
 
     @property
     def cursor_id(self) -> int | None:
-        """Id of the row under the cursor."""
+        """Id of the row under the cursor; None in an empty table."""
         return self._ids[self.cursor_index] if self._ids else None
 
     def show(
@@ -517,8 +519,8 @@ class ItemTable(RowTable[RowT]):
         return None if number is None else self._items.get(number)
 
     @property
-    def here(self) -> RowT | None:
-        """The item under the cursor."""
+    def cursor_item(self) -> RowT | None:
+        """The item under the cursor; None in an empty table."""
         return self.item(self.cursor_id)
 
     def move_to_key(self, key: Hashable) -> bool:

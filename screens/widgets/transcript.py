@@ -190,7 +190,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self.hits, self.hit = finding.Hits(), None
         self.refresh()
         self._lay_out()
-        self.look_again()
+        self.search_again()
 
     def show_raw(self, raw: bool) -> None:
         """Shows everything as imported, or laid out and styled."""
@@ -198,7 +198,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
             self.raw = raw
             self._quotes = quote_spans(self.messages, self._cites, raw=raw)
             self._lay_out()
-            self.look_again()
+            self.search_again()
 
     def mark(self, spans: Mapping[tuple[int, int], Sequence[Span]]) -> None:
         """Draws these stretches of text in their styles, in place of the earlier ones.
@@ -395,7 +395,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         """Posts that the conversation could not be searched or laid out."""
         self.post_message(self.Failed(error))
 
-    def place(self) -> finding.Hit:
+    def search_start(self) -> finding.Hit:
         """Returns the beginning of the current message."""
         return finding.Hit(max(self._current, 0), 0, 0, 0)
 

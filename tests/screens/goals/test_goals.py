@@ -80,7 +80,9 @@ class TestList:
         """Where outcomes are known, a narrow terminal has the numbers of failed ones too, beside whole names of themes,
         and `s` orders by them."""
         support = clustered()
-        support.merge_review.place([group_id(support, LABELS[0])], "Exchange a lamp, repair a chair")
+        support.merge_review.place(
+            [group_id(support, LABELS[0])], "Exchange a lamp, repair a chair"
+        )
         screen_groups = support.goals.groups()
         for key in support.goals.view().members(screen_groups[2].id).tolist()[:2]:
             support.triage.give(key, "no")
