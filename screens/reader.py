@@ -28,13 +28,7 @@ from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.controls import titled
 from screens.widgets.curve import Curve
-from screens.widgets.evidence import (
-    ConversationFacts,
-    curve_data,
-    load_facts,
-    note_content,
-    remaining_content,
-)
+from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
 from screens.widgets.finding import FindLine, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
@@ -101,7 +95,7 @@ class ReaderScreen(WorkbenchScreen[int]):
     ) -> None:
         """Opens the conversation at a place in `order`, with `words` highlighted."""
         super().__init__(services, feed, mode)
-        self._facts: ConversationFacts | None = None
+        self._facts: Facts | None = None
         self._order = order
         self._place = place
         self._words = tuple(words)
@@ -142,7 +136,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             lambda: load_facts(self.services, conversation_id), self._show_facts, group="facts"
         )
 
-    def _show_facts(self, facts: ConversationFacts) -> None:
+    def _show_facts(self, facts: Facts) -> None:
         """Shows a conversation and what is known about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
@@ -274,7 +268,7 @@ class OriginalDialog(ReadingDialog):
         return self._conversations.original(self._conversation_id).decode(errors="replace")
 
 
-def summary_content(facts: ConversationFacts, width: int) -> Content:
+def summary_content(facts: Facts, width: int) -> Content:
     """Returns what a conversation is on one line, and on further lines its goal and its signs of trouble, if any."""
     lines = [_first_line(facts, width - 2)]
     if facts.goal is not None:
@@ -286,7 +280,7 @@ def summary_content(facts: ConversationFacts, width: int) -> Content:
     return Content("\n").join(lines)
 
 
-def _first_line(facts: ConversationFacts, cells: int) -> Content:
+def _first_line(facts: Facts, cells: int) -> Content:
     """Returns the state, score, reason and name of a conversation, and what of turns and source fits into `cells`
     cells."""
     row = facts.row

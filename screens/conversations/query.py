@@ -21,7 +21,7 @@ from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.row_table import NO_VALUE, Column, Piece
 
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
@@ -207,6 +207,7 @@ class ListColumns:
         return [columns[key] for key in columns if key in keys or key == FIXED]
 
     def _all_columns(self) -> list[Column[ConversationRow]]:
+        """Returns every column, in the order of `COLUMN_TITLES`."""
         return [
             Column("state", "", 1, _state_cell),
             Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
@@ -229,7 +230,7 @@ class ListColumns:
     def _score_cell(self, row: ConversationRow) -> Sequence[Piece]:
         p = row.p_end_normalised
         if p is None:
-            return [("–", "tone--muted")]
+            return NO_VALUE
         tone = STATE_LOOKS[row.state].tone_class
         digits = self.rule.digits(p)
         return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
@@ -263,7 +264,7 @@ def _state_cell(row: ConversationRow) -> Sequence[Piece]:
 def _success_cell(row: ConversationRow) -> Sequence[Piece]:
     p = row.success
     if p is None:
-        return [("–", "tone--muted")]
+        return NO_VALUE
     return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
 
 

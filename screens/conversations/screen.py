@@ -191,6 +191,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             return Listing(query, ids, read_counts(self.services, query))
 
         def show(listing: Listing) -> None:
+            """Shows the list, and then counts, unless that was done."""
             self._show_listing(listing)
             if cursor_id is not None:
                 self.table.move_to_id(cursor_id)

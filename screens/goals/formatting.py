@@ -18,7 +18,7 @@ from screens.widgets.groups import (
     label_of,
     state_bar,
 )
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.row_table import NO_VALUE, Column, Piece
 
 MAX_TEXT_CHARACTERS = 400
 """Most characters that are shown of the text of a member."""
@@ -31,9 +31,6 @@ SIZE_WIDTH, FAILED_WIDTH = 8, 11
 """Most cells of the number of conversations of a group, and of that of failed ones: `12,345`, `120 of 345`."""
 FIGURES_WIDTH = SIZE_WIDTH + number_format.RATE_WIDTH + FAILED_WIDTH
 """Most cells of the figures of a group that are as wide as they need; what they do not need the label has."""
-
-_NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
-"""A cell without a value."""
 
 
 def rate_of(group: GoalGroup) -> float | None:
@@ -87,33 +84,9 @@ def group_columns(
         full = largest()
         return [(number_format.bar(group.share / full if full else 0.0), "tone--accent")]
 
-    def rate(group: GoalGroup) -> tuple[str, str]:
-        """Returns the rate of ended conversations with its tone."""
-        return rate_piece(group.states.above, group.states.scored, faint="tone--muted")
-
-    def states(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the states of all its conversations as a bar, and the rate of ended ones."""
-        return [*state_bar(group.states), (" ", ""), rate(group)]
-
-    def coverage(group: GoalGroup) -> Sequence[Piece]:
-        """Returns which part of the conversations has a score."""
-        scored, unscored = group.states.scored, group.states.unscored
-        if not scored:
-            return _NO_VALUE
-        if not unscored:
-            return [("all", "tone--muted")]
-        return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
-
-    def stability(group: GoalGroup) -> Sequence[Piece]:
-        """Returns the stability, with a sign where it is low."""
-        value = group.stability
-        if value is None:
-            return _NO_VALUE
-        sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
-        return [(sign, "tone--borderline"), (number_format.probability(value), "")]
-
     size_width = _used_width("size", SIZE_WIDTH, [f"{group.size:,}" for group in groups])
-    rate_width = _used_width("", number_format.RATE_WIDTH, [rate(group)[0] for group in groups])
+    rates = [_rate_piece(group)[0] for group in groups]
+    rate_width = _used_width("", number_format.RATE_WIDTH, rates)
     failed_width = FAILED_WIDTH
     if any(group.with_outcome for group in groups):  # else the column is not listed
         failed_width = _used_width("failed", FAILED_WIDTH, [group.failures for group in groups])
@@ -126,12 +99,12 @@ def group_columns(
         Column("bar", "", number_format.BAR_WIDTH, share_bar, keep=3),
         Column("share", "share", 6, lambda group: [(f"{100 * group.share:4.1f}%", "")],
                right=True, keep=5),
-        Column("rate", "ended", number_format.BAR_WIDTH + 1 + rate_width, states,
+        Column("rate", "ended", number_format.BAR_WIDTH + 1 + rate_width, _states_cell,
                value=rate_of, order="share that ended, lowest first", keep=7),
-        Column("failed", "failed", failed_width, lambda group: [(group.failures, "")] if group.failures else _NO_VALUE,
+        Column("failed", "failed", failed_width, lambda group: [(group.failures, "")] if group.failures else NO_VALUE,
                right=True, value=failed_share, descending=True, order="share that failed, highest first", keep=8),
-        Column("coverage", "scored", 6, coverage, right=True, keep=4),
-        Column("stability", "stable", 6, stability, right=True,
+        Column("coverage", "scored", 6, _coverage_cell, right=True, keep=4),
+        Column("stability", "stable", 6, _stability_cell, right=True,
                value=lambda group: group.stability, order="stability, least first", keep=6),
     ]  # fmt: skip
     idle = {"coverage"} if not any(group.states.unscored for group in groups) else set()
@@ -140,6 +113,35 @@ def group_columns(
     if not any(group.with_outcome for group in groups):
         idle.add("failed")
     return [column for column in columns if column.key not in idle]
+
+
+def _rate_piece(group: GoalGroup) -> tuple[str, str]:
+    """Returns the rate of ended conversations with its tone."""
+    return rate_piece(group.states.above, group.states.scored, faint="tone--muted")
+
+
+def _states_cell(group: GoalGroup) -> Sequence[Piece]:
+    """Returns the states of all its conversations as a bar, and the rate of ended ones."""
+    return [*state_bar(group.states), (" ", ""), _rate_piece(group)]
+
+
+def _coverage_cell(group: GoalGroup) -> Sequence[Piece]:
+    """Returns which part of the conversations has a score."""
+    scored, unscored = group.states.scored, group.states.unscored
+    if not scored:
+        return NO_VALUE
+    if not unscored:
+        return [("all", "tone--muted")]
+    return [(f"{100 * scored / (scored + unscored):.0f}%", "tone--unscored")]
+
+
+def _stability_cell(group: GoalGroup) -> Sequence[Piece]:
+    """Returns the stability, with a sign where it is low."""
+    value = group.stability
+    if value is None:
+        return NO_VALUE
+    sign = f"{UNSTABLE_SIGN} " if value < UNSTABLE else ""
+    return [(sign, "tone--borderline"), (number_format.probability(value), "")]
 
 
 def _used_width(title: str, most: int, texts: Sequence[str]) -> int:

@@ -61,6 +61,7 @@ def ask_file(
     """
 
     def on_choice(text: str) -> None:
+        """Writes the file, and tells how it went; nothing without a name."""
         if not text.strip():
             return
         path = os.path.expanduser(text.strip())
@@ -92,6 +93,7 @@ def ask_export(
     exports = screen.services.exports
 
     def on_choice(kind: ExportKind | Literal["forms"]) -> None:
+        """Asks for the form of conversations first where another program reads them."""
         if kind == "forms":
             _ask_form(screen, ids)
         else:
@@ -118,6 +120,7 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
     def on_choice(form: ConversationForm) -> None:
+        """Asks for the file, and writes conversations in this form."""
         from engine.opener.conversation_forms import ENDINGS  # it brings all forms
 
         ask_file(

@@ -145,6 +145,7 @@ def ask_tags(
     conversations = number_format.counted(len(ids), "conversation")
 
     def store(text: str) -> None:
+        """Gives or takes away the tags that were typed; a name that cannot be a tag is an error."""
         tags = [tag for part in text.split(",") if (tag := " ".join(part.split()))]
         try:
             value_by_name = {make_slug(tag): None if tag[0] == "-" else YES for tag in tags}

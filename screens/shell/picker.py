@@ -185,6 +185,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         """Asks for the path of a new project, and makes it."""
 
         def make_project(path: Path) -> None:
+            """Ends with the new project, unless something is in its place, or there is no such folder."""
             path = path.absolute()
             if path.name and not path.suffix:
                 path = path.with_suffix(SUFFIX)

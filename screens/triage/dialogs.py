@@ -97,6 +97,7 @@ def ask_round(
     """
 
     def ask_whose(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
+        """Begins a round with the only conversations there are, or asks which; notifies where there are none."""
         status, own_answers, others = loaded
         has_few = status.given < MIN_ANSWERS_FOR_REPEATS
         if has_few:

@@ -29,7 +29,7 @@ from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.queue import BlindRound, LoadedQueue, TriageQueue, load_queue, load_status
 from screens.widgets.background import write_in_order
-from screens.widgets.evidence import ConversationFacts, Evidence, load_facts
+from screens.widgets.evidence import Evidence, Facts, load_facts
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
@@ -120,7 +120,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.shown: int | None = None
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
         self._place: TriagePlace | None = None
-        self._facts: ConversationFacts | None = None
+        self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project
         self._was_blind_offered = False
@@ -175,6 +175,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Restores the place of the last session, and reads the queue."""
 
         def on_result(place: TriagePlace) -> None:
+            """Goes to the place; a filter that no longer can be read is left out."""
             self._place = place
             self._question_name = place.question
             self.order = place.order if place.order in ORDERS else "threshold"
@@ -200,6 +201,7 @@ class TriageScreen(WorkbenchScreen[None]):
         is_order_chosen = self._is_order_chosen
 
         def show(loaded: LoadedQueue) -> None:
+            """Shows the queue, unless the person has chosen another meanwhile."""
             if chosen != (self._question_name, self.order, self._filter_in_force, self.only):
                 return
             self.question = loaded.question
@@ -296,7 +298,7 @@ class TriageScreen(WorkbenchScreen[None]):
             group="facts",
         )
 
-    def _show_facts(self, facts: ConversationFacts, why: str) -> None:
+    def _show_facts(self, facts: Facts, why: str) -> None:
         """Shows a conversation and the evidence about it; the transcript of the same one keeps its place."""
         same = self._facts is not None and self._facts.row.id == facts.row.id
         self._facts = facts
@@ -427,6 +429,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the new status after an answer was written, and its conversation again if that is in front."""
 
         def show(status: TriageStatus) -> None:
+            """Shows the status, and offers blind repeats once, when there are enough answers."""
             self.show_status(status)
             if (
                 status.given >= dialogs.MIN_ANSWERS_FOR_REPEATS
@@ -495,6 +498,7 @@ class TriageScreen(WorkbenchScreen[None]):
             return
 
         def show(row: AnswerRow | None) -> None:
+            """Moves in the queue, or notifies what changed, or that there is nothing to undo or redo."""
             if row is None:
                 self.notify(f"There is nothing to {verb}.", markup=False)
                 return

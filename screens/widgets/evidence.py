@@ -35,7 +35,7 @@ MAX_NOTE_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class ConversationFacts:
+class Facts:
     """What is known of a conversation.
 
     Attributes:
@@ -65,7 +65,7 @@ class ConversationFacts:
         return number_format.probability(p, self.rule.digits(p))
 
 
-def load_facts(services: OpenProject, conversation_id: int) -> ConversationFacts:
+def load_facts(services: OpenProject, conversation_id: int) -> Facts:
     """Reads the facts about a conversation.
 
     Raises:
@@ -76,7 +76,7 @@ def load_facts(services: OpenProject, conversation_id: int) -> ConversationFacts
     if not rows:
         raise WorkbenchError("This conversation is no longer in the project.", "Go on to another.")
     (row,) = rows
-    return ConversationFacts(
+    return Facts(
         row=row,
         messages=conversations.messages(conversation_id),
         score=conversations.score(conversation_id),
@@ -107,7 +107,7 @@ class Evidence(VerticalScroll, can_focus=False):
             kind = Curve if name == "curve" else Static
             yield titled(kind(id=name, classes="section"), title)
 
-    def show(self, facts: ConversationFacts, why: str) -> None:
+    def show(self, facts: Facts, why: str) -> None:
         """Shows the facts about a conversation.
 
         Args:
@@ -154,7 +154,7 @@ class Preview(Vertical):
             return
         conversation_id, words = self._followed
 
-        def show(facts: ConversationFacts) -> None:
+        def show(facts: Facts) -> None:
             """Shows the conversation, unless the cursor is on another one now."""
             if self._followed is None or self._followed[0] != conversation_id:
                 return
@@ -180,14 +180,14 @@ class Preview(Vertical):
         )
 
 
-def curve_data(facts: ConversationFacts) -> CurveData:
+def curve_data(facts: Facts) -> CurveData:
     """Returns the curve of one conversation, without points where there is no score."""
     points = facts.score.curve if facts.score is not None else ()
     last_turn = facts.messages[-1].turn if facts.messages else 0
     return CurveData(points, facts.rule, last_turn)
 
 
-def why_content(facts: ConversationFacts, why: str = "") -> Content:
+def why_content(facts: Facts, why: str = "") -> Content:
     """Returns the state, score, reason and goal of a conversation, after why it is in the queue."""
     look = STATE_LOOKS[facts.row.state]
     p = facts.row.p_end_normalised
@@ -216,7 +216,7 @@ def why_content(facts: ConversationFacts, why: str = "") -> Content:
     return Content.assemble(*parts)
 
 
-def remaining_content(facts: ConversationFacts) -> Content:
+def remaining_content(facts: Facts) -> Content:
     """Returns the remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
@@ -230,13 +230,13 @@ def remaining_content(facts: ConversationFacts) -> Content:
     return Content.styled(display_safe(remaining.text.strip()[:MAX_NOTE_CHARACTERS]), "$tone-model")
 
 
-def note_content(facts: ConversationFacts) -> Content:
+def note_content(facts: Facts) -> Content:
     """Returns the answers of people, and below them those of patterns, models and files."""
     answers = [f"\n{machine_answer_text(*row)}" for row in facts.machine_answers]
     return Content.assemble(_people_content(facts), ("".join(answers), "$tone-model"))
 
 
-def _people_content(facts: ConversationFacts) -> Content:
+def _people_content(facts: Facts) -> Content:
     """Returns the answers of people, and those that were given to an earlier text of the conversation."""
     current = facts.current
     earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""

@@ -38,6 +38,8 @@ RowT = TypeVar("RowT")
 Piece = tuple[str, str]
 """Text and the component class it is drawn in, empty for the plain style."""
 
+NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
+"""A cell without a value."""
 PAGE = 200
 """Rows that are read in one go."""
 FRESH_PAGES = 20
