@@ -289,9 +289,6 @@ FORCE = switch("--force", "write over a file that is there already")
 DRY_RUN = switch("--dry-run", "say what would happen and store nothing")
 
 
-def annotator(help: str) -> Argument:
-    """Returns the option for the name of a person."""
-    return argument("--annotator", default="", metavar="NAME", help=help)
-
-
-ANNOTATOR = annotator("name of the person who judges")
+ANNOTATOR = argument(
+    "--annotator", default="", metavar="NAME", help="name of the person who judges"
+)
