@@ -162,7 +162,8 @@ class _FirstLook:
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages([signs, *clustering])
         self._run([signs])
-        self._score_by_words()
+        # it takes seconds, and is left out where there are too few conversations
+        self._run([FittingStage(workspace.project, "words", required=False)])
         self._run(clustering)
         groups = shown_clustering(workspace)["groups"]
         self._say(
@@ -245,10 +246,6 @@ class _FirstLook:
             self._time_left.expect(stage.name, 15.0)
         if self._minutes == 0:
             self._time_left.end("read")
-
-    def _score_by_words(self) -> None:
-        """Scores by words, which takes seconds, if there are enough conversations for that."""
-        self._run([FittingStage(self._workspace.project, "words", required=False)])
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
