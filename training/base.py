@@ -68,7 +68,7 @@ class HubTokenizer:
 
 
 def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
-    """Loads and returns the weights and the tokenizer from the disk; nothing is downloaded.
+    """Returns the weights and the tokenizer of a base, loaded from the disk; nothing is downloaded.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -91,7 +91,7 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
 
 
 def load_tokenizer(config: TrainConfig) -> HubTokenizer:
-    """Loads and returns the tokenizer of a base.
+    """Returns the tokenizer of a base, loaded from the disk.
 
     Raises:
         ModelFileError: There is no such file or folder.

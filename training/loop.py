@@ -41,7 +41,7 @@ IGNORED = -100
 """Label of the tokens that are no targets."""
 
 BEST = "eval_rank"
-"""Key of the figure by which `transformers` compares validations; a higher figure is better."""
+"""Key of the figure by which `transformers` compares validations, see `AdapterTrainer.evaluate`; higher is better."""
 
 
 class Interrupted(Exception):
@@ -98,7 +98,7 @@ class AdapterTrainer(Trainer):
 
     Attributes:
         tokens: Number of tokens that were trained on since the process began.
-        seconds: Time spent on these tokens.
+        seconds: Seconds spent on these tokens.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -
 
 
 class StopCallback(TrainerCallback):
-    """Ends a run on request: after the step with a checkpoint, or at once without one.
+    """Ends a run on request: after the current step with a checkpoint, or before it without one.
 
     Attributes:
         stopped: Whether the run ended after a step on request.

@@ -25,7 +25,7 @@ from transformers import TrainerCallback, set_seed
 from engine.base.errors import ModelError
 from engine.base.files import sync_tree, write_atomically
 from engine.completeness.scoring import LogItem
-from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
+from engine.model.adapter_files import AdapterOrigin, refuse_broken_weights
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
@@ -174,7 +174,7 @@ def _on_sigterm() -> Callable[[], bool]:
 def _write_started(events: EventLog, config: TrainConfig, data: Datasets, step: int) -> None:
     """Writes the event `started`, with the number of labels of each kind."""
     examples = data.examples
-    labels = [example.tokens[index] for example in examples for index in example.targets]
+    labels = sum(len(example.targets) for example in examples)
     ends = 0 if config.recipe == "no-end-tag" else len(examples)
     events.write(
         "started",
@@ -183,7 +183,7 @@ def _write_started(events: EventLog, config: TrainConfig, data: Datasets, step: 
         examples=len(examples),
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,
-        other_labels=len(labels) - ends,
+        other_labels=labels - ends,
         valid=len(data.selection),
         pid=os.getpid(),
     )
@@ -214,7 +214,7 @@ def _finish(
         end_token=tokenizer.end_token,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
-    refuse_without_numbers(run.adapter_gguf)
+    refuse_broken_weights(run.adapter_gguf)
     best = _validation_of_step(run, state.best_global_step)
     card = {
         **asdict(origin),
@@ -239,7 +239,7 @@ def _finish(
 
 
 def _validation_of_step(run: RunDirectory, step: int) -> Event:
-    """Returns the last event `valid` of a step; a resumed run may have validated there twice."""
+    """Returns the last event `valid` of a step; a resumed run may have validated after that step twice."""
     events, _ = read_events(run.events)
     return next(
         event for event in reversed(events) if event["event"] == "valid" and event["step"] == step
@@ -267,7 +267,8 @@ class EventWriter(TrainerCallback):
         self._began = time.monotonic()
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
-        """Writes a `step` event; the time left follows from that of the steps so far, validations included."""
+        """Writes a `step` event for a log entry with a loss; the time left follows from the mean time of the steps of
+        this process, validations included."""
         trainer = self.trainer
         if trainer is None or "loss" not in (logs or {}):
             return

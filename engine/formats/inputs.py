@@ -214,7 +214,7 @@ class _Opener:
 
     def _open_contents(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
-        be logs, and of the other tables of a database, only the names are told."""
+        be logs, and of the other tables of a database, only the names are in an input (`SkippedFiles`)."""
         opened: list[Input] = []
         skipped: list[str] = []
         size = 0
@@ -251,7 +251,9 @@ class _Opener:
         )
         if may_be_none and not isinstance(error, TooMuch):
             return SkippedFiles(content.label, [content.label], content.size or 0)
-        return UnreadableFile(content, _reason(content.label, error))
+        if isinstance(error, OSError):
+            error = cannot_open(content.label, error)
+        return UnreadableFile(content, error.message)
 
     def _open_content(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
         """Returns the input of a content, with what joins it with other files."""
@@ -312,11 +314,6 @@ def _join_candidates(file_contents: Sequence[Content]) -> list[JoinCandidate]:
         for content in file_contents
         if content.kind == "log" and content.error is None
     ]
-
-
-def _reason(path: str, error: FormatError | OSError) -> str:
-    """Returns why an input is not read."""
-    return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
 
 
 @dataclass(frozen=True, slots=True)

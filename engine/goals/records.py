@@ -505,11 +505,6 @@ class GoalDecision:
         return "human" if self.agreed else self.author
 
     @property
-    def started_by_person(self) -> bool:
-        """Whether a person made it, or had the rule make it at a key or a command."""
-        return self.author == "human" or (self.evidence or {}).get("started_by") == "human"
-
-    @property
     def transferred(self) -> bool:
         """Whether it was transferred from an earlier clustering."""
         return self.source_id is not None

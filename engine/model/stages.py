@@ -47,7 +47,7 @@ FITTED_CHARS_PER_TOKEN = 3
 languages, so that the text fits in tokens."""
 
 MIN_ROOM = 1_000
-"""Fewest characters of what is put inside a prompt; a context that is too small even for that many is refused."""
+"""Fewest characters that `ModelWork.room` returns; a context that is too small even for that many is refused later."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
@@ -63,8 +63,8 @@ class ModelWork:
     """The model of a run as one stage uses it; `interrupt` may be called from any thread.
 
     Attributes:
-        has_answered: Whether the model answered about an item in `each`.
-        failure: Why it did not answer about the last item without an answer; None before that.
+        has_answered: Whether the model has answered about any item in `each`.
+        failure: The error about the last item of the last block without any answer; None before that.
     """
 
     def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
@@ -129,8 +129,11 @@ class ModelWork:
         return client.tokens_per_reply if isinstance(client, EndpointModel) else None
 
     def spent(self) -> str:
-        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time, or
-        if the stage did not load the model: the count is then that of the stage before."""
+        """Returns the cost of the requests, as a sentence for the end of a summary.
+
+        It is empty if they cost only time, and if this stage did not load the model: the count is then that of the
+        stage before.
+        """
         cost = self.process.spent() if self._has_loaded else ""
         return f" {cost}." if cost else ""
 
@@ -161,8 +164,10 @@ class ModelWork:
             failed_result: Returns the result of an item that fails alone, given the reason.
 
         Raises:
+            Cancelled: `interrupt` was called.
             ModelCrashed: Every single item failed, so the fault is not in the items.
-            RequestRefused: So did `MAX_REFUSED_IN_A_ROW` items in this and in earlier blocks.
+            RequestRefused: Every single item was refused, and with those of earlier blocks `MAX_REFUSED_IN_A_ROW` in a
+                row.
         """
         failure: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):

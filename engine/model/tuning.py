@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.errors import Cancelled, OutOfMemory
+from engine.base.errors import Cancelled
 from engine.base.files import create_private_folder, temporary_private_folder
-from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
@@ -53,7 +52,7 @@ NOISE_TOKENS = 64
 """Tokens on which the batch noise is measured."""
 
 CLEAR_GAIN = 1.1
-"""Ratio of two speeds from which the difference is no chance."""
+"""Ratio of two speeds from which on the difference is taken for more than chance."""
 
 THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
@@ -224,7 +223,7 @@ class _Comparison:
         (tokens,)."""
         self.report("expanding to F32")
         reference = self.folder / "f32.gguf"
-        expand(self.source, reference)
+        quantize(self.source, reference, "f32", self.cores)
         model = _load(reference, self.cancelled)
         f32_tokens = _top_tokens(model, model.tokenize(self.text)[:AGREEMENT_TOKENS])
         model.close()
@@ -280,24 +279,9 @@ class _Comparison:
         return tuned_file
 
 
-def expand(source: Path, target: Path) -> None:
-    """Writes the weights of `source` in F32, the yardstick for all other formats of them.
-
-    Raises:
-        ModelFileError: The file is missing or no GGUF file.
-        ModelError: They take too much of memory or disk, or llama.cpp could not write them.
-    """
-    read_gguf(source)
-    if not _expandable(source, target.parent):
-        raise OutOfMemory(
-            f"{source.name} takes too much memory or disk in F32.",
-            f"It may take {MAX_F32_SHARE:.0%} of each.",
-        )
-    quantize(source, target, "f32", os.cpu_count() or 1)
-
-
 def _expandable(source: Path, folder: Path) -> bool:
-    """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
+    """Whether the weights of a file in F32 take at most `MAX_F32_SHARE` of the memory and of the free disk of a
+    folder."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
     free_on_disk = shutil.disk_usage(folder).free
@@ -314,8 +298,8 @@ def _load(path: Path, cancelled: Callable[[], bool]) -> LlamaModel:
 def by_turns(
     candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
 ) -> tuple[dict[str, Any], float]:
-    """Returns the choice among formats that are measured by turns, forth and back, so that what other programs do
-    meanwhile slows all alike; see `choose_format`, by the median speed of each.
+    """Measures formats by turns, forth and back, so that what other programs do meanwhile slows all alike, and chooses
+    one by the median speed of each; see `choose_format`.
 
     Args:
         candidates: Faithful formats, the file as shipped first, as `tune` returns them.

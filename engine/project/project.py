@@ -243,8 +243,11 @@ class Project:
                 schema = check_schema(name, project.reader(), allow_empty=False)
             except sqlite3.OperationalError as error:
                 project.close()
-                # without the right to create its side files SQLite cannot open a file in WAL mode
-                if immutable or connections.primary_code(error) not in _NO_SIDE_FILES_CODES:
+                # Without the right, or the room, to create its side files SQLite cannot open a file in WAL mode. A log
+                # that is there already would be left unread.
+                has_no_right = connections.primary_code(error) in _NO_SIDE_FILES_CODES
+                has_no_room = connections.lacks_space(error, Path(real).parent)
+                if immutable or not (has_no_right or (has_no_room and not has_log(real))):
                     raise
             except BaseException:
                 project.close()

@@ -49,12 +49,12 @@ class Shape:
 
     @property
     def linear(self) -> int:
-        """Number of weights of the linear layers in all blocks."""
+        """The number of weights of the linear layers in all blocks."""
         return self.layers * sum(into * out for into, out in self._linears())
 
     @property
     def embeddings(self) -> int:
-        """Number of weights of the embedding, and of the output projection where it is another matrix."""
+        """The number of weights of the embedding, and of the output projection where it is another matrix."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     def adapter(self, rank: int) -> int:
@@ -63,12 +63,12 @@ class Shape:
 
     @property
     def query_width(self) -> int:
-        """Length of the queries of all heads together."""
+        """The length of the queries of all heads together."""
         return self.heads * self.head
 
     @property
     def key_width(self) -> int:
-        """Length of the keys of all heads together, which is that of the values too."""
+        """The length of the keys of all heads together, which is that of the values too."""
         return self.kv_heads * self.head
 
     def _linears(self) -> list[tuple[int, int]]:
@@ -136,7 +136,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Returns the first GPU that the driver lists, else the CPU."""
+    """Returns the first GPU that the driver lists, else the CPU, with its memory."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
         name, total_bytes = gpu
@@ -207,6 +207,8 @@ def _shape(config: dict[str, Any]) -> Shape | None:
     )
 
 
+# Settings, memory and time of a run
+#
 # The memory of a run is the peak of its longest step. Weights and adapter are exact up to rounding. Activations are
 # those of a transformer of the llama family, which keeps for each token and layer the results that the backward pass
 # reads.
@@ -369,7 +371,7 @@ def fit_to_memory(
     gpu: bool,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """Returns the config with the fastest settings that fit a machine, else with those that need the least memory.
+    """Returns the config with the fastest settings that fit a machine; if none fit, with those that need least memory.
 
     Args:
         shape: Shape of the base; None where it is unknown, which gives settings that need little memory.
@@ -387,6 +389,8 @@ def fit_to_memory(
     config = set_to(
         max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
     )
+    if shape is None or memory is None:
+        return set_to(rows=1, recompute=gpu)
     # the fastest first, the one that needs the least memory last
     candidates = [
         set_to(rows=rows, recompute=recompute)
@@ -394,8 +398,6 @@ def fit_to_memory(
         for rows in (ROWS if gpu else (1,))
         if rows <= config.batch
     ]
-    if shape is None or memory is None:
-        return set_to(rows=1, recompute=gpu)
     for candidate in candidates:
         if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate

@@ -65,7 +65,7 @@ class TrainingPlan:
         name: Name of the run.
         config: The settings of the run.
         data: The conversations to train on and to hold out.
-        estimate: Estimated cost of the run; scaled up where `data` has only a part of the matching conversations.
+        estimate: Estimated cost of the run on all matching conversations, also where `data` has only a part of them.
     """
 
     name: str
@@ -155,7 +155,8 @@ class TrainingPlanner:
         return TrainingPlan(name, config, data, estimate)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
-        """Returns the survey for a request; it reads all conversations if `whole`."""
+        """Returns the survey for a request; it reads all conversations if `whole`, else at most
+        `MAX_SURVEYED_CONVERSATIONS`."""
         with self._project.reading() as conn, snapshot(conn):
             ids = Selection(request.filter).ids(conn)
             reads_all = whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS

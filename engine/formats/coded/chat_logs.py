@@ -192,14 +192,9 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         fields |= without_keys(request, "messages")
     if message_list.messages[0].role == "system":
         fields.pop("system", None)
-    differ = {
-        key: fields[key]
-        for key in fields
-        if key in other_fields and other_fields[key] != fields[key]
-    }
-    if (
-        differ
-    ):  # the model that was asked for and the version that answered may differ: both are kept
+    # the model that was asked for and the version that answered may differ: both are kept
+    differ = {key: value for key, value in fields.items() if other_fields.get(key, value) != value}
+    if differ:
         other_fields["request"] = differ
     external_id = normalize.record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))

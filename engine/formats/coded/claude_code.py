@@ -51,9 +51,8 @@ def _recognize(record: Any) -> str | None:
         return "the records have `loglines`, as sessions of Claude Code"
     if _has_message(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
-    if record.get("type") == "summary" and "leafUuid" in record:
-        return "the records are lines of Claude Code"
-    if record.get("type") == "file-history-snapshot":
+    is_summary = record.get("type") == "summary" and "leafUuid" in record
+    if is_summary or record.get("type") == "file-history-snapshot":
         return "the records are lines of Claude Code"
     return None
 
@@ -320,10 +319,12 @@ def _message_of_line(line: dict[str, Any]) -> ChatMessage:
         key: line[key] for key in line if key not in _KEYS_BESIDE_FACTS and line[key] is not None
     }
     apart = ("role", "content", "type", "id")
-    rest = {key: message[key] for key in message if key not in apart and message[key] is not None}
+    remaining = {
+        key: message[key] for key in message if key not in apart and message[key] is not None
+    }
     message_id = {"message_id": message["id"]} if "id" in message else {}
     content = {"content": message["content"]} if "content" in message else {}
-    return {**facts, **rest, **message_id, **content, "role": role}
+    return {**facts, **remaining, **message_id, **content, "role": role}
 
 
 def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:

@@ -73,16 +73,18 @@ def _message_of(line: Any) -> ChatMessage | None:
         return {**facts, **inner}
     content_key = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), "")
     if role is not None and content_key:
-        rest = without_keys(inner, "type", content_key)
-        message = {**facts, **{_USUAL_KEYS.get(key, key): rest[key] for key in rest}}
+        remaining = without_keys(inner, "type", content_key)
+        message = {**facts, **{_USUAL_KEYS.get(key, key): remaining[key] for key in remaining}}
         if content_key == "tool_calls":
             return {**message, "tool_calls": inner["tool_calls"], "role": role, "content": ""}
         return {**message, "role": role, "content": inner[content_key]}
     columns = columns_of(inner)
     if columns is not None and columns.role is not None:
         role = role_of_speaker(speaker_word(inner[columns.role]))
-        rest = without_keys(inner, columns.role, columns.text)
-        return {**facts, **rest, "role": role, "content": inner[columns.text]} if role else None
+        remaining = without_keys(inner, columns.role, columns.text)
+        return (
+            {**facts, **remaining, "role": role, "content": inner[columns.text]} if role else None
+        )
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _ROLES_OF_PARTS:
         return None
@@ -137,13 +139,9 @@ def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
             current = session
         elif parent in group_by_id:
             current = group_by_id[parent]
-        elif (
-            own_id
-            and not has_session_start
-            and current in linked_groups
-            and _is_user_message(message)
-        ):
-            current = own_id  # another root
+        elif own_id and not has_session_start and current in linked_groups:
+            is_root = message is not None and message.get("role") == "user"
+            current = own_id if is_root else current
         groups.setdefault(current, []).append(frame._replace(value=line))
         if parent:
             linked_groups.add(current)
@@ -170,11 +168,6 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
             if id_key:
                 return str(value[id_key])
     return ""
-
-
-def _is_user_message(message: ChatMessage | None) -> bool:
-    """Returns whether a line has a message of the user."""
-    return message is not None and message.get("role") == "user"
 
 
 def _read_message_lines(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
@@ -254,13 +247,9 @@ def _recognize_stream(record: Any) -> str | None:
         return None
     kind = str(record.get("type"))
     is_chunk = record.get("object") == "chat.completion.chunk"
-    if (
-        not is_chunk
-        and kind not in _MESSAGE_EVENTS
-        and not kind.startswith(_RESPONSE_EVENT_PREFIXES)
-    ):
-        return None
-    return "the records are events of the stream of an answer"
+    if is_chunk or kind in _MESSAGE_EVENTS or kind.startswith(_RESPONSE_EVENT_PREFIXES):
+        return "the records are events of the stream of an answer"
+    return None
 
 
 def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:

@@ -26,12 +26,9 @@ from engine.formats.json_values import first_filled, list_or_empty, objects_in, 
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
-_OBSERVATION_TYPES = frozenset(
-    (
-        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
-        *("EMBEDDING", "GUARDRAIL"),
-    )
-)
+_OBSERVATION_TYPES = frozenset((
+    "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL",
+))  # fmt: skip
 """Types of observations of Langfuse."""
 
 _LANGSMITH_KINDS: dict[str, SpanKind] = {"llm": "model", "chat_model": "model", "tool": "tool"}
@@ -86,7 +83,7 @@ def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
-    """Yields a run and those within it, as the tree of a trace is exported; each is told its trace."""
+    """Yields a run and those within it, as the tree of a trace is exported, each with the id of the trace."""
     children = run.get("child_runs") if isinstance(run, dict) else None
     if not isinstance(run, dict) or not isinstance(children, list) or not (children or trace):
         yield run
@@ -152,13 +149,13 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     if isinstance(record.get("traces"), list):
         all_spans: list[Any] = []
         all_statements: list[Any] = []
-        rest = without_keys(record, "traces")
+        remaining = without_keys(record, "traces")
         for trace in record["traces"]:
             session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
             spans, statements = _langfuse_spans({**session, **trace} if session else trace)
             all_spans += spans
             all_statements += statements
-        return all_spans, [*all_statements, rest]
+        return all_spans, [*all_statements, remaining]
     if not isinstance(record.get("observations"), list):
         return [record], []
     trace = record.get("trace")
@@ -181,7 +178,7 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _mlflow_span(record: Any) -> Span | None:
-    """Returns a span of a trace that `_mlflow_spans` gave; None for other records."""
+    """Returns a record of `_mlflow_spans` as a span; None for other records."""
     if not isinstance(record, dict) or "mlflow.trace" not in record:
         return None
     info = object_in(record["mlflow.trace"])
@@ -208,7 +205,8 @@ def _mlflow_span(record: Any) -> Span | None:
 
 
 def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the spans of a trace; each is told the trace and the session, which it does not name itself."""
+    """Returns the spans of a trace, each with the ids of trace and session, which it does not have itself, and what the
+    record says of the trace; the record itself for any other."""
     row = object_in(record)
     data, info = object_in(row.get("data")), object_in(row.get("info"))
     is_of_table = isinstance(row.get("spans"), list)

@@ -27,10 +27,6 @@ from engine.formats.opening.framing import MAX_RECORD, Frame, load, too_large
 from engine.formats.opening.source import LEAST_OF_RECORD, Reading
 from engine.formats.paths import object_in
 
-_THREAD_TABLES = frozenset(("threads", "messages", "parts", "turns"))
-"""Tables of a log of `llm` since version 0.32."""
-_RESPONSE_TABLES = frozenset(("conversations", "responses"))
-"""Tables of an older log of `llm`."""
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
 """Columns of a log of `llm` that are facts of a message."""
 
@@ -195,14 +191,9 @@ class _LlmLog:
             pieces = [str(row.get("content", "")) for row in fragments]
         if prompt := "\n".join(filter(None, [*pieces, response.get("prompt", "")])):
             yield {"role": "user", "content": prompt, "datetime_utc": response.get("datetime_utc")}
-        calls = [
-            {
-                "name": row.get("name"),
-                "arguments": row.get("arguments"),
-                "id": row.get("tool_call_id"),
-            }
-            for row in self._rows("tool_calls", "response_id = ? order by id", key)
-        ]
+        call_rows = self._rows("tool_calls", "response_id = ? order by id", key)
+        keys = {"name": "name", "arguments": "arguments", "id": "tool_call_id"}
+        calls = [{name: row.get(column) for name, column in keys.items()} for row in call_rows]
         message = {"role": "assistant", "content": response.get("response", "")}
         message |= {"tool_calls": calls} if calls else {}
         if response.get("reasoning"):
@@ -280,9 +271,8 @@ def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
         for message_id, message in list(database.rows(query, (info.get("id"),))):
             query = "select data from part where message_id = ? order by id"
             parts = [_object_of_cell(part) for (part,) in database.rows(query, (message_id,))]
-            messages.append(
-                {"info": {"id": message_id, **_object_of_cell(message)}, "parts": parts}
-            )
+            message_info = {"id": message_id, **_object_of_cell(message)}
+            messages.append({"info": message_info, "parts": parts})
         if messages:
             yield {"info": info, "messages": messages}
 
@@ -328,10 +318,13 @@ class _Store(NamedTuple):
 _STORES = (
     _Store(frozenset(("session", "message", "part")), _opencode_sessions, has_all_tables=False),
     _Store(frozenset(("cursorDiskKV",)), _cursor_sessions, has_all_tables=False),
-    _Store(_THREAD_TABLES, _llm_sessions, has_all_tables=True),
-    _Store(_RESPONSE_TABLES, _llm_sessions, has_all_tables=True),
+    _Store(
+        frozenset(("threads", "messages", "parts", "turns")), _llm_sessions, has_all_tables=True
+    ),
+    _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
 )
-"""The databases of programs that are known; the first whose tables a database has is taken."""
+"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
+has is taken."""
 
 
 def _object_of_cell(cell: Any) -> dict[str, Any]:
@@ -425,7 +418,7 @@ class SessionFolder:
         yield from self._pieces_in(sorted(self._by_owner[kind].get(owner, ())))
 
     def _pieces_in(self, paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yields the pieces in files, each with its id; a broken file is told with the session."""
+        """Yields the pieces in files, each with its id; a broken file becomes a frame that follows the session's."""
         for path in paths:
             try:
                 piece = self._read(path)

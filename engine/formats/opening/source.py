@@ -34,11 +34,6 @@ RAISED = "(`import --most-unpacked` raises the limit)"
 """Ending of the reason of each limit that a person can raise."""
 
 
-def _never() -> bool:
-    """Returns False: nobody wants to stop."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What limits and stops reading.
@@ -49,7 +44,7 @@ class Bounds:
     """
 
     unpacked: int = field(default_factory=lambda: FREELY_UNPACKED)
-    is_cancelled: Callable[[], bool] = _never
+    is_cancelled: Callable[[], bool] = lambda: False
 
     def stop_if_cancelled(self) -> None:
         """Does nothing, or raises Cancelled when a person wants to stop."""
@@ -163,7 +158,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 """Byte order mark of UTF-8."""
 _MAGIC_BYTES = 6
-"""Number of bytes by which compression is told."""
+"""Number of bytes at the beginning from which the compression is read."""
 _ZSTD_PIECE = 1 << 9
 """Number of bytes of zstd that are decompressed at a time."""
 
@@ -396,11 +391,8 @@ class Source:
                 out = stream.decompress(data, CHUNK * 4)
             except Exception as error:  # noqa: BLE001 -- each library raises its own
                 too_large = "usage limit" in str(error)  # of xz, which has no class for it
-                what = (
-                    f"need more than {_MAX_XZ_MEMORY >> 20} MiB of memory"
-                    if too_large
-                    else "are damaged"
-                )
+                need = f"need more than {_MAX_XZ_MEMORY >> 20} MiB of memory"
+                what = need if too_large else "are damaged"
                 self.error = f"the {name} data {what}: {error}"
                 return
             data = b""
@@ -448,8 +440,8 @@ class Source:
                     self.error = "there is something else after the gzip data"
                     return
                 member = zlib.decompressobj(wbits=31)
-        if rest := member.flush():
-            yield rest
+        if following := member.flush():
+            yield following
         if self.error is None:
             self.error = "the gzip data end early: the file was cut off"
 
@@ -513,10 +505,10 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _encode_utf8(
-    decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
+    decoder: codecs.IncrementalDecoder, first: bytes, following: Iterator[bytes]
 ) -> Iterator[bytes]:
     """Yields chunks in another encoding as UTF-8."""
-    for chunk in itertools.chain((first,), rest):
+    for chunk in itertools.chain((first,), following):
         if text := decoder.decode(chunk):
             yield text.encode("utf-8", "surrogatepass")
     if text := decoder.decode(b"", final=True):

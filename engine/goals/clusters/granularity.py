@@ -26,6 +26,8 @@ Exponents and priors below were chosen on nine public data sets; docs/lab/goals.
 it was left out of that choice.
 
 The threshold lies halfway between the similarities of the last merge and of the next one at that partition.
+
+`group_by_theme` goes one step further: it groups goals that are alike, though not one goal, under themes.
 """
 
 from __future__ import annotations
@@ -78,6 +80,10 @@ QUALITY_EXPONENT = 6
 PRIOR_THRESHOLD, PRIOR_WIDTH = 0.4, 0.6
 """Mean and standard deviation of a normal prior of the threshold. It is broad, so it decides only between partitions of
 about equal quality, such as groups of near duplicates and groups of whole goals."""
+
+MIN_THEME_QUANTILE = 0.9
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
+(docs/lab/goals.md)."""
 
 
 class Baseline(NamedTuple):
@@ -399,3 +405,33 @@ def _silhouettes(
         group_of_row[group_of_row == step.second] = step.first
         is_group[step.second] = False
     return silhouettes
+
+
+def group_by_theme(similarity: Floats) -> list[list[int]]:
+    """Returns the goals of each theme, by index, the first goals first; a goal that is like no other is in none.
+
+    Themes are joined as long as the mean similarity of the goals of the two most similar ones is at least
+    the `MIN_THEME_QUANTILE` of all pairs, so that the number of themes does not depend on how large the cosines of an
+    embedder are.
+
+    Args:
+        similarity: Cosines of the centers of the goals, shape (goals, goals).
+    """
+    count, _ = similarity.shape
+    if count < 3:  # two goals have one similarity, which says nothing of itself
+        return []
+    least = float(np.quantile(similarity[np.triu_indices(count, 1)], MIN_THEME_QUANTILE))
+    themes = [[index] for index in range(count)]
+    means = similarity.copy()
+    np.fill_diagonal(means, -np.inf)
+    while True:
+        first, second = sorted(divmod(int(means.argmax()), len(themes)))
+        if means[first, second] < least:
+            return [theme for theme in themes if len(theme) > 1]
+        sizes = len(themes[first]), len(themes[second])
+        joined = np.average(means[[first, second]], axis=0, weights=sizes)
+        means[first], means[:, first], means[first, first] = joined, joined, -np.inf
+        means = np.delete(np.delete(means, second, axis=0), second, axis=1)
+        themes[first] = sorted(themes[first] + themes.pop(second))
+        if len(themes) == 1:
+            return themes

@@ -42,6 +42,7 @@ from engine.goals.labels.phrases import ADJECTIVES, PARTICLES, Phrase, phrases, 
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
 from engine.goals.labels.word_usage import Usage
+from engine.goals.merges.merge_state import free_labels
 from engine.goals.questions import Named, clipped
 from engine.goals.records import GoalText, Support, subject_of_reasons
 from engine.model.embedders.vectors import Numbers
@@ -409,12 +410,11 @@ def _told_apart(
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
-    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    numbers_by_sense: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, name in names.items():
-        alike[_sense(name.label)].append(number)
+        numbers_by_sense[_sense(name.label)].append(number)
     full_labels: dict[int, str] = {}
-    taken: Counter[str] = Counter()
-    for numbers in alike.values():
+    for numbers in numbers_by_sense.values():
         counts = Counter(names[number].label for number in numbers)
         label = min(counts, key=lambda label: (-counts[label], label))
         namesakes = {number: clusters[number] for number in numbers}
@@ -424,10 +424,8 @@ def _told_apart(
                 words = _subjects(number, clusters, usage)
             elif len(numbers) > 1:
                 words = _telling_words(number, namesakes, label, usage)
-            full = " · ".join(filter(None, (label, ", ".join(words))))
-            taken[full] += 1
-            full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
-    return full_labels
+            full_labels[number] = " · ".join(filter(None, (label, ", ".join(words))))
+    return dict(zip(full_labels, free_labels(full_labels.values(), {}), strict=True))
 
 
 def _subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:

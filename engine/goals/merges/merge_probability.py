@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.base.arrays import Floats
+from engine.goals.clusters.clustering import median_and_deviation
 from engine.goals.records import MergeOrder
 
 MAX_NEWTON_STEPS = 50
@@ -77,9 +78,6 @@ MAX_ABSOLUTE_FEATURE = 10.0
 
 MIN_SPREAD = 1e-6
 """Least standard deviation of a `RobustScale`, so that it can be divided by."""
-
-_DEVIATIONS_PER_MAD = 1.4826
-"""Standard deviation of normal data in units of its median absolute deviation."""
 
 _MIN_PROBABILITY = 1e-3
 """Probabilities are clipped to this and one minus this, so that their log-odds stay finite."""
@@ -245,13 +243,11 @@ class RobustScale:
 
     @classmethod
     def of(cls, values: Floats) -> RobustScale:
-        """Returns the median and `_DEVIATIONS_PER_MAD` times the median absolute deviation of values of shape (pairs,);
-        NaN values are left out."""
+        """Returns the scale of values of shape (pairs,); NaN values are left out."""
         known_values = values[~np.isnan(values)]
         if not len(known_values):
             return cls(0.0, 1.0)
-        middle = float(np.median(known_values))
-        spread = _DEVIATIONS_PER_MAD * float(np.median(np.abs(known_values - middle)))
+        middle, spread = median_and_deviation(known_values)
         if spread < MIN_SPREAD:  # most values are equal, for example when most groups share no word
             spread = max(MIN_SPREAD, float(known_values.std()))
         return cls(middle, spread)

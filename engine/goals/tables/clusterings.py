@@ -9,7 +9,7 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from engine.base.errors import NotYet
@@ -37,24 +37,9 @@ _CLUSTERING = (
 """SQL for clusterings; its columns have the order of the fields of `Clustering`."""
 
 
-def word_label(words: Sequence[str]) -> str:
-    """Returns the name of a cluster without a label, from its distinctive words."""
-    return " · ".join(words[:LABEL_WORDS])
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The membership of a conversation.
-
-    Attributes:
-        conversation_id: Id of the conversation.
-        cluster: Number of its cluster; None for an outlier.
-        distance: Cosine distance to the nearest center.
-    """
-
-    conversation_id: int
-    cluster: int | None
-    distance: float
+Member = tuple[int, int | None, float]
+"""The id of a conversation, the number of its cluster, None for an outlier, and its cosine distance to the nearest
+center."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +69,7 @@ class Cluster:
     @property
     def name(self) -> str:
         """Its label, or its first words where it has none."""
-        return self.label or word_label(self.words)
+        return self.label or " · ".join(self.words[:LABEL_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +145,7 @@ def add(
     )
     conn.executemany(
         "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
-        ((key, m.conversation_id, m.cluster, m.distance) for m in members),
+        ((key, *member) for member in members),
     )
     conn.execute(
         "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
@@ -399,19 +384,9 @@ def assign(
 ) -> None:
     """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
-        "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
-        " distance) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (
-                clustering_id,
-                entry.conversation_id,
-                run_id,
-                entry.group,
-                entry.newest_decision,
-                entry.distance,
-            )
-            for entry in entries
-        ],
+        "INSERT OR REPLACE INTO assignment (clustering_id, run_id, conversation_id, group_id, distance,"
+        " after) VALUES (?, ?, ?, ?, ?, ?)",
+        [(clustering_id, run_id, *astuple(entry)) for entry in entries],
     )
 
 

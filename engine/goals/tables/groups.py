@@ -45,8 +45,8 @@ _MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
 MOST_ALIKE = 50
 """Most conversations that a term on likeness matches."""
 COMPARED_DECIMALS = 5
-"""Decimals to which cosines are rounded before they are compared, since processors round the last ones differently.
-Equal cosines are in the order of ids."""
+"""Decimals to which cosines and distances are rounded before conversations are ordered by them, since processors round
+the last ones differently. Equal ones are in the order of ids."""
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:

@@ -144,11 +144,11 @@ def months(conn: sqlite3.Connection, groups: bytes) -> list[tuple[str, int, int,
     for month, group_bytes, state, count, above_threshold in counts:
         key = month, _group_number(group_bytes)
         states_by_key.setdefault(key, {})[state] = count, above_threshold
-    return [
-        (month, group, size, _state_counts(state_counts, size))
-        for (month, group), state_counts in sorted(states_by_key.items(), key=lambda item: item[0])
-        for size in [sum(count for count, _ in state_counts.values())]
-    ]
+    rows = []
+    for (month, group), state_counts in sorted(states_by_key.items(), key=lambda item: item[0]):
+        size = sum(count for count, _ in state_counts.values())
+        rows.append((month, group, size, _state_counts(state_counts, size)))
+    return rows
 
 
 def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:

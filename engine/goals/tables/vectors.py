@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -51,15 +51,7 @@ def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
     conn.execute(
         "INSERT INTO vector_config (config_hash, text, goal_config, embedder, fingerprint, dimensions,"
         " state) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
-        (
-            config.config_hash,
-            config.text,
-            config.goal_config,
-            config.embedder,
-            config.fingerprint,
-            config.dimensions,
-            config.state,
-        ),
+        astuple(config),
     )
 
 

@@ -191,20 +191,24 @@ class PairTables:
     ) -> tuple[Floats, RobustScale]:
         """Returns the cosines of labels and descriptions of the groups, shape (groups, groups), and their scale over
         the original clusters."""
-        cluster_texts = [
-            _as_text(cluster.label, cluster.description)
-            if cluster.by_model
-            else _as_text(" ".join(cluster.words), "")
-            for cluster in view.clusters
-        ]
         # A label that is a phrase of members says less than their words, by which such groups are compared.
-        text_by_name = {
-            (cluster.name, cluster.description): text
-            for cluster, text in zip(view.clusters, cluster_texts, strict=True)
-        }
-        groups = [view.state.groups[key] for key in keys]
-        names = [(group.label, group.description) for group in groups]
-        texts = [text_by_name.get(name) or _as_text(*name) for name in names]
+        text_by_key, text_by_name = {}, {}
+        for cluster in view.clusters:
+            text = (
+                _as_text(cluster.label, cluster.description)
+                if cluster.by_model
+                else _as_text(" ".join(cluster.words), "")
+            )
+            text_by_key[f"c{cluster.number}"] = text
+            text_by_name[cluster.name, cluster.description] = text
+        cluster_texts = list(text_by_key.values())
+        texts = []
+        for key in keys:
+            group = view.state.groups[key]
+            name = group.label, group.description
+            # A group that was merged or renamed may still have the name of a cluster.
+            as_named = text_by_name.get(name) or _as_text(*name)
+            texts.append(text_by_key[key] if group.named_by is None else as_named)
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)

@@ -62,8 +62,6 @@ class EndpointModel:
         self.context = can.context or UNBOUNDED
         self._thinking = Thinking(THINKING_TOKENS[0] if can.thinks else 0)
 
-    # Checks before a run starts
-
     def refuse(self, what: str, reason: str | None) -> None:
         """Raises UsageError if there is a reason why the endpoint cannot give something."""
         if reason:
@@ -84,6 +82,9 @@ class EndpointModel:
         """Starts a new count of requests and costs, and limits the context to that of the options.
 
         The other arguments are for models of this machine.
+
+        Returns:
+            `name` and `context`, the longest sequence in tokens.
         """
         self.sender.begin()
         largest = self.can.context or UNBOUNDED

@@ -102,13 +102,13 @@ class ModelService:
         Raises:
             UsageError: It cannot be removed.
         """
-        if self._endpoint_book.entry(name) is not None:
+        if self._setup.endpoints.book.entry(name) is not None:
             return f"forget the endpoint {name}"
         return removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
-        book = self._endpoint_book
+        book = self._setup.endpoints.book
         if book.entry(name) is not None:
             book.forget(name)
         else:
@@ -130,11 +130,6 @@ class ModelService:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
         return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
 
-    @property
-    def _endpoint_book(self) -> EndpointBook:
-        """The endpoints as they are stored now; commands may add some at any time."""
-        return EndpointBook(self._catalog.data)
-
 
 # Rows and facts
 
@@ -154,10 +149,8 @@ class Footprint:
     fits: bool | None
 
 
-def footprint(
-    file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
-) -> Footprint:
-    """Returns the memory that a file needs when it is loaded."""
+def footprint(file: GgufFile, machine: MachineMemory, options: LoadOptions) -> Footprint:
+    """Returns the memory that a file needs when it is loaded with these options."""
     need = estimate(file, options)
     plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
     system_bytes = need.total - (plan.used if plan else 0)
@@ -271,12 +264,12 @@ def _adapter_row(catalog: Catalog, entry: AdapterEntry, folder: Path) -> ModelRo
 
 def _adapter_note(catalog: Catalog, entry: AdapterEntry) -> str:
     """Returns a line with base model, recipe and AUROC of an adapter."""
-    made_of = entry.made_of
+    provenance = entry.provenance
     base = base_for(catalog, entry.path) if entry.path.is_file() else None
-    unlisted = f"{made_of.base_name or 'an unknown base'}, which is not in this list"
+    unlisted = f"{provenance.base_name or 'an unknown base'}, which is not in this list"
     parts = [f"for {base.name if base else unlisted}"]
-    if made_of.recipe:
-        parts.append(f"recipe {made_of.recipe}")
+    if provenance.recipe:
+        parts.append(f"recipe {provenance.recipe}")
     if entry.auroc is not None:
         parts.append(f"AUROC {entry.auroc:.3f} on the selection part")
     return ", ".join(parts)
@@ -364,7 +357,11 @@ def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
         adapter,
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(entry.path.stat().st_size)),
-        *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
+        *(
+            [Fact("data", entry.provenance.data_fingerprint)]
+            if entry.provenance.data_fingerprint
+            else []
+        ),
     ]
 
 

@@ -23,6 +23,7 @@ A queue returns its first `PAGE` items only, because a million items would take 
 from __future__ import annotations
 
 import heapq
+import itertools
 import sqlite3
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -333,8 +334,10 @@ def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
 def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
     waiting_ids = set(waiting)
-    ids = [key for key in sign_tables.ids_most_trouble_first(conn) if key in waiting_ids]
-    ids = (ids + sorted(waiting_ids.difference(ids)))[:page]
+    by_trouble = (key for key in sign_tables.ids_most_trouble_first(conn) if key in waiting_ids)
+    ids = list(itertools.islice(by_trouble, page))  # all the others are left unread
+    if len(ids) < page:
+        ids += sorted(waiting_ids.difference(ids))[: page - len(ids)]
     signs_by_id = sign_tables.of_conversations(conn, ids)
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 

@@ -90,12 +90,12 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     with project.reading() as conn:
         ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
-    clusters, members = [], [Member(key, None, 0.9) for key in OUTLIERS]
+    clusters, members = [], list[Member]((key, None, 0.9) for key in OUTLIERS)
     centers = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
     for number, own in enumerate(MEMBERS.values()):
         direction = centers[number] / np.linalg.norm(centers[number])
         distances = [float(1 - at[key] @ direction) for key in own]
-        members += [Member(key, number, away) for key, away in zip(own, distances, strict=True)]
+        members += [(key, number, away) for key, away in zip(own, distances, strict=True)]
         center = centers[number].astype("<f4").tobytes()
         clusters.append(Cluster(number, len(own), (f"word{number}",), center))
     run_id = project.write(
