@@ -22,11 +22,18 @@ from engine.base.errors import Cancelled, ProgramFault
 from engine.base.files import create_private_folder, write_atomically
 from engine.opener.open_project import OpenProject
 from screens.shell.app_interface import RecentProject, Shell
-from screens.shell.keymap import key_table, read_keymap
+from screens.shell.keymap import Place, key_table, markdown, read_keymap
 from screens.shell.picker import Beginning, PickerApp
 from screens.shell.themes import THEMES
+from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp
 from workbench.surroundings import require_terminal
+
+KEYS_WIDTH = 20
+"""Characters for the keys of a line of `workbench keys`."""
+
+MEANING_WIDTH = 48
+"""Characters for what the keys do."""
 
 MAX_RECENT_PROJECTS = 20
 """Most recent projects that are remembered."""
@@ -147,6 +154,29 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
             size = None
         projects.append(RecentProject(entry.path, entry.at, size))
     return projects
+
+
+def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
+    """Returns all places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is
+    wrong with that file.
+    """
+    keymap, problems = load_keymap()
+    return key_table(WorkbenchApp, keymap), keymap, problems
+
+
+def default_keys_page() -> str:
+    """Returns the default keys as a page of the documentation, in Markdown."""
+    return markdown(key_table(WorkbenchApp))
+
+
+def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
+    """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
+    lines = [f"{place.title}: {place.description}"]
+    for action in place.actions:
+        keys = " ".join(shown_key(key) for key in action.keys)
+        mark = "*" if action.id in changed else " "
+        lines.append(f" {mark}{keys:<{KEYS_WIDTH}} {action.meaning:<{MEANING_WIDTH}} {action.id}")
+    return [*lines, ""]
 
 
 # Preferences

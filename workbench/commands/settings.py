@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Container
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from engine.base import folders
 from engine.base.errors import UsageError
@@ -17,19 +15,8 @@ from workbench.arguments import PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import narrate
 
-if TYPE_CHECKING:
-    from screens.shell.keymap import (
-        Place,
-    )  # only `keys` needs the screens, and they take long to import
-
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 """The sign of each status of a check."""
-
-KEYS_WIDTH = 20
-"""Characters for the keys of a line of `workbench keys`."""
-
-MEANING_WIDTH = 48
-"""Characters for what the keys do."""
 
 SHELLS = ("bash", "zsh", "fish")
 """The shells that `completion` writes for."""
@@ -107,15 +94,12 @@ def _read(path: str | None) -> str | None:
 @takes(switch("--markdown", "print the default keys as a page of the documentation"))
 def keys(arguments: argparse.Namespace) -> CommandResult:
     """Lists the keys; as a page of the documentation they are the default ones."""
-    from screens.shell.keymap import key_table, markdown
-    from workbench.app import WorkbenchApp
-    from workbench.launcher import load_keymap
+    from workbench import launcher
 
     if arguments.markdown:
-        page = markdown(key_table(WorkbenchApp)).rstrip("\n")
+        page = launcher.default_keys_page().rstrip("\n")
         return CommandResult([page], {"markdown": page})
-    keymap, problems = load_keymap()
-    places = key_table(WorkbenchApp, keymap)
+    places, keymap, problems = launcher.keys_in_force()
     file = str(folders.keymap_file())
     table = [
         {
@@ -129,28 +113,12 @@ def keys(arguments: argparse.Namespace) -> CommandResult:
         for action in place.actions
     ]
     return CommandResult(
-        [line for place in places for line in _key_lines(place, keymap)],
+        [line for place in places for line in launcher.key_lines(place, keymap)],
         {"file": file, "problems": problems, "keys": table},
         EXIT_FAILED if problems else EXIT_DONE,
         notes=problems,
         hints=[f"To change them: {file}"],
     )
-
-
-def _key_lines(place: Place, changed: Container[str]) -> list[str]:
-    """Returns lines with a place, its keys, and an empty one; a star marks the keys that `keymap.toml` changes.
-
-    Args:
-        changed: The ids of the actions whose keys it changes.
-    """
-    from screens.widgets.keyed import shown_key
-
-    lines = [f"{place.title}: {place.description}"]
-    for action in place.actions:
-        keys = " ".join(shown_key(key) for key in action.keys)
-        mark = "*" if action.id in changed else " "
-        lines.append(f" {mark}{keys:<{KEYS_WIDTH}} {action.meaning:<{MEANING_WIDTH}} {action.id}")
-    return [*lines, ""]
 
 
 def formats(arguments: argparse.Namespace) -> CommandResult:
