@@ -177,7 +177,7 @@ class EndpointClient:
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
         self._refused_fields: set[str] = set()
 
-    def at(self, address: Address) -> EndpointClient:
+    def with_one_attempt(self, address: Address) -> EndpointClient:
         """Returns a client for an address of the same server, with the same key, that makes one attempt at each
         request; more only while the endpoint is overloaded."""
         return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
@@ -422,7 +422,7 @@ def resolve_model(client: EndpointClient) -> Address:
             raise
         longer = replace(address, base=f"{address.base.removesuffix('/v1')}/v1")
         try:
-            names = served_models(client.at(longer))
+            names = served_models(client.with_one_attempt(longer))
         except (EndpointError, RequestRefused):
             if address.model:
                 return address  # some servers list no models
