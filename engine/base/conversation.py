@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate
 from typing import Any, Literal, NamedTuple, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
@@ -233,15 +232,9 @@ def without_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def turn_numbers(messages: Iterable[Message]) -> list[int]:
-    """Returns the turn of each message, from 1; hidden messages are counted, because the reader shows them."""
-    opens = (index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
-    return list(accumulate(opens, initial=0))[1:]  # without the 0 before the first message
-
-
 def count_turns(messages: Iterable[Message]) -> int:
-    """Returns the number of turns, hidden messages included."""
-    return max(turn_numbers(messages), default=0)
+    """Returns the number of turns; hidden messages are counted, because the reader shows them."""
+    return sum(index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
 
 
 _ascii_json = json.JSONEncoder(separators=(",", ":")).encode

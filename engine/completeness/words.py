@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools, Floats, Ints
+from engine.base.arrays import Bools, Floats, Ints, part_starts
 from engine.base.conversation import LogPiece, Role
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ _BEGIN, _END = np.uint64(11), np.uint64(13)
 _BASE = 0x9E3779B97F4A7C15
 _MIX = np.uint64(0x94D049BB133111EB)
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
-"""Odd numbers without a pattern in their bits, with which hashing multiplies; an odd number has an inverse modulo
-2^64."""
+"""Odd numbers without a pattern in their bits, with which hashing multiplies: bytes by powers of the first, hashes by
+the others. An odd number has an inverse modulo 2^64."""
 
 
 def _byte_classes() -> NDArray[np.uint8]:
@@ -119,7 +119,7 @@ class Words(NamedTuple):
 
 @cache
 def _powers(length: int) -> tuple[Hashes, Hashes]:
-    """Returns the powers 0 to `length` - 1 of a number modulo 2^64, and those of its inverse; both shape (length,)."""
+    """Returns the powers 0 to `length` - 1 of `_BASE` modulo 2^64, and those of its inverse; both shape (length,)."""
     factors = np.full((2, length), _BASE, dtype=np.uint64)
     factors[1] = pow(_BASE, -1, 1 << 64)
     factors[:, 0] = 1
@@ -262,23 +262,15 @@ class MessageWords:
     @classmethod
     def from_pieces(cls, pieces: Sequence[LogPiece]) -> MessageWords:
         """Returns the words of messages, whatever conversations they are from."""
-        parts = [_words_of_part(part) for part in _parts(pieces)]
-        if not parts:
-            return cls(
-                np.empty(0, np.uint16),
-                np.zeros(1, np.int64),
-                np.empty(0, np.uint32),
-                np.zeros(1, np.int64),
-            )
-        return cls.concatenate(parts)
+        return cls.concatenate([_words_of_part(part) for part in _parts(pieces)])
 
     @classmethod
     def concatenate(cls, parts: Sequence[MessageWords]) -> MessageWords:
-        """Returns the words of all messages of several parts, at least one, in their order."""
+        """Returns the words of all messages of several parts, in their order."""
         return cls(
-            np.concatenate([part.columns for part in parts]),
+            np.concatenate([np.empty(0, np.uint16), *(part.columns for part in parts)]),
             _joined_starts([part.starts for part in parts]),
-            np.concatenate([part.runs for part in parts]),
+            np.concatenate([np.empty(0, np.uint32), *(part.runs for part in parts)]),
             _joined_starts([part.run_starts for part in parts]),
         )
 
@@ -288,8 +280,7 @@ class MessageWords:
 
 def _joined_starts(starts: Sequence[Ints]) -> Ints:
     """Returns where the parts of several sequences begin in all of them together."""
-    sizes = np.concatenate([np.diff(starts_of_part) for starts_of_part in starts])
-    return np.concatenate([[0], np.cumsum(sizes)])
+    return part_starts(np.concatenate([np.empty(0, np.int64), *map(np.diff, starts)]))
 
 
 def _parts(pieces: Sequence[LogPiece]) -> Iterator[list[tuple[str, Role]]]:
@@ -356,7 +347,7 @@ class BoundaryWords:
         indices, sizes = self._column_indices(self.messages.ravel())
         offset = np.tile(np.arange(DISTANCES) * COLUMNS, len(self))
         columns = self.words.columns[indices] + np.repeat(offset, sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes.reshape(-1, DISTANCES).sum(axis=1))])
+        starts = part_starts(sizes.reshape(-1, DISTANCES).sum(axis=1))
         ones = np.ones(len(columns))
         return csr_array(
             (ones, columns.astype(np.int32), starts.astype(np.int32)),

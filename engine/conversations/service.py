@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from engine.base.errors import FilterError
 from engine.base.number_format import counted
@@ -179,16 +179,16 @@ class SavedViews:
 
     def columns(self) -> list[str] | None:
         """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
-        stored = self._read(_COLUMNS)
+        stored = self._project.read(settings.get, _COLUMNS)
         return [key for key in stored if isinstance(key, str)] if isinstance(stored, list) else None
 
     def save_columns(self, columns: Sequence[str]) -> None:
         """Remembers the columns of the list."""
-        self._put(_COLUMNS, list(columns))
+        self._project.write(lambda conn: settings.put(conn, _COLUMNS, list(columns)))
 
     def view(self) -> tuple[ListQuery, int | None]:
         """Returns what the list showed last, and the id of the conversation under its cursor."""
-        stored = self._read(_VIEW)
+        stored = self._project.read(settings.get, _VIEW)
         if not isinstance(stored, dict):
             return ListQuery(), None
         conversation = stored.get("conversation")
@@ -196,9 +196,8 @@ class SavedViews:
             filter = parse_filter(str(stored.get("filter", "")))
         except FilterError:
             return ListQuery(), None
-        named = (key for key in _SORT_KEYS if key == stored.get("sort"))
-        sort: SortKey = next(named, "id")
-        query = ListQuery(filter, sort, stored.get("descending") is True)
+        known_keys = (key for key in _SORT_KEYS if key == stored.get("sort"))
+        query = ListQuery(filter, next(known_keys, "id"), stored.get("descending") is True)
         return query, conversation if isinstance(conversation, int) else None
 
     def save_view(self, query: ListQuery, conversation_id: int | None) -> None:
@@ -209,12 +208,4 @@ class SavedViews:
             "descending": query.descending,
             "conversation": conversation_id,
         }
-        self._put(_VIEW, view)
-
-    def _read(self, key: str) -> Any:
-        """Returns the value of a setting of the project."""
-        return self._project.read(settings.get, key)
-
-    def _put(self, key: str, value: Any) -> None:
-        """Stores the value of a setting of the project."""
-        self._project.write(lambda conn: settings.put(conn, key, value))
+        self._project.write(lambda conn: settings.put(conn, _VIEW, view))

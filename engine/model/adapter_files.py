@@ -134,7 +134,7 @@ class AdapterOrigin:
         }
 
     @classmethod
-    def of(cls, file: GgufFile) -> AdapterOrigin:
+    def from_file(cls, file: GgufFile) -> AdapterOrigin:
         """Reads the fields from an adapter's file."""
         texts = {
             field.name: file.text(KEY_PREFIX + field.name)
@@ -149,7 +149,7 @@ def is_adapter(file: GgufFile) -> bool:
     return file.text("general.type") == "adapter"
 
 
-def card_of(adapter: Path) -> Mapping[str, Any]:
+def read_card(adapter: Path) -> Mapping[str, Any]:
     """Returns the content of the JSON card beside an adapter; {} if there is none that can be read.
 
     The card of a training run is called `card.json`, that of another adapter like its file, with the ending `.json`.
@@ -221,7 +221,7 @@ def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
     )
     if adapter_architecture != base_architecture:
         return f"it is for the architecture {adapter_architecture or 'unknown'}, not {base_architecture}"
-    origin = AdapterOrigin.of(adapter)
+    origin = AdapterOrigin.from_file(adapter)
     if origin.base_fingerprint and origin.base_fingerprint != base_fingerprint(base):
         name = origin.base_name
         return f"it was trained on {f'{name}, which has ' if name else ''}other weights"

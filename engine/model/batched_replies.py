@@ -103,9 +103,10 @@ class _PrefixPlan:
         self._share(0, len(prompts), None, 0)
 
     def _share(self, low: int, high: int, parent: int | None, start: int) -> None:
-        """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them.
+        """Shares the common prefix of a range of the prompts in sorted order, then those of smaller ranges in it.
 
         Args:
+            low, high: The first prompt of the range, and the first one behind it.
             parent: Index of the prefix that they share so far; None for none.
             start: Length of that prefix in tokens.
         """
@@ -122,7 +123,8 @@ class _PrefixPlan:
             parent, start = len(self.prefixes) - 1, end
             for index in self._order[low:high]:
                 self.prefix_of_prompt[index] = parent
-        # Between two parts only the common prefix of all is shared. Where each prompt is a part, no more is shared.
+        # The range is cut between neighbors that share no more than all of it; if it is cut everywhere, nothing more is
+        # shared.
         cuts = [
             index + 1 for index in range(low, high - 1) if self._common_lengths[index] == common
         ]
@@ -145,12 +147,13 @@ def share_prefixes(
     capacity = model.capacity
     if not capacity.forkable or len(tasks) < 2:
         return list(tasks), 0
-    # In a shared cache there must be room for the longest reply beside the prefixes.
-    longest = max(len(task.prompt) + task.max_tokens for task in tasks)
-    max_tokens = min(capacity.cells - longest, capacity.cells // 2)
     if capacity.separate:
         # Prefixes have sequences of their own, and are shorter than what fits one.
         max_tokens = capacity.cells
+    else:
+        # There must be room for the longest reply beside the prefixes.
+        longest = max(len(task.prompt) + task.max_tokens for task in tasks)
+        max_tokens = min(capacity.cells - longest, capacity.cells // 2)
     plan = _PrefixPlan([task.prompt for task in tasks], max_tokens, len(sequences))
     for prefix, sequence in zip(plan.prefixes, sequences, strict=False):
         if prefix.parent is not None:

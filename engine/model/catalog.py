@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
+from engine.model.adapter_files import AdapterOrigin, is_adapter, read_card
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Spending
@@ -334,8 +334,8 @@ class Catalog:
         # A file that is gone or damaged is reported when it is loaded.
         provenance = AdapterOrigin()
         with contextlib.suppress(ModelFileError):
-            provenance = AdapterOrigin.of(read_gguf(path))
-        return AdapterEntry(name, path, origin, provenance, card_of(path))
+            provenance = AdapterOrigin.from_file(read_gguf(path))
+        return AdapterEntry(name, path, origin, provenance, read_card(path))
 
     # What was measured
 

@@ -273,9 +273,8 @@ def _decode_batch(
     Returns:
         The writers of these replies.
     """
-    scheduled: list[
-        tuple[_Writer, Span, bool]
-    ] = []  # the last value: whether all known tokens are in the span
+    # Each writer with its span, and whether all of its known tokens are in the span.
+    scheduled: list[tuple[_Writer, Span, bool]] = []
     free_tokens = capacity.batch
     # Replies in progress go first, one token each; what is left of the batch is filled with prompts.
     for writer in sorted(writers, key=lambda writer: (len(writer.pending), writer.index)):

@@ -93,13 +93,13 @@ class GpuPlan:
 
     Attributes:
         layers: Number of layers, as llama.cpp's `n_gpu_layers` counts them: the output is one.
-        of: Number of layers of the model.
+        all_layers: Number of layers of the model, counted in the same way.
         used: Bytes of GPU memory that they need with cache and compute buffer; 0 without layers on the GPU.
         free: Bytes of GPU memory that were free.
     """
 
     layers: int
-    of: int
+    all_layers: int
     used: int
     free: int
 
@@ -169,7 +169,7 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
         if used + addition > free:
             break
         used, count = used + addition, count + 1
-    return GpuPlan(layers=count, of=len(additions), used=used if count else 0, free=free)
+    return GpuPlan(layers=count, all_layers=len(additions), used=used if count else 0, free=free)
 
 
 def _compute_bytes(file: GgufFile, options: LoadOptions, cells: int) -> int:
@@ -376,4 +376,4 @@ def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
         return options
     _, free = gpu
     plan = plan_layers(read_gguf(path), free, options)
-    return options if plan.layers == plan.of else replace(options, gpu_layers=plan.layers)
+    return options if plan.layers == plan.all_layers else replace(options, gpu_layers=plan.layers)

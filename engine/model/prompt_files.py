@@ -112,6 +112,9 @@ def parse_prompt(name: str, text: str) -> Prompt:
         raise UsageError(f"The prompt {name} is none: {error}.") from error
 
 
+# A prompt in tokens
+
+
 @dataclass(frozen=True, slots=True)
 class TokensAround:
     """The tokens of a prompt: those before a log and those after it."""
@@ -172,6 +175,9 @@ def opening_tokens(tokenizer: TextTokenizer) -> list[int]:
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)
     return first[: min(common_length([first, other]), len(bare))]
+
+
+# Prompt texts of plays
 
 
 def prompt_kinds() -> list[str]:

@@ -184,17 +184,19 @@ def _plain_value(text: str, schema: Mapping[str, Any]) -> Any:
 def _with_known_words(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values in which words are replaced by the JSON values that they stand for, in whatever case they are
     written: yes and no where the field is a verdict, and the values of a field that has one of some."""
-    json_values = {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
-    known: dict[str, dict[str, Any]] = {
-        name: json_values
-        if field.get("type") == "boolean"
-        else {str(word).casefold(): word for word in field.get("enum", ())}
-        for name, field in schema.items()
-    }
-    return {
-        name: known.get(name, {}).get(str(value).strip(_MARKS + ".").casefold(), value)
-        for name, value in values.items()
-    }
+    replaced = {}
+    for name, value in values.items():
+        word = str(value).strip(_MARKS + ".").casefold()
+        replaced[name] = _values_by_word(schema.get(name, {})).get(word, value)
+    return replaced
+
+
+def _values_by_word(field_schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON values of a field by the words that stand for them, in small letters; {} for a field without
+    them."""
+    if field_schema.get("type") == "boolean":
+        return {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
+    return {str(value).casefold(): value for value in field_schema.get("enum", ())}
 
 
 class ValuePlace(NamedTuple):
@@ -226,12 +228,11 @@ def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> 
     text = reply.decode("utf-8", "surrogateescape")
     _, answer = split_thinking(text)
     value_by_word = {word.casefold(): value for value, several in words.items() for word in several}
-    longest_first = sorted(map(re.escape, value_by_word), key=len, reverse=True)
-    name = field.replace("_", "[ _]")
+    any_word = "|".join(sorted(map(re.escape, value_by_word), key=len, reverse=True))
+    json_label = rf'(?<!\\)"{field}"'
+    line_label = rf"""^[ \t*_`#"'-]*{field.replace("_", "[ _]")}[ *_`"']*"""
     place = re.search(
-        rf"""(?:(?<!\\)"{field}"|^[ \t*_`#"'-]*{name}[ *_`"']*)\s*:[\s*_`"']*({"|".join(longest_first)})(?!\w)""",
-        answer,
-        re.I | re.M,
+        rf"""(?:{json_label}|{line_label})\s*:[\s*_`"']*({any_word})(?!\w)""", answer, re.I | re.M
     )
     if place is None and words is VERDICT_WORDS:
         place = find_verdict(answer)

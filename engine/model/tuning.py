@@ -66,7 +66,7 @@ MAX_F32_SHARE = 0.4
 format."""
 
 
-def speed_of(
+def measure_speed(
     model: TokenModel,
     tokens: Sequence[int],
     *,
@@ -95,7 +95,7 @@ def speed_of(
     return best
 
 
-def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
+def measure_noise(model: TokenModel, tokens: Sequence[int]) -> float:
     """Returns the largest change of any next-token probability when the same tokens are decoded one by one.
 
     Kernels differ by batch size, so two correct scores of the same text can differ by this much.
@@ -153,7 +153,7 @@ def tune(
     Returns:
         `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
         `folder`, or None for the file as shipped), `threads`, `tokens_per_s` of the chosen one, `gain` (its speed over
-        that of the shipped file) and `noise` (see `noise_of`).
+        that of the shipped file) and `noise` (see `measure_noise`).
 
     Raises:
         Cancelled: `cancelled` said so.
@@ -262,11 +262,11 @@ class _Comparison:
         tokens = model.tokenize(self.text)
         (candidate,) = (entry for entry in self._candidates if entry["format"] == weight_format)
         candidate["tokens_per_s"] = max(
-            candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
+            candidate["tokens_per_s"] or 0.0, measure_speed(model, tokens, rounds=1)
         )
         # What other programs do changes how long a reading takes, and much less how much work it is.
         clock = time.perf_counter if gpu_offload() else time.process_time
-        speed = speed_of(model, tokens, rounds=1, clock=clock)
+        speed = measure_speed(model, tokens, rounds=1, clock=clock)
         model.close()
         return speed
 
@@ -368,10 +368,10 @@ def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) 
 def _best_threads(
     path: Path, text: str, cores: int, is_busy: bool, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    """Returns the number of threads, its speed in tokens a second and the noise; see `noise_of`."""
+    """Returns the number of threads, its speed in tokens a second and the noise; see `measure_noise`."""
     model = _load(path, cancelled)
     tokens = model.tokenize(text)
-    noise = noise_of(model, tokens)
+    noise = measure_noise(model, tokens)
     best_speeds: dict[int, float] = {}
 
     def speed(threads: int) -> float:
@@ -379,7 +379,7 @@ def _best_threads(
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)
-        tokens_per_s = speed_of(model, tokens, rounds=1)
+        tokens_per_s = measure_speed(model, tokens, rounds=1)
         best_speeds[threads] = max(tokens_per_s, best_speeds.get(threads, 0.0))
         return tokens_per_s
 

@@ -309,7 +309,7 @@ def _memory_need_text(facts: ModelFacts) -> str:
         return ""
     need, plan = facts.footprint.need, facts.footprint.plan
     text = f", takes {_size_text(need.total)} for logs of {need.context:,} tokens"
-    return text if plan is None else f"{text}, {plan.layers} of {plan.of} layers on the GPU"
+    return text if plan is None else f"{text}, {plan.layers} of {plan.all_layers} layers on the GPU"
 
 
 def _check_default_model(facts: ModelFacts) -> Check:

@@ -308,7 +308,9 @@ class Memory:
         return self.weights + self.adapter + self.activations + self.logits + self.libraries
 
 
-def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
+def estimate_memory(
+    shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool
+) -> Memory:
     """Returns the estimated peak memory of a run, on the GPU or in the system.
 
     Args:
@@ -376,7 +378,7 @@ def fit_to_memory(
     Args:
         shape: Shape of the base; None where it is unknown, which gives settings that need little memory.
         memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
-        longest, labels, gpu: See `memory_of`.
+        longest, labels, gpu: See `estimate_memory`.
         chosen: Names of the fields that the user set, which are not changed.
     """
 
@@ -399,7 +401,7 @@ def fit_to_memory(
         if rows <= config.batch
     ]
     for candidate in candidates:
-        if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
+        if estimate_memory(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate
     return candidates[-1]
 
@@ -415,12 +417,14 @@ def advice_on(config: TrainConfig, memory: Memory) -> str:
     return "Use a smaller base: the weights need most of it."
 
 
-def steps_of(config: TrainConfig, conversations: int) -> int:
+def count_steps(config: TrainConfig, conversations: int) -> int:
     """Returns the number of optimizer steps of a run."""
     return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
 
 
-def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
+def estimate_seconds(
+    config: TrainConfig, steps: int, tokens: int, valid: int, speed: float
+) -> float:
     """Returns the estimated duration of a run in seconds.
 
     Args:

@@ -89,7 +89,7 @@ class GrowingTree:
     Attributes:
         trunk: Sequence that holds the prompt without its last token, which every new path decodes itself.
         decoded: Number of tokens in the trunk.
-        origin: The tree whose cells the first `shared` tokens of this prompt use; None without one.
+        origin: The tree whose cells the first `shared` tokens of this prompt use; None if it uses none of another tree.
         sequence_by_node: Node id -> sequence that holds the path before the token of that waiting node.
     """
 
@@ -120,7 +120,7 @@ class GrowingTree:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the rows of logits of one span are for.
+    """What the rows of logits of one span are for: the distribution after a node, or the recorded answer.
 
     Attributes:
         sequence: The sequence that the span is decoded on.
@@ -258,7 +258,7 @@ class Grower:
         room = self._model.capacity.batch
         prefilled = [growing for growing in self._roster.growing_trees if growing.is_prefilled]
         while len(readings) < max_nodes:
-            # Of equally probable paths that of the first tree, hence the negative index.
+            # The index is negative, so that of equally probable paths that of the first tree is taken.
             candidates = [
                 (path_log_p, -index)
                 for index, growing in enumerate(prefilled)
@@ -502,7 +502,8 @@ class Roster:
         return most_alike, longest
 
     def _hand_over_cells(self, removed: GrowingTree) -> None:
-        """Makes the tree that shares most cells with a removed one the origin of the others that share them."""
+        """Makes the tree that shares most cells with a removed one the owner of these cells, for the accounts of the
+        others that share them."""
         heirs = [growing for growing in self.growing_trees if growing.origin is removed]
         if not heirs:
             return

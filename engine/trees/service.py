@@ -154,7 +154,11 @@ class TreeService:
             WorkbenchError: As `model` does.
         """
         model = self.model(request)
-        stage = TreeStage(
+        return [*self._setup.tuning_before(model), self._stage(request, model)]
+
+    def _stage(self, request: TreeRequest, model: LoadableModel) -> TreeStage:
+        """Returns the stage that grows the trees of a request with a model."""
+        return TreeStage(
             self._project,
             self._setup.process,
             model,
@@ -163,7 +167,6 @@ class TreeService:
             selection=Selection(request.filter, limit=request.limit),
             nodes=request.nodes,
         )
-        return [*self._setup.tuning_before(model), stage]
 
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns how many conversations a run would still grow trees for, and how long that takes at the speed
@@ -172,8 +175,7 @@ class TreeService:
         Raises:
             WorkbenchError: As `model` does.
         """
-        stage = self.stages(request)[-1]
-        assert isinstance(stage, TreeStage)
+        stage = self._stage(request, self.model(request))
         with self._project.reading() as conn:
             selected_ids = Selection(request.filter, limit=request.limit).ids(conn)
             missing_count = len(

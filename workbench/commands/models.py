@@ -35,7 +35,7 @@ from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
-from engine.model.service.service import add_file, find, ggufs_in, list_facts, list_rows
+from engine.model.service.service import add_file, find_entry, ggufs_in, list_facts, list_rows
 from engine.model.stages import TuningStage
 from engine.opener.model_previews import egress_preview
 from engine.opener.open_project import OpenProject
@@ -149,7 +149,7 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
         ask_first(done, arguments.yes)
         forget(plan)
     else:
-        entry = find(catalog, name)
+        entry = find_entry(catalog, name)
         done = service.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)

@@ -126,8 +126,8 @@ def placements(
     high_values, low_values = value_array[labels], value_array[~labels]
     if not len(high_values) or not len(low_values):
         raise ValueError("Both kinds are needed.")
-    above = _share_below(high_values, low_values)
-    below = 1 - _share_below(low_values, high_values)
+    above = count_below(high_values, low_values) / len(low_values)
+    below = 1 - count_below(low_values, high_values) / len(high_values)
     area = float(above.mean())
     group_count = int(group_numbers.max()) + 1
     high_sums, high_counts = _sums_by_group(above, group_numbers[labels], group_count)
@@ -164,12 +164,12 @@ def as_arrays(
     return value_array, labels, group_numbers
 
 
-def _share_below(values: Floats, others: Floats) -> Floats:
-    """Returns for each value the share of the others that is lower, ties counting half; shape as `values`."""
+def count_below(values: Floats, others: Floats) -> Floats:
+    """Returns for each value how many of the others are lower, ties counting half; shape as `values`."""
     ascending = np.sort(others)
     lower = np.searchsorted(ascending, values, "left")
     not_higher = np.searchsorted(ascending, values, "right")
-    return (lower + not_higher) / (2 * len(others))
+    return (lower + not_higher) / 2
 
 
 def _sums_by_group(shares: Floats, group_numbers: Ints, group_count: int) -> tuple[Floats, Ints]:

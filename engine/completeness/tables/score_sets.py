@@ -173,17 +173,16 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     current, new = config_in_force(conn), registered_config(conn, config_hash)
     if new is None:
         return
-    if current is None or not is_stored(conn, current.config_hash):
-        replace_keeping_rule(conn, config_hash)
-        return
-    refines = current.features == "words" and new.features == "both"
-    # A probe leaves conversations unscored whose kind it scores no better than chance, so only its scores count. For
-    # another mode a reason for no score counts too.
-    count = _count_scored if new.features is None else _count_entries
-    if (refines or _kind(current) == _kind(new)) and (
-        count(conn, config_hash) >= count(conn, current.config_hash)
-    ):
-        replace_keeping_rule(conn, config_hash)
+    if current is not None and is_stored(conn, current.config_hash):
+        refines = current.features == "words" and new.features == "both"
+        if not refines and _kind(current) != _kind(new):
+            return
+        # A probe leaves conversations unscored whose kind it scores no better than chance, so for it the reason for no
+        # score counts too. For another mode only scores count.
+        count = _count_scored if new.features is None else _count_entries
+        if count(conn, config_hash) < count(conn, current.config_hash):
+            return
+    replace_keeping_rule(conn, config_hash)
 
 
 def put_partial(conn: sqlite3.Connection, config_hash: str | None) -> None:

@@ -27,7 +27,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
-from engine.project.sql import chunks, id_pages, placeholders, read_ids, snapshot
+from engine.project.sql import id_pages, read_ids, rows_in, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 """Reason why a conversation is unscored at whose last boundary both probabilities are zero."""
@@ -154,31 +154,31 @@ def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Sc
         if config_hash is None:
             return {}
         rule = score_sets.rule(conn)
-        for keys in chunks(ids):
-            curves = _curves(conn, config_hash, keys)
-            generated = generated_curves(conn, config_hash, keys)
-            rows = conn.execute(
-                "SELECT s.conversation_id, s.reason, s.p_end, s.p_end_normalised,"
-                " g.mode, g.model, g.adapter, g.features"
-                " FROM score AS s JOIN score_config AS g USING (config_hash)"
-                f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
-                (config_hash, *keys),
+        curves = _curves(conn, config_hash, ids)
+        generated = generated_curves(conn, config_hash, ids)
+        rows = rows_in(
+            conn,
+            "SELECT s.conversation_id, s.reason, s.p_end, s.p_end_normalised,"
+            " g.mode, g.model, g.adapter, g.features"
+            " FROM score AS s JOIN score_config AS g USING (config_hash)"
+            " WHERE s.config_hash = ? AND s.conversation_id IN",
+            ids,
+            (config_hash,),
+        )
+        for key, reason, p_end, p_end_normalised, mode, model, adapter, features in rows:
+            ends = generated.get(key)
+            score_by_id[key] = ScoreRow(
+                state=rule.state(p_end_normalised),
+                reason=reason,
+                p_end=p_end,
+                p_end_normalised=p_end_normalised,
+                curve=tuple(curves.get(key, ())),
+                mode=mode,
+                model=model,
+                adapter=adapter,
+                features=features,
+                generated=None if ends is None else bool(ends[max(ends)]),
             )
-            for key, reason, p_end, p_end_normalised, mode, model, adapter, features in rows:
-                ends = generated.get(key)
-                ends_at_last = None if ends is None else bool(ends[max(ends)])
-                score_by_id[key] = ScoreRow(
-                    rule.state(p_end_normalised),
-                    reason,
-                    p_end,
-                    p_end_normalised,
-                    tuple(curves.get(key, ())),
-                    mode,
-                    model,
-                    adapter,
-                    features,
-                    ends_at_last,
-                )
     return score_by_id
 
 
@@ -201,12 +201,8 @@ def _rows_at_boundaries(
     conn: sqlite3.Connection, columns: str, table: str, config_hash: str, ids: Sequence[int]
 ) -> Iterator[tuple[Any, ...]]:
     """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order."""
-    for keys in chunks(ids):
-        yield from conn.execute(
-            f"SELECT conversation_id, {columns} FROM {table} WHERE config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        )
+    query = f"SELECT conversation_id, {columns} FROM {table} WHERE config_hash = ? AND conversation_id IN"
+    yield from rows_in(conn, query, ids, (config_hash,), "ORDER BY conversation_id, message")
 
 
 def normalized_curves(
@@ -235,18 +231,12 @@ def normalized_scores(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> dict[int, float]:
     """Returns the normalized scores of a set, by conversation; conversations without a score are left out."""
-    score_by_id: dict[int, float] = {}
-    for keys in chunks(ids):
-        score_by_id.update(
-            conn.execute(
-                # with + the ids are looked up; without it SQLite reads all scores of the set in their order
-                "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
-                " AND +p_end_normalised IS NOT NULL"
-                f" AND conversation_id IN ({placeholders(keys)})",
-                (config_hash, *keys),
-            ).fetchall()
-        )
-    return score_by_id
+    # with + the ids are looked up; without it SQLite reads all scores of the set in their order
+    query = (
+        "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+        " AND +p_end_normalised IS NOT NULL AND conversation_id IN"
+    )
+    return dict(rows_in(conn, query, ids, (config_hash,)))
 
 
 def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:

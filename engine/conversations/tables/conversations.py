@@ -94,11 +94,7 @@ def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
 
 def _column(conn: sqlite3.Connection, column: str, ids: Sequence[int]) -> dict[int, Any]:
     """Returns the value that each of these conversations has in a column, by id; ids that do not exist are left out."""
-    values: dict[int, Any] = {}
-    for keys in sql.chunks(ids):
-        query = f"SELECT id, {column} FROM conversation WHERE id IN ({sql.placeholders(keys)})"
-        values.update(conn.execute(query, tuple(keys)).fetchall())
-    return values
+    return dict(sql.rows_in(conn, f"SELECT id, {column} FROM conversation WHERE id IN", ids))
 
 
 def texts(conn: sqlite3.Connection, among: sql.IdSet) -> Iterator[tuple[int, Role, str]]:
@@ -214,31 +210,27 @@ def export_conversations(
     all conversations."""
     with sql.snapshot(conn):
         for page in sql.id_pages(conn, ids, _EXPORTED_AT_ONCE):
-            heads = {
-                row[0]: row
-                for row in conn.execute(
-                    "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
-                    " FROM conversation AS c JOIN source ON source.id = c.source_id"
-                    " LEFT JOIN truth ON truth.conversation_id = c.id"
-                    f" WHERE c.id IN ({sql.placeholders(page)})",
-                    tuple(page),
-                )
-            }
+            rows = sql.rows_in(
+                conn,
+                "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN truth ON truth.conversation_id = c.id WHERE c.id IN",
+                page,
+            )
+            row_by_id = {row[0]: row for row in rows}
             messages = dict(conversations_for(conn, page))
-            for key, label, external_id, meta, truth, created_at in (
-                heads[conversation_id] for conversation_id in page if conversation_id in heads
-            ):
-                yield (
-                    key,
-                    label,
-                    Conversation(
-                        external_id=external_id,
-                        messages=messages.get(key, ()),
-                        meta=json.loads(meta),
-                        truth=None if truth is None else json.loads(truth),
-                        created_at=created_at,
-                    ),
+            for conversation_id in page:
+                if conversation_id not in row_by_id:
+                    continue
+                _, label, external_id, meta, truth, created_at = row_by_id[conversation_id]
+                conversation = Conversation(
+                    external_id=external_id,
+                    messages=messages.get(conversation_id, ()),
+                    meta=json.loads(meta),
+                    truth=None if truth is None else json.loads(truth),
+                    created_at=created_at,
                 )
+                yield conversation_id, label, conversation
 
 
 def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -260,26 +252,25 @@ def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]
     """Yields where each of these conversations was imported from, with its duplicates, in the order of `ids`; ids that
     do not exist are left out."""
     for keys in sql.chunks(ids):
-        chosen, values = sql.placeholders(keys), tuple(keys)
-        names = {
-            key: (external_id, label)
-            for key, external_id, label in conn.execute(
-                "SELECT c.id, c.external_id, source.label FROM conversation AS c"
-                f" JOIN source ON source.id = c.source_id WHERE c.id IN ({chosen})",
-                values,
-            )
-        }
+        names_and_labels = sql.rows_in(
+            conn,
+            "SELECT c.id, c.external_id, source.label FROM conversation AS c"
+            " JOIN source ON source.id = c.source_id WHERE c.id IN",
+            keys,
+        )
+        origins = {key: (external_id, label) for key, external_id, label in names_and_labels}
         duplicates: dict[int, list[Duplicate]] = {}
-        for key, external_id, label in conn.execute(
+        for key, external_id, label in sql.rows_in(
+            conn,
             "SELECT a.conversation_id, a.external_id, source.label FROM alias AS a"
-            f" JOIN source ON source.id = a.source_id WHERE a.conversation_id IN ({chosen})"
-            " ORDER BY a.id",
-            values,
+            " JOIN source ON source.id = a.source_id WHERE a.conversation_id IN",
+            keys,
+            order="ORDER BY a.id",
         ):
             duplicates.setdefault(key, []).append(Duplicate(external_id, label))
         for key in keys:
-            if key in names:
-                yield Imported(key, *names[key], tuple(duplicates.get(key, ())))
+            if key in origins:
+                yield Imported(key, *origins[key], tuple(duplicates.get(key, ())))
 
 
 def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:

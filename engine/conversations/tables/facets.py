@@ -23,7 +23,7 @@ from engine.conversations.filters import is_number
 from engine.conversations.personal_data import Kind
 from engine.conversations.records import CheckCounts
 from engine.conversations.tables.conversations import COLUMNS, message_of
-from engine.project.sql import IdSet, chunks, message_ids, placeholders, read_ids
+from engine.project.sql import IdSet, message_ids, read_ids, rows_in
 
 TOOL, MODEL = "tool", "model"
 """Keys of the tools that were called and of the models that answered."""
@@ -104,9 +104,9 @@ def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]
     )
 
 
-def add_stored(conn: sqlite3.Connection, conversation_ids: Iterable[int]) -> None:
-    """Indexes conversations as they are stored."""
-    add(conn, ((key, _stored_facets(conn, key)) for key in conversation_ids))
+def add_stored(conn: sqlite3.Connection, conversation_id: int) -> None:
+    """Indexes a conversation as it is stored."""
+    add(conn, [(conversation_id, _stored_facets(conn, conversation_id))])
 
 
 def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -152,13 +152,12 @@ def of_conversations(
 ) -> dict[int, list[str]]:
     """Returns the values of a key that each of these conversations has, by id; those without any are left out."""
     values_by_id: dict[int, list[str]] = {}
-    for chunk in chunks(ids):
-        for conversation_id, value in conn.execute(
-            "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
-            f" WHERE key = ? AND conversation_id IN ({placeholders(chunk)}) ORDER BY value",
-            (key, *chunk),
-        ):
-            values_by_id.setdefault(conversation_id, []).append(value)
+    query = (
+        "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
+        " WHERE key = ? AND conversation_id IN"
+    )
+    for conversation_id, value in rows_in(conn, query, ids, (key,), "ORDER BY value"):
+        values_by_id.setdefault(conversation_id, []).append(value)
     return values_by_id
 
 

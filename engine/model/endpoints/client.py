@@ -177,7 +177,7 @@ class EndpointClient:
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
         self._refused_fields: set[str] = set()
 
-    def at(self, address: Address) -> EndpointClient:
+    def with_one_attempt(self, address: Address) -> EndpointClient:
         """Returns a client for an address of the same server, with the same key, that makes one attempt at each
         request; more only while the endpoint is overloaded."""
         return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
@@ -211,8 +211,8 @@ class EndpointClient:
             EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
                 an answer in time.
         """
-        limit, attempt, attempts = self.request_limit, 0, self._attempts
-        answers_before = limit.answers
+        limit, answers_before = self.request_limit, self.request_limit.answers
+        failures, max_failures = 0, self._attempts
         if (pause := limit.paused_until - time.monotonic()) > 0:
             await self._sleep(pause)
         while True:
@@ -223,15 +223,15 @@ class EndpointClient:
                 failure = failed
             if failure.is_overload:
                 limit.record_refusal()
-                attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
-                # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
-                attempt -= limit.answers > answers_before_attempt
-            attempt += 1
-            if attempt >= attempts:
+                max_failures = MAX_ATTEMPTS  # what comes too fast does not fail for good
+            # An endpoint that answered others meanwhile is not gone, however often it has too many requests.
+            if not failure.is_overload or limit.answers == answers_before_attempt:
+                failures += 1
+            if failures >= max_failures:
                 break
             self.retries += 1
             # Spreading requests needs no secrecy.
-            wait = wait_after(max(0, attempt - 1), failure.headers, random.random())
+            wait = wait_after(max(0, failures - 1), failure.headers, random.random())
             if "retry-after" in failure.headers:
                 limit.paused_until = time.monotonic() + wait
             await self._sleep(wait)
@@ -422,7 +422,7 @@ def resolve_model(client: EndpointClient) -> Address:
             raise
         longer = replace(address, base=f"{address.base.removesuffix('/v1')}/v1")
         try:
-            names = served_models(client.at(longer))
+            names = served_models(client.with_one_attempt(longer))
         except (EndpointError, RequestRefused):
             if address.model:
                 return address  # some servers list no models

@@ -20,12 +20,12 @@ REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
 """Factors by which the limit of parallel requests falls after a refusal and after slow answers."""
 
 SLOW_RATIO = 6.0
-"""The limit falls if the mean duration of answers is more than this many times its lowest value so far. The factor is
-high, because a server that batches requests gains from more of them even if each takes longer."""
+"""The limit falls if the moving average of durations is more than this many times its lowest value so far. The factor
+is high, because a server that batches requests gains from more of them even if each takes longer."""
 
 WAITING_RATIO = 2.0
-"""The doubling ends if the mean duration of answers is more than this many times its lowest value so far: where twice
-as many requests take twice as long, the further ones only wait at the endpoint."""
+"""The doubling ends if the moving average of durations is more than this many times its lowest value so far: where
+twice as many requests take twice as long, the further ones only wait at the endpoint."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""

@@ -90,7 +90,7 @@ def probe(address: Address, key: str = "", *, seconds: float = PROBE_SECONDS) ->
             raise
     # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
     return BackgroundLoop(address.host, address.port).run(
-        lambda: _Probe(endpoint.at(address)).run()
+        lambda: _Probe(endpoint.with_one_attempt(address)).run()
     )
 
 

@@ -290,7 +290,7 @@ class Hub:
             repository: The repository that is asked about; "" for none.
 
         Raises:
-            UsageError: The name of the repository is none.
+            UsageError: `repository` is no name of a repository.
             HubError: The hub cannot be reached, refuses, or answers otherwise than a hub.
         """
         import httpx2
@@ -301,10 +301,7 @@ class Hub:
         except WorkbenchError:
             raise
         except errors.HFValidationError as error:
-            raise UsageError(
-                f"{repository!r} is no name of a repository.",
-                "Say OWNER/NAME, as the hub shows it.",
-            ) from error
+            raise _no_repository_error(repository) from error
         except errors.HfHubHTTPError as error:
             raise self._refusal(error, repository) from error
         except httpx2.TransportError as error:
@@ -440,9 +437,7 @@ def read_repository(hub: Hub, repository: str, revision: str | None = None) -> H
         UsageError: It is no name of a repository.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise UsageError(
-            f"{repository!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
-        )
+        raise _no_repository_error(repository)
     with hub.api_session(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
         if not _COMMIT.fullmatch(info.sha or ""):
@@ -458,6 +453,13 @@ def read_repository(hub: Hub, repository: str, revision: str | None = None) -> H
             files=tuple(sorted(files, key=lambda file: (file.size, file.path))),
             left_out=len(ggufs) - len(files),
         )
+
+
+def _no_repository_error(name: str) -> UsageError:
+    """Returns the error for a text that is no name of a repository."""
+    return UsageError(
+        f"{name!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
+    )
 
 
 def _hub_model(info: Any) -> HubModel:

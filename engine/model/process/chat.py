@@ -70,11 +70,10 @@ def chat_tokens(
     position = 0
     for mark in _MARK.finditer(rendered):
         before = rendered[position : mark.start()]
-        tokens += (
-            tokenizer.tokenize(before, special=True)
-            if tokens
-            else tokenize_with_start(tokenizer, before)
-        )
+        if tokens:
+            tokens += tokenizer.tokenize(before, special=True)
+        else:
+            tokens = tokenize_with_start(tokenizer, before)
         content = messages[int(mark["index"])].content
         content = content if mark["front"] else content.lstrip()
         content = content if mark["back"] else content.rstrip()
@@ -144,29 +143,40 @@ def chat_replies(
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
-    # The first continuation of a question is the value that the reply gives, the others are those that it could have
-    # given.
-    questions = {
-        index: question
-        for index, (call, task) in enumerate(zip(calls, tasks, strict=True))
-        if call.probability_of
-        and (question := _value_question(model, call, task.prompt, replies[index]))
-    }
-    log_probs = continuation_log_probs(model, list(questions.values())) if questions else []
-    probabilities = {
-        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, log_p - values[0])) for log_p in values)
-        for index, values in zip(questions, log_probs, strict=True)
-    }
+    probabilities = _value_probabilities(model, calls, tasks, replies)
     return [
         Completion(reply.text, reply.stopped, note, probabilities.get(index))
         for index, (reply, note) in enumerate(zip(replies, notes, strict=True))
     ]
 
 
+def _value_probabilities(
+    model: TokenModel, calls: Sequence[Call], tasks: Sequence[Task], replies: Sequence[Reply]
+) -> dict[int, float]:
+    """Returns the probability of the value that a reply gives to the field `Call.probability_of`, rather than of its
+    other values, by index of the call; calls that ask for none, and replies that give none, are absent."""
+    questions: dict[int, PrefixQuestion] = {}
+    for index, (call, task, reply) in enumerate(zip(calls, tasks, replies, strict=True)):
+        if call.probability_of:
+            question = _value_question(model, call, task.prompt, reply)
+            if question is not None:
+                questions[index] = question
+    if not questions:
+        return {}
+    results = continuation_log_probs(model, list(questions.values()))
+    return {
+        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, log_p - values[0])) for log_p in values)
+        for index, values in zip(questions, results, strict=True)
+    }
+
+
 def _value_question(
     tokenizer: Tokenizer, call: Call, prompt: Sequence[int], reply: Reply
 ) -> PrefixQuestion | None:
-    """Returns the question for the values of the field of a call where the reply gives one; None if it gives none.
+    """Returns the question for all values of the field of a call at the place where the reply gives one; None if the
+    reply gives none.
+
+    Its first continuation is the value that the reply gives, the others are those that it could have given.
 
     Args:
         prompt: The tokens before the reply.
@@ -177,13 +187,11 @@ def _value_question(
     if place is None:
         return None
     ends = list(accumulate(map(len, texts)))
-    index = bisect_right(ends, place.start)
-    # The value may begin within a token.
-    value_start = texts[index][: place.start - ends[index] + len(texts[index])].decode(
-        "utf-8", "ignore"
-    )
+    index = bisect_right(ends, place.start)  # of the token in which the value begins
+    token_start = ends[index] - len(texts[index])
+    before_value = texts[index][: place.start - token_start].decode("utf-8", "ignore")
     values = [place.value, *(value for value in words if value != place.value)]
-    answers = [tokenizer.tokenize(value_start + value + place.after) for value in values]
+    answers = [tokenizer.tokenize(before_value + value + place.after) for value in values]
     return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
 
 
