@@ -250,13 +250,8 @@ def _adapter_trainings(
             continue
         entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
         if entry is not None:
-<<<<<<< ours
-            origins[config.config_hash] = AdapterTraining(
-                entry.provenance.recipe, entry.conversations
-=======
             trainings[config.config_hash] = AdapterTraining(
-                entry.made_of.recipe, entry.conversations
->>>>>>> theirs
+                entry.provenance.recipe, entry.conversations
             )
         elif config.adapter in runs_by_name:
             with contextlib.suppress(ConfigError):
