@@ -260,6 +260,24 @@ class Support(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterName:
+    """The name of a cluster: what a model wrote, or a phrase of its members.
+
+    Attributes:
+        label: A few words; empty where there is none.
+        description: One sentence; empty if there is none.
+        reason: Why a model gave no name that can be used; empty where it gave one, and where none was asked.
+        support: How many members want what the label says; None where they were not counted, and where the members
+            have no request in common.
+    """
+
+    label: str
+    description: str = ""
+    reason: str = ""
+    support: Support | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A conversation in a group.
 

@@ -18,7 +18,7 @@ its mean distance to its own cluster with that to the next (Rousseeuw 1987, Silh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +131,7 @@ def solve(
     """
     sample = vectors[order[:FULL_BATCH_ROWS]]
     # Rounded up: the last batch may have fewer rows.
-    batches = 0 if is_full_batch(len(order)) else -(-len(order) // MINI_BATCH_ROWS)
+    batches = 0 if len(order) <= FULL_BATCH_ROWS else -(-len(order) // MINI_BATCH_ROWS)
     total = restarts + batches
 
     def attempt(restart: int) -> Solution:
@@ -203,18 +203,15 @@ def order_canonically(vectors: Vectors, rows: Indices, seed: int) -> Indices:
     return rows[np.argsort(heights, kind="stable")][shuffled]
 
 
-def is_full_batch(count: int) -> bool:
-    """Returns whether every iteration uses all of `count` rows."""
-    return count <= FULL_BATCH_ROWS
-
-
 def find_closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns the index of the nearest center of each row and the cosine with it, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
-    for part, block in _cosines(rows, centers):
-        labels[part] = first = block.argmax(axis=1)
-        cosines[part] = block[np.arange(len(block)), first]
+    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centers)))
+    for block in blocks(len(rows), block_rows):
+        with_all = rows[block] @ centers.T
+        labels[block] = nearest = with_all.argmax(axis=1)
+        cosines[block] = with_all[np.arange(len(with_all)), nearest]
     return labels, cosines
 
 
@@ -287,13 +284,6 @@ def _iterate(rows: Vectors, centers: Vectors) -> Solution:
         labels = _without_empty(labels, cosines, len(centers))
         centers = scale_to_unit(sum_rows(rows, labels, len(centers)), centers)
     return Solution(centers, inertia)
-
-
-def _cosines(rows: Vectors, centers: Vectors) -> Iterator[tuple[slice, Floats]]:
-    """Yields (rows, their cosines with all centers, shape (rows of the block, k)) block by block."""
-    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centers)))
-    for block in blocks(len(rows), block_rows):
-        yield block, rows[block] @ centers.T
 
 
 def _squared_distances(rows: Vectors, others: Vectors) -> Floats:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.errors import UsageError
-from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.merges.merge_state import Group, MergeState, pair_of
 from engine.goals.records import DecisionKind, GoalDecision, Ids
 
 MAJORITY = 0.5
@@ -205,9 +205,10 @@ class _Transfer:
                     decision, self.reason_without_home(homeless[0]) if homeless else TOGETHER
                 )
             for a, b in pairs:
-                if decision.kind == "never" or not self.new.is_kept_apart(a, b):
-                    if tuple(sorted((a, b))) in self.new.forbidden:
-                        continue
+                # an *apart* may become a *never*, but neither is noted twice
+                is_forbidden = pair_of(a, b) in self.new.forbidden
+                is_noted = self.new.is_kept_apart(a, b) and decision.kind == "apart"
+                if not is_forbidden and not is_noted:
                     yield _copy_for_new(decision, decision.kind, (a, b))
 
     def report_lost_splits(self) -> None:

@@ -110,7 +110,7 @@ def assignment_lines(
     """
     with snapshot(conn):
         view = _view(conn)
-        space = Space.read(conn, view.stored.vector_config)
+        space = Space(*vectors.read_vectors(conn, view.stored.vector_config))
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         grouped_ids, groups = view.state.group_indices(keys)

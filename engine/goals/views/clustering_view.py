@@ -22,7 +22,6 @@ from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, groups, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
-from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import answers, example_probes
@@ -38,11 +37,6 @@ class Space:
 
     ids: Ids
     rows: Vectors
-
-    @classmethod
-    def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
-        """Returns all vectors of a configuration."""
-        return cls(*read_vectors(conn, vector_config))
 
     def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must

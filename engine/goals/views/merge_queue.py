@@ -359,13 +359,14 @@ class QueueSnapshot:
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
             first, second = (table.row_of[key] for key in pair)
+            values = (None if np.isnan(value) else float(value) for value in row)
             evidence = Evidence(
                 probability=float(probability),
                 description_similarity=float(table.description[first, second]),
                 member_similarity=float(table.member[first, second]),
                 overlap=float(table.overlap[first, second]),
                 answer=table.answer(pair) or NOT_ASKED,
-                features=named_features(row),
+                features=dict(zip(NAMES, values, strict=True)),
                 member_threshold=float(table.member_threshold[first, second]),
             )
             all_evidence.append(evidence)
@@ -443,7 +444,7 @@ class MergeQueueCache:
         with self._reading_space, self._project.reading() as conn:
             version = stored.vector_config, vectors.count(conn, stored.vector_config)
             if self._space is None or self._space[0] != version:
-                self._space = version, Space.read(conn, stored.vector_config)
+                self._space = version, Space(*vectors.read_vectors(conn, stored.vector_config))
             return self._space[1]
 
     def sampled_cosines(self, view: ClusteringView) -> tuple[Ids, Vectors]:
@@ -513,9 +514,3 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
             merged.append(decision.kind == "merge")
     features = np.array(rows, dtype=np.float64).reshape(len(merged), len(NAMES))
     return refit(prior_for(features[:, NAMES.index("yes")], merged), features, merged)
-
-
-def named_features(row: Floats) -> dict[str, float | None]:
-    """Returns the features of one pair by name, None for NaN, as they are stored with a decision."""
-    values = (None if np.isnan(value) else float(value) for value in row)
-    return dict(zip(NAMES, values, strict=True))
