@@ -166,6 +166,7 @@ def find_granularity(
     Args:
         vectors: Shape (n, d), rows of length 1.
         labels: Cluster of each row, negative for outliers, shape (n,).
+        seed: Seed of all random numbers.
     """
     rng = np.random.default_rng([seed, _STREAM])
     clustered = np.flatnonzero(labels >= 0)

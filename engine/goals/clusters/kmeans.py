@@ -53,6 +53,8 @@ MINI_BATCH_ROWS = 8_192
 """Rows of a mini-batch."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
+SPLIT_SEED = 0
+"""Seed of the split of a cluster."""
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK = 16_000_000
@@ -172,24 +174,23 @@ def _refine(
     return Solution(centers, total_distance / len(order))
 
 
-def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tuple[Indices, ...]:
+def split(vectors: Vectors, parts: int) -> tuple[Indices, ...]:
     """Returns the parts into which k-means splits one cluster.
 
     Args:
-        vectors: Shape (n, d), rows of length 1.
-        members: Numbers of the rows in the cluster.
+        vectors: Those of its members, shape (n, d), rows of length 1.
         parts: Most parts to make.
 
     Returns:
         The row numbers of each part, ascending, the largest part first. They partition the members. One part if all
         members are equal.
     """
-    rows = np.sort(np.asarray(members, dtype=np.int64))
+    rows = np.arange(len(vectors))
     if parts < 2 or len(rows) < 2:
         return (rows,)
-    order = order_canonically(vectors, rows, seed)
-    centers = solve(vectors, order, min(parts, len(rows)), seed).centers
-    labels, _ = find_closest_of_rows(vectors, rows, centers)
+    order = order_canonically(vectors, rows, SPLIT_SEED)
+    centers = solve(vectors, order, min(parts, len(rows)), SPLIT_SEED).centers
+    labels, _ = find_closest(vectors, centers)
     parts_of_rows = [rows[labels == number] for number in np.unique(labels)]
     # Of parts of equal size, that with the lowest row comes first.
     return tuple(sorted(parts_of_rows, key=lambda part: (-len(part), int(part[0]))))

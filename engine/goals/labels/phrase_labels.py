@@ -189,7 +189,7 @@ def _choose_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) 
     for content, (share, phrase) in cluster.requests.items():
         is_common = share >= MANY_ASKING
         least = MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT
-        has_support = cluster.has(least, cluster.texts_asking(phrase))
+        has_support = cluster.are_enough(least, cluster.texts_asking(phrase))
         if share < MIN_CHOSEN_SHARE or not has_support or usage.has_value(phrase):
             continue
         if phrase.verb == MEANS:
@@ -226,13 +226,15 @@ def _name_cluster(
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
         requests = _list_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]
-        if requests and cluster.has(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *texts):
+        if requests and cluster.are_enough(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *texts):
             label = _join_requests(requests, cluster)
             return ClusterName(_spell(label, usage), support=cluster.support(*texts))
     if (
         verb
         and not is_search
-        and cluster.has(MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]})))
+        and cluster.are_enough(
+            MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]}))
+        )
         and contrast_of(number, frozenset({verb[0]}), clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
@@ -290,7 +292,7 @@ def _list_requests(
     listed.sort(key=lambda request: -len(begun[request.content]))
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
-        has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
+        has_support = cluster.are_enough(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
         return listed if stands_out and has_support else []
     return listed
 
@@ -303,8 +305,8 @@ def _find_topics(
     sides: "my account", "the life support". What members search for is a thing, or for one: "something for my room"."""
     cluster = clusters[number]
     needs_help = asks and not (is_search or cluster.are_questions)
-    own = usage if cluster.are_questions else cluster.usage
-    topic_of = {noun: own.topic(cluster.form(noun)) for noun in cluster.words()}
+    wording = usage if cluster.are_questions else cluster.usage
+    topic_of = {noun: wording.topic(cluster.form(noun)) for noun in cluster.words()}
     for noun in tuple(topic_of) if is_search else ():
         if not cluster.asks_for(noun):
             is_use = cluster.asks_for_use(noun)
@@ -335,11 +337,11 @@ def _find_topics(
     topics = _choose_contents(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
     has_common = any(
-        cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
+        cluster.are_enough(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
         for topic in topics
     )
     is_list = cluster.are_questions and len(topics) > 1
-    has_support = cluster.has(least, *map(texts.__getitem__, topics))
+    has_support = cluster.are_enough(least, *map(texts.__getitem__, topics))
     if not has_support or not (has_common or is_list):
         return []
     return [topic_of[noun] for (noun,) in topics]
@@ -511,7 +513,7 @@ def _contrasts(
     least_share: float,
     least_contrast: float,
 ) -> dict[frozenset[str], float]:
-    """Returns the contrast of each content to the other clusters, without those whose share or contrast is too small."""
+    """Returns the contrast of each content to the other clusters, without those of too small a share or contrast."""
     contrasts = {
         content: contrast_of(number, content, clusters)
         for content in contents

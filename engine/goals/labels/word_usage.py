@@ -108,8 +108,11 @@ class Usage:
         )
 
     def _note_uses(self, words: Sequence[str]) -> None:
-        """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
-        before = ""
+        """Counts the words of a clause that stand as nouns, and as the names of places, things and people do.
+
+        What counts is the word before the whole noun phrase: all words of "the rental car" stand after "the".
+        """
+        before = ""  # the last word that cannot stand in a noun phrase; "am" after "my name is"
         for previous, word in pairwise(("", *words)):
             self._as_people[word] += before == "am"
             if is_content(word) and (word not in REQUEST_VERBS or before in DETERMINERS):

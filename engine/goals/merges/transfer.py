@@ -151,12 +151,12 @@ class _Transfer:
                 if home is None:
                     self.leave_out(decision, self.reason_without_home(members))
                     continue
-                now, names = self.new.group(home), decision.names
+                names, new_group = decision.names, self.new.group(home)
                 if kind == "rename":
                     names = ((group.label, group.description),)
-                if not (kind == "pin" and now.pinned) and not (
-                    kind == "rename" and now.label == group.label
-                ):
+                is_named_so = kind == "rename" and new_group.label == group.label
+                is_pinned = kind == "pin" and new_group.pinned
+                if not is_named_so and not is_pinned:
                     yield _copy_for_new(decision, kind, (home,), names)
 
     def transfer_moves(self) -> Generator[GoalDecision]:

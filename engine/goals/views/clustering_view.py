@@ -134,16 +134,14 @@ class ClusteringView:
         computed from the stored centers if the group was made by merges only, otherwise from `space`."""
         if key in self._means:
             return self._means[key]
-        group = self.state.groups[key]
-        total: Floats | None = None
+        sums: list[Floats] = []
         for part in self.state.parts(key):
             mean = self._mean_of(part, space)
             if mean is None:
                 return None
-            total = part.size * mean if total is None else total + part.size * mean
-        if total is None:
-            return None
-        return self._means.setdefault(key, total / group.size)
+            sums.append(part.size * mean)
+        total: Floats = sum(sums[1:], start=sums[0])
+        return self._means.setdefault(key, total / self.state.groups[key].size)
 
     def _mean_of(self, part: Group, space: Space) -> Floats | None:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""

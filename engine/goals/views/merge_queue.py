@@ -257,7 +257,7 @@ class PairTables:
         sample, near = self._neighbors(view, space)
         ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
-        shares = measure_overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
+        shares = measure_overlap(near, labels, len(keys)).toarray()
         larger_shares: Floats = np.maximum(shares, shares.T)
         return larger_shares
 
