@@ -112,6 +112,7 @@ class Cluster:
         question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
         self.are_questions = question_share >= MIN_QUESTIONS
         self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
+        # indices of the texts that contain a word, a stem, or a pair of signs; and uses of the words of each stem
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):

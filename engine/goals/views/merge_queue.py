@@ -1,5 +1,11 @@
-"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each; and what they are
-computed from: groups, vectors, the similarities of all pairs, the answers of a model, the merge probability."""
+"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each.
+
+- `PairTable` has the similarities of all pairs of current groups and the answers of a model on them; `PairTables` makes
+  it, and keeps what no decision changes.
+- `QueueSnapshot` adds the merge probability, fitted to the decisions so far: order, evidence, proposals.
+- `MergeQueueCache` is what services and stages ask: it reads groups and vectors of a clustering, and keeps them until
+  something changes.
+"""
 
 from __future__ import annotations
 
