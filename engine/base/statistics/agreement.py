@@ -10,27 +10,16 @@ import numpy as np
 from engine.base.arrays import Floats, Ints
 from engine.base.statistics.intervals import Interval
 
+# Labelers on the same items
+
 _DRAWS = 2_000
 """Number of bootstrap draws behind an interval."""
+
 _SEED = 20_240_917
 """Seed of the bootstrap draws, so that equal labels give equal intervals."""
+
 Label = str | int
 """A word, or a grade."""
-
-_HALVES_SEED = 0
-"""Seed of the random halves, so that equal groups give equal intervals."""
-_HALF_DRAWS = 400
-"""Number of random halves behind an interval."""
-MIN_CONVERSATIONS = 8
-"""Fewest conversations from which an interval is estimated."""
-OUTSIDE = -1
-"""Group of conversations that are in no group; they count as one group together."""
-_MINIMA = (0.0, -1.0, 0.0, 0.0)
-"""Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
-_WHOLE_RANGE = 2.0
-"""A distance further than any metric reaches from any of its values; the ends of intervals are clipped."""
-Groups = Ints
-"""The group of each conversation, shape (conversations,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +139,31 @@ def _with_percentiles(values: Floats) -> Interval:
     finite = values[1:][np.isfinite(values[1:])]
     low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (values[0], values[0])
     return Interval(float(values[0]), float(low), float(high))
+
+
+# Groups of conversations and gold goals
+
+
+_HALVES_SEED = 0
+"""Seed of the random halves, so that equal groups give equal intervals."""
+
+_HALF_DRAWS = 400
+"""Number of random halves behind an interval."""
+
+MIN_CONVERSATIONS = 8
+"""Fewest conversations from which an interval is estimated."""
+
+OUTSIDE = -1
+"""Group of conversations that are in no group; they count as one group together."""
+
+_MINIMA = (0.0, -1.0, 0.0, 0.0)
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
+
+_WHOLE_RANGE = 2.0
+"""A distance further than any metric reaches from any of its values; the ends of intervals are clipped."""
+
+Groups = Ints
+"""The group of each conversation, shape (conversations,)."""
 
 
 @dataclass(frozen=True, slots=True)
