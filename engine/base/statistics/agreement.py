@@ -55,7 +55,9 @@ def agreement_of_two(labels: Sequence[Label], reference: Sequence[Label]) -> Lab
     distinct_labels = sorted({*labels, *reference}, key=str)
     index = {label: position for position, label in enumerate(distinct_labels)}
     size = len(distinct_labels)
-    cells = np.array([index[a] * size + index[b] for a, b in zip(labels, reference, strict=True)])
+    label_pairs = zip(labels, reference, strict=True)
+    # the cell of each item in the table of pairs of labels, row by row
+    cells = np.array([index[label] * size + index[other] for label, other in label_pairs])
     observed = np.bincount(cells, minlength=size * size).astype(float)
     drawn = np.random.default_rng(_SEED).multinomial(count, observed / count, size=_DRAWS)
     # The table of the items themselves comes first, then one for each draw.
@@ -102,7 +104,7 @@ def krippendorff_alpha(counts: Ints) -> Interval | None:
 def shared_labels(
     first: Mapping[int, Label], second: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
-    """Returns the labels of the items that both labeled, as two parallel lists in the order of the items."""
+    """Returns the labels of the items that both labelers labeled, as two lists in the order of the items' numbers."""
     shared_items = sorted(first.keys() & second.keys())
     return [first[item] for item in shared_items], [second[item] for item in shared_items]
 
@@ -160,7 +162,8 @@ _MINIMA = (0.0, -1.0, 0.0, 0.0)
 """Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
 
 _WHOLE_RANGE = 2.0
-"""A distance further than any metric reaches from any of its values; the ends of intervals are clipped."""
+"""The width of the widest range of a metric, from -1 to 1: so far from any value the end of an interval is clipped to
+the end of the range."""
 
 Groups = Ints
 """The group of each conversation, shape (conversations,)."""

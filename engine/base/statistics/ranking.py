@@ -81,8 +81,8 @@ class Placements:
 
     Attributes:
         area: The area under the ROC curve.
-        high_deviations, low_deviations: For positives and negatives: sum over each group of (placement - area), divided
-            by the size of the class; shape (groups,).
+        high_deviations, low_deviations: For positives, and for negatives, the sum over each group of
+            (placement - area), divided by the size of the class; shape (groups,).
         high_groups, low_groups: Number of groups with a positive, and with a negative.
     """
 
