@@ -119,7 +119,7 @@ class WordReasons:
         # The boundary of each cell of the matrix, and the conversation of each boundary.
         boundary_of_cell = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
-        # Each pair of a conversation and a column once, as one integer, which sorts much faster than a row of two numbers.
+        # Each pair of a conversation and a column once, as one integer: that sorts much faster than two numbers do.
         column_count = DISTANCES * COLUMNS
         pairs = np.unique(conversation_of[boundary_of_cell] * column_count + matrix.indices)
         share = np.bincount(pairs % column_count, minlength=column_count) / len(texts.ids)
