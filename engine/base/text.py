@@ -19,6 +19,21 @@ from typing import Any
 CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 """Chinese and Japanese characters, as ranges for a character class of a regular expression."""
 
+NAME_LIMIT = 60
+"""Most characters of a name or a label on a line with other words: the narrowest terminal has 80 columns."""
+
+LINE_LIMIT = 80
+"""Most characters of a text that has most of a line of the narrowest terminal."""
+
+PATH_LIMIT = 120
+"""Most characters of a path, or of the beginning of a text, which may take two lines."""
+
+ERROR_LIMIT = 300
+"""Most characters of an error or an explanation among other things: about four lines."""
+
+NOTICE_LIMIT = 400
+"""Most characters of sentences in a notice or a help: more would cover what they are about."""
+
 MAX_COMBINING_MARKS = 8
 """Combining marks that a letter keeps; no script in use needs more."""
 
