@@ -211,8 +211,8 @@ class EndpointClient:
             EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
                 an answer in time.
         """
-        limit, attempt, attempts = self.request_limit, 0, self._attempts
-        answers_before = limit.answers
+        limit, answers_before = self.request_limit, self.request_limit.answers
+        failures, max_failures = 0, self._attempts
         if (pause := limit.paused_until - time.monotonic()) > 0:
             await self._sleep(pause)
         while True:
@@ -223,15 +223,15 @@ class EndpointClient:
                 failure = failed
             if failure.is_overload:
                 limit.record_refusal()
-                attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
-                # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
-                attempt -= limit.answers > answers_before_attempt
-            attempt += 1
-            if attempt >= attempts:
+                max_failures = MAX_ATTEMPTS  # what comes too fast does not fail for good
+            # An endpoint that answered others meanwhile is not gone, however often it has too many requests.
+            if not failure.is_overload or limit.answers == answers_before_attempt:
+                failures += 1
+            if failures >= max_failures:
                 break
             self.retries += 1
             # Spreading requests needs no secrecy.
-            wait = wait_after(max(0, attempt - 1), failure.headers, random.random())
+            wait = wait_after(max(0, failures - 1), failure.headers, random.random())
             if "retry-after" in failure.headers:
                 limit.paused_until = time.monotonic() + wait
             await self._sleep(wait)
