@@ -108,6 +108,10 @@ def _count_texts(
 
     Most are whole texts of the conversation, each in a field of an object; these are counted when the object is read,
     for speed. All other values are read in turn.
+
+    Args:
+        result: Gets the counts.
+        left_out: As in `ParsedRecord`.
     """
     places, chars = conversation_texts.places, result.chars
     uncounted_keys = {*_LABEL_KEYS, "from"}
@@ -151,7 +155,7 @@ def _count_text(
     instead."""
     place = conversation_texts.places.get(text)
     if place is not None:
-        result.chars[place] = result.chars.get(place, 0) + len(text)
+        result.add(place, len(text))
     elif text:
         within = json_within(text)
         if within is not text and within:

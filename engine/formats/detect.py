@@ -154,8 +154,8 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
 
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the lists within an object, up to two levels deep, the values of objects of objects, and what else is an
-    object, as a list of it."""
+    """Yields what may be records within an object, as lists with their paths: its lists, each object in it, and all
+    objects in it together; then the same of these objects, however deep."""
     if not isinstance(value, dict):
         return
     entries = [entry for entry in value.values() if isinstance(entry, dict)]

@@ -58,7 +58,7 @@ def _recognize_cline(record: Any) -> str | None:
     return None
 
 
-def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -159,7 +159,7 @@ def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(sessions, "events")
 
 
-def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_openclaw(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:
@@ -212,7 +212,8 @@ def _message_of_history(item: Any) -> ChatMessage:
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message of an event of OpenClaw in the form of a chat API; None if the event is no message.
 
-    The start of an agent has a prompt, the start of a tool is a call, its end an answer; other messages are spoken.
+    The start of an agent has a prompt, the start of a tool is a call and its end an answer, and what is sent
+    (`message.out`, `message.sending`) the assistant says.
     """
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):

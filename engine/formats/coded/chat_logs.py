@@ -3,8 +3,6 @@
 A reader here says where a record has its messages and its id. Messages of LangChain are those of `dumpd`,
 `messages_to_dict` and `model_dump`, also within states and checkpoints of LangGraph. A *state* is what an application
 of LangGraph knows at one step; those with the same thread are of one conversation, of which the longest has all.
-
-The last parameter of each function that reads, `_outer`, is part of what a `Reader` calls, and is not used here.
 """
 
 from __future__ import annotations
@@ -371,7 +369,7 @@ def _step_number(state: Any) -> float:
     return step if isinstance(step, int | float) else 0
 
 
-def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_langchain(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:

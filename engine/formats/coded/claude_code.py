@@ -145,8 +145,10 @@ def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLi
         _id_at(line): _id_at(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
     groups: dict[str, list[_FramedLine]] = {}
-    name_by_line: dict[str, str] = {}
-    part_numbers: dict[str, int] = {}  # of the conversation that a session is in
+    name_by_line: dict[str, str] = {}  # the conversation of each line, by the ids of both
+    part_numbers: dict[
+        str, int
+    ] = {}  # by session, which of its conversations the last line belongs to
     without_session: list[_FramedLine] = []
     for line, frame in lines:
         session = line.get("sessionId")
@@ -162,15 +164,20 @@ def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLi
             name = f"{name}#{part_numbers[name]}" if name in part_numbers else name
         groups.setdefault(name, []).append((line, frame))
         name_by_line[_id_at(line)] = name
-    for name in [name for name in groups if name.rpartition("#")[0] in groups]:
-        session, _, _ = name.rpartition("#")
-        if not any(_has_message(line) and not _begins_anew(line) for line, _ in groups[name]):
-            groups[session] += groups.pop(name)  # nothing was said after `/clear`
+    _join_silent_conversations(groups)
     for line, frame in without_session:  # summaries and snapshots name a line, not a session
         named_line = _id_at(line, "leafUuid") or _id_at(line, "messageId")
         name = name_by_line.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
+
+
+def _join_silent_conversations(groups: dict[str, list[_FramedLine]]) -> None:
+    """Moves the lines of conversations in which nothing was said after `/clear` to the first of their session."""
+    for name in [name for name in groups if name.rpartition("#")[0] in groups]:
+        session, _, _ = name.rpartition("#")
+        if not any(_has_message(line) and not _begins_anew(line) for line, _ in groups[name]):
+            groups[session] += groups.pop(name)
 
 
 def _id_at(line: dict[str, Any], key: str = "uuid") -> str:
@@ -277,7 +284,7 @@ def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     return _SortedLines(messages, events, unknown, left_out)
 
 
-def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:

@@ -153,7 +153,7 @@ class _Rollout:
                     self.left_out.add((id(body), "last_agent_message"))
 
 
-def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:

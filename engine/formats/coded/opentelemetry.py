@@ -15,12 +15,13 @@ from engine.formats.coded.spans import (
     SESSION_KEYS,
     Span,
     SpanKind,
+    SpansOfRecord,
     as_text,
     facts_of,
     fingerprint,
     time_text,
 )
-from engine.formats.json_values import first_filled, objects_in, without_keys
+from engine.formats.json_values import first_filled, list_or_empty, objects_in, without_keys
 from engine.formats.messages.call_messages import input_messages, output_messages
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
@@ -215,11 +216,9 @@ def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
         messages = content if isinstance(content, list) else [content]
         return (messages, []) if name.endswith("prompt") else ([], messages)
     if name == "gen_ai.client.inference.operation.details":
-        request, answer = (object_in(gen_ai.get(side)) for side in ("input", "output"))
-        return (
-            json_within(first_filled(request, "messages")) or [],
-            json_within(first_filled(answer, "messages")) or [],
-        )
+        sides = (object_in(gen_ai.get(side)).get("messages") for side in ("input", "output"))
+        request, answer = (list_or_empty(json_within(messages)) for messages in sides)
+        return request, answer
     if name == "gen_ai.choice":
         message = _fields_of_event(attributes, gen_ai)
         choice = message.pop("message", {})
@@ -289,13 +288,13 @@ def _messages_in_body(
 # Exports and log records, which have spans
 
 
-def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
+def spans_of(record: Any) -> SpansOfRecord:
     """Returns the spans of an export, and the other objects of it that say something of their traces.
 
     An export is one of OTLP, one of Jaeger, or an object of lists of spans; any other object is a span itself.
     """
     if not isinstance(record, dict):
-        return [], []
+        return SpansOfRecord([])
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
@@ -305,16 +304,15 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
-        resource_fields = {key: resource[key] for key in resource if key == "resource"}
-        if resource_fields:
-            others.append(resource_fields)
+        if "resource" in resource:
+            others.append({"resource": resource["resource"]})
     if outer is not None:
-        return spans, others
+        return SpansOfRecord(spans, others)
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
-        return record["spans"], [without_keys(record, "spans")]
+        return SpansOfRecord(record["spans"], [without_keys(record, "spans")])
     if record and all(_is_spans(value) for value in record.values()):
-        return [span for value in record.values() for span in value], []
-    return [record], []
+        return SpansOfRecord([span for value in record.values() for span in value])
+    return SpansOfRecord([record])
 
 
 def _is_spans(value: Any) -> bool:
@@ -328,7 +326,7 @@ def _is_spans(value: Any) -> bool:
     )
 
 
-def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
+def _spans_of_logs(resources: list[Any]) -> SpansOfRecord:
     """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name, and what else
     the logs say."""
     spans: dict[tuple[str, str], dict[str, Any]] = {}
@@ -339,7 +337,7 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
         for scope in objects_in(resource.get("scopeLogs")):
             logs = objects_in(scope.get("logRecords"))
             others += [log for log in logs if not _add_to_span(spans, log)]
-    return list(spans.values()), others
+    return SpansOfRecord(list(spans.values()), others)
 
 
 def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ metadata.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -73,8 +73,21 @@ class Span:
 SpanReader = Callable[[Any], Span | None]
 """Reads a record as a span; None if the record is no span."""
 
-SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
-"""Returns the spans within a record, and its statements: objects in which the record says something of their traces."""
+
+class SpansOfRecord(NamedTuple):
+    """What a record, such as an export, has of traces.
+
+    Attributes:
+        spans: Records that are a span each.
+        statements: Objects in which the record says something of the traces of these spans.
+    """
+
+    spans: list[Any]
+    statements: Sequence[Any] = ()
+
+
+SpanFinder = Callable[[Any], SpansOfRecord]
+"""Returns the spans within a record, and what else the record says of their traces."""
 
 SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
 """Names under which tools keep the id of a session."""

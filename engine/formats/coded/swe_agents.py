@@ -112,7 +112,7 @@ def _is_command_result(item: Any) -> bool:
     )
 
 
-def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_trajectory(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth is what the record says of the end: exit status, patch, tests.
 
     Raises:
@@ -356,7 +356,7 @@ def _arrange_openhands(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
-def _read_openhands(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_openhands(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
 
     Raises:

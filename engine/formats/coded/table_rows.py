@@ -164,7 +164,7 @@ def _role_and_name(
     word: Any, column: str | None, speakers: dict[str, Role], number: int
 ) -> tuple[Role, str | None]:
     """Returns the role of a speaker, and the name of a speaker whose word is no known role: of these the first is the
-    user, and all others are the assistant.
+    user, if there was none before, and all others are the assistant.
 
     Args:
         word: The word for the speaker.
@@ -233,7 +233,7 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(rows, "messages")
 
 
-def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -418,7 +418,7 @@ def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield frame
 
 
-def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_conversation(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation that is in a column of a record as a draft.
 
     Raises:

@@ -12,8 +12,6 @@ that the rest of the program uses.
 
 Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
 answer. Notes become truth, each with the number of messages before it; they do not reach a model.
-
-Readers take `_outer`, see `engine.formats.records.Reader.read`; none of these needs it.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ def _recognize_sgd(record: Any) -> str | None:
     return None
 
 
-def _read_sgd(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_sgd(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
@@ -161,7 +159,7 @@ def _is_utterance(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("speaker"), str) and "text" in value
 
 
-def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_taskmaster(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of a record as a draft.
 
     Raises:
@@ -290,7 +288,7 @@ def _recognize_recllmsim(record: Any) -> str | None:
     return None
 
 
-def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_recllmsim(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -406,7 +404,7 @@ def _recognize_sharded(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_sharded(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:

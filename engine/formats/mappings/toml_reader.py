@@ -230,11 +230,7 @@ class _RecordReader:
             words = (as_word(role.path.first(value)) for value in values)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
         if self._mapping.tree is None:
-            record = self._record if isinstance(self._record, dict) else None
-            others = other_branches(values, record)
-            self._mark_used([matches[index] for index in sorted(others)])
-            self._other_branches += [values[index] for index in sorted(others)]
-            matches = [match for index, match in enumerate(matches) if index not in others]
+            matches = self._current_branch(matches)
         time_of = first_rule.time.first if first_rule.time else _usual_time
         times = [time_of(match.value) for match in matches]
         message_count = len(self._messages)
@@ -246,15 +242,31 @@ class _RecordReader:
             except BadRecord as bad:
                 self._errors.append(bad)
                 self._mark_used([match])
-                self._events.append(match.value)  # the other records are a conversation without it
-                self._unknown.append(match.value)
+                self._add_unknown(match.value)  # the other items are a conversation without it
         if items.merge is not None:
             new_messages = self._messages[message_count:]
             self._pieces.update(message.content for message in new_messages)
             self._messages[message_count:] = _merge_messages(new_messages, items.merge)
 
+    def _current_branch(self, items: list[Target]) -> list[Target]:
+        """Returns the items of the current branch, and notes those of other branches."""
+        record = self._record if isinstance(self._record, dict) else None
+        positions = other_branches([item.value for item in items], record)
+        others = [items[position] for position in sorted(positions)]
+        self._mark_used(others)
+        self._other_branches += [item.value for item in others]
+        return [item for position, item in enumerate(items) if position not in positions]
+
+    def _add_unknown(self, value: Any) -> None:
+        """Makes what is not understood metadata, and notes that it is not understood."""
+        self._events.append(value)
+        self._unknown.append(value)
+
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message.
+
+        What is not read of an item is a fact of its first message, or an event if it has none. An item may be the
+        record itself, whose other fields are metadata of the conversation in any case.
 
         Args:
             rules: Where an item has messages.
@@ -271,11 +283,9 @@ class _RecordReader:
             self._used += used
         elif trail is not None:
             self._used.append(trail)
-        if drafts is None and is_record:
-            return False  # what no rule reads of it is metadata anyway
         if drafts is None:
-            self._events.append(item.value)
-            self._unknown.append(item.value)
+            if not is_record:
+                self._add_unknown(item.value)
             return False
         remaining = None if is_record else without(decoded(item.value), used)
         if not drafts and remaining is not None and trail:
@@ -322,8 +332,7 @@ class _RecordReader:
                     continue
                 inner_drafts = self._draft_messages(rule.turns, inner, item, position, used)
                 if inner_drafts is None:
-                    self._events.append(inner.value)
-                    self._unknown.append(inner.value)
+                    self._add_unknown(inner.value)
                     used.append(inner.trail or ())
                 drafts += inner_drafts or []
         return drafts

@@ -95,8 +95,8 @@ def _with_parts_as_list(message: ChatMessage) -> ChatMessage:
 
 
 def _with_tool_lists_as_usual(message: ChatMessage) -> ChatMessage:
-    """Returns a message of a tool whose content is no list that is itself the answer, but its JSON text; one that has
-    nothing but calls is the assistant's (Koog)."""
+    """Returns a message in which a list that a tool answered, and which is no list of parts, is a text of JSON; a
+    message under the name of a tool that has nothing but calls becomes one of the assistant (Koog)."""
     content = message.get("content")
     if message["role"] != "tool" or not isinstance(content, list) or not content:
         return message
@@ -107,7 +107,7 @@ def _with_tool_lists_as_usual(message: ChatMessage) -> ChatMessage:
 
 
 def _with_shown_calls_as_calls(message: ChatMessage) -> ChatMessage:
-    """Returns a message whose parts have calls as such, where they were written as `repr` shows them."""
+    """Returns a message in which calls that were written as `repr` shows them are parts with a call."""
     key = "content" if message.get("content") else "parts"
     if not isinstance(message.get(key), list):
         return message

@@ -161,17 +161,29 @@ def _written_date(text: str, day_first: bool | None = None) -> str | None:
             month = _MONTHS.index(match["month"].lower()) + 1
         else:
             return None
-        date = datetime(year, month, day, tzinfo=UTC)
-        time = _TIME_OF_DAY.search(text, match.end())
-        if time is None:
-            return date.date().isoformat() if text[match.end() :].strip(" ,") == "" else None
-        hour = int(time[1]) % 12 + 12 * (time[4] in "pP") if time[4] else int(time[1])
-        zone = _ZONE.match(text, time.end())
-        offset = datetime.strptime(zone[1] or zone[2] or "+0000", "%z").tzinfo if zone else None
-        minute, second = int(time[2]), int(time[3] or 0)
-        return date.replace(hour=hour, minute=minute, second=second, tzinfo=offset).isoformat()
+        return _with_time_of_day(datetime(year, month, day, tzinfo=UTC), text, match.end())
     except ValueError:
         return None
+
+
+def _with_time_of_day(day: datetime, text: str, start: int) -> str | None:
+    """Returns a day with the time of day that follows it in a text, as ISO 8601; None if anything else follows it.
+
+    Args:
+        start: Where the text goes on after the day.
+
+    Raises:
+        ValueError: There is no such time of day.
+    """
+    time = _TIME_OF_DAY.search(text, start)
+    if time is None:
+        return day.date().isoformat() if text[start:].strip(" ,") == "" else None
+    hour, minute, second = int(time[1]), int(time[2]), int(time[3] or 0)
+    if time[4]:  # a clock of 12 hours, where 12 am is midnight
+        hour = hour % 12 + (12 if time[4] in "pP" else 0)
+    zone = _ZONE.match(text, time.end())
+    offset = datetime.strptime(zone[1] or zone[2] or "+0000", "%z").tzinfo if zone else None
+    return day.replace(hour=hour, minute=minute, second=second, tzinfo=offset).isoformat()
 
 
 def day_comes_first(text: str) -> bool | None:
@@ -200,7 +212,8 @@ _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
-    """Returns a number for each value by which they can be sorted; None unless all are numbers, or all are dates.
+    """Returns a number for each value by which they can be sorted; None unless all are numbers or all are dates, and
+    if there are no values.
 
     Numbers and dates may be texts. A time without an offset is in UTC; if only some have an offset, the answer is None.
     """

@@ -181,13 +181,12 @@ def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "
 def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterator[Content]:
     """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
 
+    A stream that cannot be opened or is damaged, and an archive within too many others, are yielded with the error.
+
     Args:
         open_stream: Opens the stream.
         file: What to call it; its path need not be that of the stream.
         length: Number of bytes of the stream; None if that is the size of the file.
-
-    Raises:
-        FormatError: It is an archive in too many others, or it is damaged.
     """
     content_itself = Content(
         file.label,

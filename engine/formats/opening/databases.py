@@ -40,7 +40,8 @@ class Database:
     """
 
     def __init__(self, path: str, bounds: Bounds) -> None:
-        """
+        """Opens the database.
+
         Raises:
             DatabaseDamaged: It cannot be opened.
         """

@@ -260,7 +260,7 @@ class _SkippedText:
                 self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
 
     def raw(self) -> bytes:
-        """Returns the bytes that were skipped."""
+        """Returns the bytes that were skipped, without blanks and commas at their end; at most `MAX_RECORD` of them."""
         return _encode("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 

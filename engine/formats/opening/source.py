@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 
 from engine.base.errors import Cancelled, FormatError
 
+# Limits
+
 FREELY_UNPACKED = 256 << 20
 """Number of bytes to which any file may unpack."""
 
@@ -151,31 +153,13 @@ def unlimited() -> Reading:
     return Reading(Expansion(None, Bounds(unpacked=sys.maxsize)), "", None)
 
 
-CHUNK = 1 << 18
-"""Number of bytes that are read at a time."""
-GZIP_MAGIC = b"\x1f\x8b"
-"""First bytes of gzip."""
-_BOM = b"\xef\xbb\xbf"
-"""Byte order mark of UTF-8."""
-_MAGIC_BYTES = 6
-"""Number of bytes at the beginning from which the compression is read."""
+# Decompression
+
 _ZSTD_PIECE = 1 << 9
 """Number of bytes of zstd that are decompressed at a time."""
 
-_MAX_LOOK_BYTES = 64 << 20
-"""Number of bytes of a pipe that are kept while its beginning is looked at."""
-
 _MAX_XZ_MEMORY = 128 << 20
 """Most memory for the dictionary of data in xz; `xz -9` needs half of it."""
-
-_MIXED_ENCODING = "windows-1252-where-not-utf-8"
-"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
-
-_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
-"""Finds bytes outside ASCII."""
-
-_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
-"""Finds bytes that no text in Windows-1252 has."""
 
 
 def missing_library(what: str, library: str, otherwise: str = "") -> FormatError:
@@ -232,6 +216,24 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
 }
 """First bytes of compressed data -> the name of the compression, and what decompresses one stream of it; gzip is read
 apart."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of gzip."""
+
+
+# The bytes of an input
+
+CHUNK = 1 << 18
+"""Number of bytes that are read at a time."""
+
+_BOM = b"\xef\xbb\xbf"
+"""Byte order mark of UTF-8."""
+
+_MAGIC_BYTES = 6
+"""Number of bytes at the beginning from which the compression is read."""
+
+_MAX_LOOK_BYTES = 64 << 20
+"""Number of bytes of a pipe that are kept while its beginning is looked at."""
 
 
 class Source:
@@ -457,6 +459,18 @@ def _readable_bytes(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
             yield out
 
 
+# Encodings
+
+_MIXED_ENCODING = "windows-1252-where-not-utf-8"
+"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+"""Finds bytes outside ASCII."""
+
+_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+"""Finds bytes that no text in Windows-1252 has."""
+
+
 def _utf16(first: bytes) -> str | None:
     """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by every second byte
     being zero, as where the letters are ASCII."""
@@ -468,16 +482,6 @@ def _utf16(first: bytes) -> str | None:
     if is_zero == [True, False, True, False]:
         return "utf-16-be"
     return None
-
-
-def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
-    """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
-    does."""
-    assert isinstance(error, UnicodeDecodeError)
-    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
-
-
-codecs.register_error(_MIXED_ENCODING, _as_windows_1252)
 
 
 def _is_windows_1252(first: bytes) -> bool:
@@ -502,6 +506,16 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
+    does."""
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_MIXED_ENCODING, _as_windows_1252)
 
 
 def _encode_utf8(
