@@ -23,7 +23,7 @@ from engine.base.files import (
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts"]
-"""What is in a column of Parquet: one value, or a list of texts."""
+"""What is in a cell of a column of Parquet: one value, or a list of texts."""
 
 _BATCH = 2_000
 """Lines that are written to Parquet at a time."""

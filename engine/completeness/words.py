@@ -103,9 +103,10 @@ class Words(NamedTuple):
     last_byte: Ints
 
     def runs_of_three(self) -> tuple[NDArray[np.uint32], Ints]:
-        """Returns the hash of each three words in a row of one message, and its message, both of shape (runs,).
+        """Returns the hash of each three words in a row of one message, and the index of the message, both of shape
+        (runs,).
 
-        Marks at both ends of a message and signs are left out.
+        `_BEGIN`, `_END` and signs are left out, so that the words on both sides of a sign are neighbors.
         """
         data = np.frombuffer(self.text, dtype=np.uint8)
         word_indices = np.flatnonzero(
@@ -130,7 +131,7 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 def text_to_read(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
     text = piece.body
-    # A short message without a call is read as it is; this saves the call of `_read_parts` for most messages.
+    # A short message without a call is read as it is: this saves most messages the call of `_read_parts`.
     if len(text) > 2 * END_LENGTH or piece.kind == "action":
         text = " ".join(text for text, _ in _read_parts(piece))
     text = text.lower()

@@ -20,20 +20,13 @@ from engine.formats.records import MOST_LOST, PLACES, SKIPPED, Account, SourceRe
 from engine.project import settings
 from engine.project.project import Project
 
+# What was read from sources
+
 MOST_SOURCES = 10
 """Most sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""
-
-_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-"""The keys that a list can be ordered by."""
-
-_COLUMNS = "list.columns"
-"""Setting: the columns of the list of conversations, in order."""
-
-_VIEW = "list.view"
-"""Setting: what the list of conversations showed last: filter, order, conversation."""
 
 
 def account_lines(
@@ -58,6 +51,37 @@ def account_lines(
     if len(sources) > len(shown):
         lines.append(f"... and {len(sources) - len(shown):,} more sources (all with --json)")
     return lines
+
+
+def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
+    """Returns what the checks found in all conversations, and the accounts of sources.
+
+    Args:
+        reports: The reports of the sources that were read to their end, as JSON.
+        checks: What the checks found; None before any.
+    """
+    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
+    if not reports:
+        lines.append(
+            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
+        )
+    for report in map(SourceReport.from_json, reports):
+        lines += [
+            *account_lines([report], lambda _: "i and then ^t say where its messages are."),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def badly_read(reports: Sequence[str]) -> int:
+    """Returns how many of the sources with these reports, as JSON, were badly read."""
+    return sum(SourceReport.from_json(report).badly_read for report in reports)
+
+
+def file_of(label: str) -> str | None:
+    """Returns the path of the file from which a source with a label was read, or of the archive in which that file is;
+    None if there is no such file any more."""
+    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
 def _source_lines(source: SourceReport) -> list[str]:
@@ -99,37 +123,6 @@ def _source_lines(source: SourceReport) -> list[str]:
     return lines
 
 
-def file_of(label: str) -> str | None:
-    """Returns the path of the file from which a source with a label was read, or of the archive in which that file is;
-    None if there is no such file any more."""
-    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
-
-
-def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
-    """Returns what the checks found in all conversations, and the accounts of sources.
-
-    Args:
-        reports: The reports of the sources that were read to their end, as JSON.
-        checks: What the checks found; None before any.
-    """
-    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
-    if not reports:
-        lines.append(
-            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
-        )
-    for report in map(SourceReport.from_json, reports):
-        lines += [
-            *account_lines([report], lambda _: "i and then ^t say where its messages are."),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def badly_read(reports: Sequence[str]) -> int:
-    """Returns how many of the sources with these reports, as JSON, were badly read."""
-    return sum(SourceReport.from_json(report).badly_read for report in reports)
-
-
 def _reason_lines(source: SourceReport) -> list[str]:
     """Returns why records were quarantined, the most frequent reasons first."""
     by_count = sorted(source.reasons.items(), key=lambda reason_and_count: -reason_and_count[1])
@@ -164,6 +157,19 @@ def shares_line(account: Account, what: str = "text") -> str:
         if account.chars.get(place) or place == "nowhere"
     ]
     return f"  {what} read as: {', '.join(places)}"
+
+
+# What the list of conversations shows
+
+
+_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
+
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
 
 
 class SavedViews:

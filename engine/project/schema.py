@@ -152,6 +152,9 @@ VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_GOAL}", _CONVERSATION
 """The statements that make the views."""
 
 
+# Making and migrating the schema
+
+
 def create(conn: sqlite3.Connection) -> None:
     """Makes the tables, indexes and views of version 1.0 in an empty file."""
     conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")

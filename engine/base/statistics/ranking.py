@@ -36,6 +36,9 @@ MIN_PAIRS = 4
 """Fewest pairs from which the interval of a correlation is estimated."""
 
 
+# The area under the ROC curve of one score
+
+
 def auroc(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Interval:
@@ -78,8 +81,8 @@ class Placements:
 
     Attributes:
         area: The area under the ROC curve.
-        high_deviations, low_deviations: For positives and negatives: sum over each group of (placement - area), divided
-            by the size of the class; shape (groups,).
+        high_deviations, low_deviations: For positives, and for negatives, the sum over each group of
+            (placement - area), divided by the size of the class; shape (groups,).
         high_groups, low_groups: Number of groups with a positive, and with a negative.
     """
 
@@ -212,8 +215,10 @@ def _score_interval(area: float, high_count: int, low_count: int) -> Interval:
     return Interval(area, end(0.0), end(1.0))
 
 
-# The two functions below rank the cases of many draws at once. Their weights of positives and negatives have the shape
-# (draws, distinct values), the values ascending; each result has the shape (draws,).
+# Areas in many draws at once
+
+# The weights of positives and negatives have the shape (draws, distinct values), the values ascending; each result has
+# the shape (draws,).
 
 
 def weighted_area(high_weights: Floats, low_weights: Floats) -> Floats:
@@ -237,6 +242,9 @@ def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
 def ratio(part: Floats, of: Floats) -> Floats:
     """Returns the quotient of two arrays of one shape; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
+
+
+# Tests
 
 
 def p_two_sided(z: float) -> float:

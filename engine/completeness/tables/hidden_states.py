@@ -41,10 +41,10 @@ class BoundaryPlace:
         """Returns where the boundaries of a log lie, given by the indices of the pieces after which they are."""
         sizes = [len(piece.header) + 1 + len(piece.body) for piece in pieces]
         chars = list(accumulate(sizes))
+        ends = ((pieces[index], chars[index], sizes[index]) for index in boundaries)
         return tuple(
-            cls(piece.message, piece.step, piece.turn, chars[index], sizes[index])
-            for index in boundaries
-            for piece in (pieces[index],)
+            cls(piece.message, piece.step, piece.turn, up_to_end, size)
+            for piece, up_to_end, size in ends
         )
 
 

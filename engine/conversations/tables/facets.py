@@ -27,19 +27,25 @@ from engine.project.sql import IdSet, message_ids, read_ids, rows_in
 
 TOOL, MODEL = "tool", "model"
 """Keys of the tools that were called and of the models that answered."""
+
 LANGUAGE, PERSONAL = "language", "personal"
 """Keys of what a check found: the language and kinds of personal data."""
 
 FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL)
 """The keys that are fields of filters by themselves; those after the first two come from the table of checks."""
+
 MAX_VALUE_CHARS = 200
 """Most characters of a value that are indexed."""
+
 MAX_FACETS = 200
 """Most facets of one conversation that are indexed."""
+
 _DEEPEST = 5
 """Deepest level at which fields within fields are indexed."""
+
 _NO_LIMIT = -1
 """Limit of SQLite that limits nothing."""
+
 _MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
 """Keys under which facts and metadata name the model."""
 
@@ -47,18 +53,7 @@ Facet = tuple[str, str]
 """Key and value."""
 
 
-class CheckResult(NamedTuple):
-    """What a check found in a conversation.
-
-    Attributes:
-        conversation_id: Id of the conversation.
-        language: Code of its language; None where it is not clear.
-        personal: Kinds of personal data in it.
-    """
-
-    conversation_id: int
-    language: str | None
-    personal: frozenset[Kind]
+# The facets of a conversation
 
 
 def facets_of(
@@ -79,6 +74,47 @@ def facets_of(
     _add_fields(facets, "meta", meta, depth=0)
     _add_fields(facets, "truth", truth or {}, depth=0)
     return set(islice(facets, MAX_FACETS))
+
+
+def _models_in(facts: Any) -> set[str]:
+    """Returns the model that facts or metadata name under the first key that has a name; no model where none has."""
+    if not isinstance(facts, dict):
+        return set()
+    names = [facts.get(key) for key in _MODEL_KEYS]
+    return set([name for name in names if isinstance(name, str) and name][:1])
+
+
+def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) -> None:
+    """Adds the facets of a field and of the fields in it; `depth` is the number of fields that it lies in."""
+    if isinstance(value, dict):
+        if depth < _DEEPEST:
+            for key, inner in value.items():
+                path = f"{name}.{_shorten(str(key))}"
+                if isinstance(inner, dict | list):
+                    _add_fields(facets, path, inner, depth + 1)
+                elif inner is not None:
+                    facets[path, _shorten(_filter_text(inner))] = None
+    elif isinstance(value, list):
+        for item in value:
+            if item is not None and not isinstance(item, dict | list):
+                facets[name, _shorten(_filter_text(item))] = None
+
+
+def _filter_text(value: Any) -> str:
+    """Returns a text, number or truth value as a filter writes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, int) else json.dumps(value)
+
+
+def _shorten(text: str) -> str:
+    """Returns the first `MAX_VALUE_CHARS` characters of a text, without lone surrogates, which SQLite cannot take."""
+    return without_surrogates(text[:MAX_VALUE_CHARS])
+
+
+# Indexing
 
 
 def add(conn: sqlite3.Connection, entries: Iterable[tuple[int, Iterable[Facet]]]) -> None:
@@ -116,6 +152,25 @@ def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
         " AND facet_id = (SELECT id FROM facet WHERE key = ?1 AND value = ?2)",
         [(*facet, conversation_id) for facet in _stored_facets(conn, conversation_id)],
     )
+
+
+def _stored_facets(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
+    """Returns the facets of a conversation as it is stored."""
+    meta, truth = conn.execute(
+        "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
+        (conversation_id,),
+    ).fetchone()
+    rows = conn.execute(
+        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ?"
+        " AND (tool_calls IS NOT NULL OR facts IS NOT NULL OR name IS NOT NULL) ORDER BY id",
+        message_ids(conversation_id),
+    )
+    return facets_of(
+        json.loads(meta), None if truth is None else json.loads(truth), map(message_of, rows)
+    )
+
+
+# Reading the index
 
 
 def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
@@ -172,58 +227,21 @@ def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
     return int(row[0])
 
 
-def _stored_facets(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
-    """Returns the facets of a conversation as it is stored."""
-    meta, truth = conn.execute(
-        "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
-        (conversation_id,),
-    ).fetchone()
-    rows = conn.execute(
-        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ?"
-        " AND (tool_calls IS NOT NULL OR facts IS NOT NULL OR name IS NOT NULL) ORDER BY id",
-        message_ids(conversation_id),
-    )
-    return facets_of(
-        json.loads(meta), None if truth is None else json.loads(truth), map(message_of, rows)
-    )
+# Checks
 
 
-def _models_in(facts: Any) -> set[str]:
-    """Returns the model that facts or metadata name under the first key that has a name; no model where none has."""
-    if not isinstance(facts, dict):
-        return set()
-    names = [facts.get(key) for key in _MODEL_KEYS]
-    return set([name for name in names if isinstance(name, str) and name][:1])
+class CheckResult(NamedTuple):
+    """What a check found in a conversation.
 
+    Attributes:
+        conversation_id: Id of the conversation.
+        language: Code of its language; None where it is not clear.
+        personal: Kinds of personal data in it.
+    """
 
-def _add_fields(facets: dict[Facet, None], name: str, value: Any, depth: int) -> None:
-    """Adds the facets of a field and of the fields in it; `depth` is the number of fields that it lies in."""
-    if isinstance(value, dict):
-        if depth < _DEEPEST:
-            for key, inner in value.items():
-                path = f"{name}.{_shorten(str(key))}"
-                if isinstance(inner, dict | list):
-                    _add_fields(facets, path, inner, depth + 1)
-                elif inner is not None:
-                    facets[path, _shorten(_filter_text(inner))] = None
-    elif isinstance(value, list):
-        for item in value:
-            if item is not None and not isinstance(item, dict | list):
-                facets[name, _shorten(_filter_text(item))] = None
-
-
-def _filter_text(value: Any) -> str:
-    """Returns a text, number or truth value as a filter writes it."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return repr(value) if isinstance(value, int) else json.dumps(value)
-
-
-def _shorten(text: str) -> str:
-    """Returns the first `MAX_VALUE_CHARS` characters of a text, without lone surrogates, which SQLite cannot take."""
-    return without_surrogates(text[:MAX_VALUE_CHARS])
+    conversation_id: int
+    language: str | None
+    personal: frozenset[Kind]
 
 
 def unchecked_ids(conn: sqlite3.Connection) -> array[int]:

@@ -146,6 +146,9 @@ def _ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: I
     return ascending[::-1] if descending else ascending
 
 
+# Searching text
+
+
 class _Signs(NamedTuple):
     """Whether some and whether all characters of a text are *signs*, such as `?`, which the full-text indexes do not
     have."""

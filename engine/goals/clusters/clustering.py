@@ -122,7 +122,7 @@ def cluster(
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = kmeans.order_canonically(vectors, rows, seed)
-    full_batch = kmeans.is_full_batch(len(order))
+    full_batch = len(order) <= kmeans.FULL_BATCH_ROWS
     with one_thread() if full_batch else nullcontext():
         centers = kmeans.solve(vectors, order, min(k, len(rows)), seed, note=note).centers
         centers = _mean_directions(vectors, order, centers, least)

@@ -166,14 +166,16 @@ def find_granularity(
     Args:
         vectors: Shape (n, d), rows of length 1.
         labels: Cluster of each row, negative for outliers, shape (n,).
+        seed: Seed of all random numbers.
     """
     rng = np.random.default_rng([seed, _STREAM])
     clustered = np.flatnonzero(labels >= 0)
     if len(clustered) > MAX_ROWS:
         clustered = np.sort(rng.choice(clustered, MAX_ROWS, replace=False))
     rows = np.ascontiguousarray(vectors[clustered], dtype=np.float32)
-    row_clusters = _without_gaps(labels[clustered])
-    k = int(row_clusters.max(initial=-1)) + 1
+    # numbered anew: of a cluster that the sample missed there is no row
+    present, new_numbers = np.unique(labels[clustered], return_inverse=True)
+    row_clusters, k = new_numbers.astype(np.int32), len(present)
     sums, sizes = _sums(rows, row_clusters, k)
     baseline = _baseline_of(sums, sizes)
     if k < _MIN_CLUSTERS or len(rows) < MIN_ROWS:
@@ -259,12 +261,6 @@ def _consensus(quality: Floats, pairs: Floats, all_pairs: float) -> int:
         where=max_pairs > expected_pairs,
     )
     return int(np.argmax(rand_indices @ (quality / best) ** QUALITY_EXPONENT))
-
-
-def _without_gaps(labels: Numbers) -> Numbers:
-    """Returns labels renumbered to 0, 1, 2, ... without gaps, in their order."""
-    _, renumbered = np.unique(labels, return_inverse=True)
-    return renumbered.astype(np.int32)
 
 
 def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:

@@ -88,33 +88,31 @@ class Prior:
     """The prior of the weights.
 
     Attributes:
-        names: Names of the features; the intercept, which is the first weight, is not among them.
         means, deviations: Means and standard deviations of the weights, the intercept first; shape (1 + features,).
         leeway: Until there is a decision, a pair is at most as probable as one with this much more of the first feature
             and 0 for the others; each `LEEWAY_DECISIONS` decisions add as much again, so that after some the limit is
             above all. None sets no such limit.
     """
 
-    names: tuple[str, ...]
     means: tuple[float, ...]
     deviations: tuple[float, ...]
     leeway: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MergeModel:
     """The fitted weights.
 
     Attributes:
         prior: The prior that it was fitted with.
-        weights: Means of the weights, the intercept first.
+        weights: Means of the weights, the intercept first, shape (1 + features,).
         covariance: Covariance of the weights, shape (1 + features, 1 + features).
         decisions: Number of decisions that it was fitted to; 0 means the prior alone.
     """
 
     prior: Prior
-    weights: tuple[float, ...]
-    covariance: tuple[tuple[float, ...], ...]
+    weights: Floats
+    covariance: Floats
     decisions: int
 
     def probabilities(self, features: Floats) -> Floats:
@@ -129,9 +127,7 @@ class MergeModel:
         limits[..., 0], limits[..., 1] = 1, x[..., 1] + leeway
         variances = np.square(np.array(self.prior.deviations))
         prior_alone = replace(
-            self,
-            weights=self.prior.means,
-            covariance=tuple(map(tuple, np.diag(variances).tolist())),
+            self, weights=np.array(self.prior.means), covariance=np.diag(variances)
         )
         limited_averages: Floats = np.minimum(averages, prior_alone._average_probabilities(limits))
         return limited_averages
@@ -139,8 +135,8 @@ class MergeModel:
     def _average_probabilities(self, x: Floats) -> Floats:
         """Returns mean probabilities over the distribution of the weights, shape (...), from `x` of `design`, shape
         (..., 1 + features)."""
-        variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
-        return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
+        variance = np.einsum("...f,fg,...g->...", x, self.covariance, x)
+        return _sigmoid(x @ self.weights / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
@@ -153,7 +149,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     """
     mean = np.array(prior.means)
     precision = 1 / np.square(np.array(prior.deviations))
-    x = design(np.asarray(features, float).reshape(len(merged), len(prior.names)))
+    x = design(np.asarray(features, float).reshape(len(merged), len(prior.means) - 1))
     y = np.array(merged, float)
 
     def loss(weights: Floats) -> float:
@@ -184,12 +180,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
         weights = weights - step_size * step
     covariance = np.linalg.inv(curvature)
     symmetric = (covariance + covariance.T) / 2  # up to rounding it is so already
-    return MergeModel(
-        prior=prior,
-        weights=tuple(weights.tolist()),
-        covariance=tuple(map(tuple, symmetric.tolist())),
-        decisions=len(merged),
-    )
+    return MergeModel(prior, weights, symmetric, decisions=len(merged))
 
 
 def design(features: Floats) -> Floats:
@@ -205,7 +196,6 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 PRIOR = Prior(
-    NAMES,
     means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0),
     deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2),
     leeway=1.5,
@@ -306,7 +296,7 @@ def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats
     x = design(features)
     p = model.probabilities(features)
     c = p * (1 - p)
-    projected = x @ np.array(model.covariance)
+    projected = x @ model.covariance
     # The sum over all j of mass_j c_j^2 x_j x_j', from which the sum of each i follows as a quadratic form.
     weighted_moment = (x.T * (masses * c * c)) @ x
     others_reduction = np.einsum("if,fg,ig->i", projected, weighted_moment, projected)

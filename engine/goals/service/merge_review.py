@@ -204,7 +204,7 @@ class MergeReviewService:
         return self._runner.start(self._stages.ask_stages())
 
     def _queue(self) -> QueueSnapshot:
-        """Returns the merge queue of the clustering that is shown."""
+        """Returns the merge queue of the clustering that is open."""
         return self._cache.snapshot(self.goals.view().stored.id)
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
@@ -336,7 +336,7 @@ class MergeReviewService:
                 f"{counted(len(members), 'conversation')} cannot be split into {parts:,} parts.",
                 "Ask for fewer parts.",
             )
-        part_rows = split(space.rows_of(members), np.arange(len(members)), parts)
+        part_rows = split(space.rows_of(members), parts)
         numbers = _part_numbers(members, [members[rows] for rows in part_rows])
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())

@@ -36,17 +36,11 @@ from engine.goals.clusters.clustering import (
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
-from engine.goals.records import Clustering, Ids
+from engine.goals.records import Clustering, ClusterName, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import (
-    PHRASES,
-    Assignment,
-    Cluster,
-    LabelEntry,
-    stored_clustering,
-)
+from engine.goals.tables.clusterings import PHRASES, Assignment, Cluster, stored_clustering
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog, Plan
@@ -71,14 +65,14 @@ class _NewClustering:
         ids: Ids of its conversations, in the order of the rows of `clusters`.
         k: Number of clusters asked for or proposed.
         clusters: The partition.
-        cluster_rows, labels: The rows of the clusters and of their labels to store.
+        cluster_rows, names: The rows of the clusters to store, and their names by number.
     """
 
     ids: Ids
     k: int
     clusters: Clusters
     cluster_rows: list[Cluster]
-    labels: list[LabelEntry]
+    names: dict[int, ClusterName]
 
 
 class ClusterStage(CpuStage):
@@ -212,11 +206,7 @@ class ClusterStage(CpuStage):
             names = phrase_labels(
                 texts, clusters.labels, clusters.distances, self._seed, config.text
             )
-        labels = [
-            LabelEntry(key, name.label, name.description, support=name.support)
-            for key, name in names.items()
-        ]
-        return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), labels)
+        return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), names)
 
     def _store(self, new: _NewClustering, run_id: int) -> None:
         """Stores the clustering, shows it and takes over the decisions of people."""
@@ -229,7 +219,7 @@ class ClusterStage(CpuStage):
             seed=self._seed,
             clusters=new.cluster_rows,
             members=zip(new.ids.tolist(), numbers, new.clusters.distances.tolist(), strict=True),
-            labels=new.labels,
+            labels=new.names,
             paper=self._paper,
         )
         outliers = int((new.clusters.labels < 0).sum())

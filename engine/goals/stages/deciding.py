@@ -1,6 +1,6 @@
-"""The stages that decide about groups without a person, each in one act: the one that merges groups and *settles*
-conversations after it, which moves them to the group of most of their nearest neighbors; and the one that puts goals
-under themes.
+"""The stages that decide about groups without a person. One merges groups, each pair in an act of its own, and then
+*settles* conversations: it moves them, all in one act, to the group of most of their nearest neighbors. The other one
+puts goals under themes, all in one act.
 
 Groups are merged by the merge probability, or by the model's answer alone as in Algorithm 1 of Soroka et al.,
 "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions". The decisions are stored with those of people,
@@ -206,7 +206,7 @@ class DecideStage(OnClustering, CpuStage):
         space = self._queue_cache.space(view.stored)
         with_vector = np.isin(ids, space.ids, assume_unique=True)
         ids, labels = ids[with_vector], labels[with_vector]
-        if len(ids) < 2 or not keys:
+        if len(ids) < 2:
             return []
         neighbors = Neighbors(space.rows_of(ids), partial(note, "indexed"))
         count = min(SETTLE_NEIGHBORS, len(ids) - 1)

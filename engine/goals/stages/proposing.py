@@ -120,11 +120,6 @@ class PairQuestions:
             for samples in samples_by_pair
         ]
 
-    def failed_answer(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
-        """Returns the answer that is stored for a pair that the model could not be asked about."""
-        key = state.sides_key(*pair)
-        return AnswerEntry(key, PairAnswer(reason=reason, model=self._work.model.label), 0, 0.0)
-
     def _draw_samples(
         self, state: MergeState, pair: Pair
     ) -> tuple[list[int], list[int], list[int]]:
@@ -416,7 +411,15 @@ class ProposeStage(OnClustering, ModelStage):
         for _ in self._work.live(partial(self._answer_pairs, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
-        self._project.write(partial(self._commit, run_id=run_id, entries=entries, total=total))
+
+        def commit(conn: sqlite3.Connection) -> None:
+            """Stores the answers, and the counter of the run unless `total` is None."""
+            decisions.add_answers(conn, self.config_hash, run_id, entries)
+            runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
+            if total is not None:
+                runs.count(conn, run_id, self.asked, total)
+
+        self._project.write(commit)
         yield Progress(self.asked, total)
 
     def summary(self) -> str:
@@ -461,25 +464,13 @@ class ProposeStage(OnClustering, ModelStage):
             return self._questions.ask(state, pairs, report)
 
         # where the model could not be asked about a pair, the reason takes the place of its entry
-        entries = self._work.each(block, ask_about, str)
-        return [
-            self._questions.failed_answer(state, pair, entry) if isinstance(entry, str) else entry
-            for pair, entry in zip(block, entries, strict=True)
-        ]
-
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        entries: Sequence[AnswerEntry],
-        total: int | None,
-    ) -> None:
-        """Stores the answers of a block, and the counter of the run unless `total` is None."""
-        decisions.add_answers(conn, self.config_hash, run_id, entries)
-        runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
-        if total is not None:
-            runs.count(conn, run_id, self.asked, total)
+        entries = []
+        for pair, entry in zip(block, self._work.each(block, ask_about, str), strict=True):
+            if isinstance(entry, str):
+                failure = PairAnswer(reason=entry, model=self._work.model.label)
+                entry = AnswerEntry(state.sides_key(*pair), failure, 0, 0.0)
+            entries.append(entry)
+        return entries
 
     def _total(self, waiting: Sequence[Pair]) -> int:
         """Returns the number of pairs that this run will have asked about, if nobody decides any."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from engine.base.errors import NotYet
-from engine.goals.records import Clustering, Support, subject_of_reasons
+from engine.goals.records import Clustering, ClusterName, Support, subject_of_reasons
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.sql import IdSet, read_ids, snapshot, to_json, utc_now
@@ -73,24 +73,6 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelEntry:
-    """The label of a cluster.
-
-    Attributes:
-        number: Number of the cluster.
-        label, description: Short name and one sentence; empty where there is a reason.
-        reason: Why a model gave no label that can be used; None where it gave one.
-        support: Of the label; None where it was not counted.
-    """
-
-    number: int
-    label: str
-    description: str
-    reason: str | None = None
-    support: Support | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """The assignment of a conversation that was imported after the clustering.
 
@@ -117,14 +99,14 @@ def add(
     seed: int,
     clusters: Sequence[Cluster],
     members: Iterable[Member],
-    labels: Sequence[LabelEntry] = (),
+    labels: Mapping[int, ClusterName] | None = None,
     paper: bool = False,
 ) -> int:
     """Stores a clustering with its clusters and members, opens it and returns its id.
 
     Args:
         vector_config: Hash of a stored configuration of vectors.
-        labels: Labels of clusters that are phrases of their members; shown until a model writes others.
+        labels: Names of the clusters, by number, that are phrases of their members; shown until a model writes others.
         paper: See `Clustering`.
     """
     (vector_id,) = conn.execute(
@@ -264,18 +246,18 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
     ]
 
 
-def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, LabelEntry]:
-    """Returns the label of each cluster by phrases of its members, by number; empty where it has none."""
+def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, ClusterName]:
+    """Returns the name of each cluster by phrases of its members, by number; without those that have none."""
     rows = conn.execute(
-        "SELECT number, label, description, reason, supported, read FROM cluster_label"
+        "SELECT number, label, description, supported, read FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
         (clustering_id, PHRASES),
     )
     return {
-        number: LabelEntry(
-            number, label, description, reason, None if read is None else Support(supported, read)
+        number: ClusterName(
+            label, description, support=None if read is None else Support(supported, read)
         )
-        for number, label, description, reason, supported, read in rows
+        for number, label, description, supported, read in rows
     }
 
 
@@ -322,25 +304,18 @@ def add_labels(
     clustering_id: int,
     config_hash: str,
     run_id: int,
-    entries: Sequence[LabelEntry],
+    names: Mapping[int, ClusterName],
 ) -> None:
-    """Stores labels of clusters, none of which is stored yet under this configuration."""
+    """Stores the names of clusters, by number, none of which is stored yet under this configuration."""
+    rows = []
+    for number, name in names.items():
+        place = clustering_id, config_hash, run_id, number
+        support = name.support or (None, None)
+        rows.append((*place, name.label, name.description, name.reason or None, *support))
     conn.executemany(
-        "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
+        "INSERT INTO cluster_label (clustering_id, config_hash, run_id, number, label, description,"
         " reason, supported, read) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                clustering_id,
-                entry.number,
-                config_hash,
-                run_id,
-                entry.label,
-                entry.description,
-                entry.reason,
-            )
-            + ((None, None) if entry.support is None else entry.support)
-            for entry in entries
-        ],
+        rows,
     )
 
 

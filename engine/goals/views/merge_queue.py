@@ -1,5 +1,11 @@
-"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each; and what they are
-computed from: groups, vectors, the similarities of all pairs, the answers of a model, the merge probability."""
+"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each.
+
+- `PairTable` has the similarities of all pairs of current groups and the answers of a model on them; `PairTables` makes
+  it, and keeps what no decision changes.
+- `QueueSnapshot` adds the merge probability, fitted to the decisions so far: order, evidence, proposals.
+- `MergeQueueCache` is what services and stages ask: it reads groups and vectors of a clustering, and keeps them until
+  something changes.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +263,7 @@ class PairTables:
         sample, near = self._neighbors(view, space)
         ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
-        shares = measure_overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
+        shares = measure_overlap(near, labels, len(keys)).toarray()
         larger_shares: Floats = np.maximum(shares, shares.T)
         return larger_shares
 
@@ -359,13 +365,14 @@ class QueueSnapshot:
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
             first, second = (table.row_of[key] for key in pair)
+            values = (None if np.isnan(value) else float(value) for value in row)
             evidence = Evidence(
                 probability=float(probability),
                 description_similarity=float(table.description[first, second]),
                 member_similarity=float(table.member[first, second]),
                 overlap=float(table.overlap[first, second]),
                 answer=table.answer(pair) or NOT_ASKED,
-                features=named_features(row),
+                features=dict(zip(NAMES, values, strict=True)),
                 member_threshold=float(table.member_threshold[first, second]),
             )
             all_evidence.append(evidence)
@@ -443,7 +450,7 @@ class MergeQueueCache:
         with self._reading_space, self._project.reading() as conn:
             version = stored.vector_config, vectors.count(conn, stored.vector_config)
             if self._space is None or self._space[0] != version:
-                self._space = version, Space.read(conn, stored.vector_config)
+                self._space = version, Space(*vectors.read_vectors(conn, stored.vector_config))
             return self._space[1]
 
     def sampled_cosines(self, view: ClusteringView) -> tuple[Ids, Vectors]:
@@ -513,9 +520,3 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
             merged.append(decision.kind == "merge")
     features = np.array(rows, dtype=np.float64).reshape(len(merged), len(NAMES))
     return refit(prior_for(features[:, NAMES.index("yes")], merged), features, merged)
-
-
-def named_features(row: Floats) -> dict[str, float | None]:
-    """Returns the features of one pair by name, None for NaN, as they are stored with a decision."""
-    values = (None if np.isnan(value) else float(value) for value in row)
-    return dict(zip(NAMES, values, strict=True))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
@@ -89,21 +90,14 @@ def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
         _check_text(act.question)
         _check_text("" if act.value is None else act.value)
         _check_text(act.annotator)
-    time = _later_than_newest(conn)
+    rows, time = [], _later_than_newest(conn)
+    for act in acts:
+        *columns, blind = astuple(act)
+        rows.append((*columns, "repeat" if blind else "give", time))
     conn.executemany(
-        "INSERT INTO answer (conversation_id, question, kind, value, given_at, annotator)"
+        "INSERT INTO answer (conversation_id, question, value, annotator, kind, given_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (
-                act.conversation_id,
-                act.question,
-                "repeat" if act.blind else "give",
-                act.value,
-                time,
-                act.annotator,
-            )
-            for act in acts
-        ),
+        rows,
     )
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from engine.goals.clustering_request import ClusteringRequest
+from engine.goals.records import ClusterName
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
+from engine.goals.tables.clusterings import Cluster, Member
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.project import runs
@@ -108,18 +109,18 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
             code_version="test",
         )
     )
-    labels = [
-        LabelEntry(number, f"{payload} {label}".strip(), f"Users want: {label}.")
+    names = {
+        number: ClusterName(f"{payload} {label}".strip(), f"Users want: {label}.")
         for number, label in enumerate(LABELS)
-    ]
+    }
     key = DecisionLog(project).add_clustering(
         config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
-        clusters=clusters, members=members, labels=[],
+        clusters=clusters, members=members,
     )  # fmt: skip
 
     def add_labels(conn: sqlite3.Connection) -> None:
         clusterings.show_labels(conn, key, "labels")
-        clusterings.add_labels(conn, key, "labels", run_id, labels)
+        clusterings.add_labels(conn, key, "labels", run_id, names)
         jaccard = dict(enumerate(STABILITY))
         measurements.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
         runs.finish(conn, run_id, "done", "clustered")

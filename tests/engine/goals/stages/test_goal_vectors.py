@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Conversation, Message
+from engine.goals.records import ClusterName
 from engine.goals.stages import clustering, embedding, validation
 from engine.goals.stages.clustering import AssignStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements, vectors
-from engine.goals.tables.clusterings import (
-    LabelEntry,
-    goals_clustering_id,
-    source_of,
-    stored_clustering,
-)
+from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
@@ -113,9 +109,9 @@ class TestClustering:
             return [group.label for group in groups.values()]
 
         def relabel(conn: sqlite3.Connection) -> None:
-            entries = [LabelEntry(number, f"Goal {number}", "") for number in range(4)]
+            names = {number: ClusterName(f"Goal {number}") for number in range(4)}
             clusterings.show_labels(conn, 1, "model")
-            clusterings.add_labels(conn, 1, "model", 1, entries)
+            clusterings.add_labels(conn, 1, "model", 1, names)
 
         phrases = labels()
         project.write(relabel)

@@ -10,11 +10,10 @@ import numpy as np
 
 from engine.base.conversation import SUCCEEDED, Conversation, Message, Verdict
 from engine.completeness.records import StateCounts
-from engine.goals.records import PairAnswer
+from engine.goals.records import ClusterName, PairAnswer
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import texts as goals
-from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig
@@ -161,18 +160,18 @@ class TestClusterings:
         run_id = conversations_with_vectors(project, 4)
         key = add(project, [0, 1, 1], run_id)
 
-        def label(config: str, *entries: LabelEntry) -> None:
+        def label(config: str, names: dict[int, ClusterName]) -> None:
             def work(conn: sqlite3.Connection) -> None:
                 clusterings.show_labels(conn, key, config)
-                clusterings.add_labels(conn, key, config, run_id, entries)
+                clusterings.add_labels(conn, key, config, run_id, names)
 
             project.write(work)
 
-        label("a", LabelEntry(0, "Pay", "They pay."), LabelEntry(1, "", "", "it rambled"))
+        label("a", {0: ClusterName("Pay", "They pay."), 1: ClusterName("", "", "it rambled")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
             assert clusterings.labels_version(conn, key) == ("a", 2)
-        label("b", LabelEntry(1, "Buy", "They buy."))
+        label("b", {1: ClusterName("Buy", "They buy.")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
             assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]
