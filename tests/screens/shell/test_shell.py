@@ -85,14 +85,11 @@ class TestModes:
         over it, as its key does."""
         async with opened(project(), mode="1") as pilot:
             await press(pilot, "L")
-            assert isinstance(pilot.app.screen, WatchScreen)
-            await asyncio.wait_for(pilot.click(TitleLine, offset=(2, 0)), 30)
-            await asyncio.wait_for(settle(pilot), 30)
-            assert isinstance(pilot.app.screen, OverviewScreen)
-
-            await pilot.click(TitleLine, offset=(15, 0))
-            await settle(pilot)
-            assert isinstance(pilot.app.screen, ConversationsScreen)
+            assert type(pilot.app.screen) is WatchScreen
+            for offset, screen in (((2, 0), OverviewScreen), ((15, 0), ConversationsScreen)):
+                await asyncio.wait_for(pilot.click(TitleLine, offset=offset), 30)
+                await asyncio.wait_for(settle(pilot), 30)
+                assert type(pilot.app.screen) is screen
 
 
 class TestPalette:
