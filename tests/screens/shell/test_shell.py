@@ -85,7 +85,8 @@ class TestModes:
         over it, as its key does."""
         async with opened(project(), mode="1") as pilot:
             await press(pilot, "L")
-            assert type(pilot.app.screen) is WatchScreen
+            over = pilot.app.screen
+            assert isinstance(over, WatchScreen)
             for offset, screen in (((2, 0), OverviewScreen), ((15, 0), ConversationsScreen)):
                 await asyncio.wait_for(pilot.click(TitleLine, offset=offset), 30)
                 await asyncio.wait_for(settle(pilot), 30)
