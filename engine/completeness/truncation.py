@@ -258,7 +258,7 @@ _ASSISTANT_FAREWELL = _any_of(
     r"(?:day|time|night|evening|weekend|trip|stay|flight|ride|meal|journey|one)\b",
     r"\b(?:further|more|other|else)\b[^.?!\n]*\bfeel free to\b",
 )
-"""Finds farewells of an assistant: `Take care`, `You're very welcome`, `enjoy your trip`, `For more, feel free to ask`."""
+"""Finds farewells of an assistant: `Take care`, `You're welcome`, `enjoy your trip`, `For more, feel free to ask`."""
 
 _SAYS_DONE = _any_of(
     r"\b(?:now|successfully|been) (?:\w+ ){0,2}(?:reserved|booked|cancell?ed)\b",
