@@ -57,9 +57,14 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
         part = folder / target.name
         yield part
         part.chmod(0o600)
-        _sync(part)
+        sync(part)
         part.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
+
+
+def replaces_file(path: Path) -> bool:
+    """Returns whether `atomic_replacement` of a path would replace a file that is there."""
+    return path.is_file() and _find_named_descriptor(path) is None
 
 
 def _find_named_descriptor(path: Path) -> int | None:
@@ -111,13 +116,17 @@ def sync_tree(folder: Path) -> None:
     """
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
-            _sync(Path(parent, name))
-        _sync(Path(parent))
-    _sync(folder.parent)
+            sync(Path(parent, name))
+        sync(Path(parent))
+    sync(folder.parent)
 
 
-def _sync(path: Path) -> None:
-    """Waits until a file or a folder is on the disk."""
+def sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk.
+
+    Raises:
+        OSError: There is none, or the disk cannot store it.
+    """
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.base.number_format import figure
+from engine.base.number_format import figure, with_minus
 from engine.base.statistics.intervals import Interval
 
 UNKNOWN = "–"
@@ -95,8 +95,8 @@ def format_cell(kind: CellKind, cell: Cell) -> str:
         return format_cell(kind, cell.value)
     return {
         "count": lambda: f"{cell:,}",
-        "number": lambda: f"{cell:.1f}",
-        "mean": lambda: f"{cell:.4f}",
+        "number": lambda: with_minus(f"{cell:.1f}"),
+        "mean": lambda: with_minus(f"{cell:.4f}"),
         "percent": lambda: f"{100 * cell:.0f}%",
         "difference": lambda: f"{'+' if cell >= 0 else ''}{figure(cell)}",
     }.get(kind, lambda: figure(cell))()

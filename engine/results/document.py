@@ -8,7 +8,6 @@ Colors come from classes of the style sheet: `bar` is a filled mark, `line` a da
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +15,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from engine.base.errors import ProjectError, UsageError
-from engine.base.line_files import write_beside
+from engine.base.errors import UsageError
+from engine.base.line_files import check_target, write_beside
 from engine.base.report_table import ReportRow, ReportTable, format_cell
 from engine.base.text import display_safe, one_line
 from engine.conversations.personal_data import Kind, Redactor
@@ -156,7 +155,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report."""
+    """A report: its title, a line below the title, and its sections."""
 
     title: str
     subtitle: str
@@ -238,10 +237,7 @@ def check_place(path: Path, *, force: bool) -> None:
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"A report cannot be written as {path.name}.", "Name a file.html.")
-    if os.path.exists(path) and not force:
-        raise ProjectError(
-            f"{path} is there already.", "Choose another name, or add --force to write over it."
-        )
+    check_target(path, force=force)
 
 
 def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:
@@ -320,40 +316,34 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
 
 
 def _html_table(table: ReportTable) -> str:
-    """Returns a table with its title as caption; the first cell of each row is the heading of the row, and
-    is never faint."""
+    """Returns a table as HTML with its title as caption.
+
+    The first cell of each row is the heading of the row, and is never faint.
+    """
     kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
     head = "".join(
         f'<th scope="col"{kind}>{escape(column.title)}</th>'
         for kind, column in zip(kinds, table.columns, strict=True)
     )
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>'
-        + "".join(
-            f"<td{kind}>{_html_cell(cell, faint=index in row.faint)}</td>"
-            for index, (kind, cell) in enumerate(zip(kinds[1:], cells, strict=True), 1)
-        )
-        + "</tr>"
-        for row, (name, *cells) in zip(table.rows, _cell_texts(table), strict=True)
-    )
+    rows = "\n".join(_html_row(table, row) for row in table.rows)
     return (
         f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
 
 
-def _html_cell(text: str, *, faint: bool) -> str:
-    """Returns the text of a cell as HTML."""
-    return f'<span class="faint">{escape(text)}</span>' if faint else escape(text)
-
-
-def _cell_texts(table: ReportTable) -> list[list[str]]:
-    """Returns the cells of each row as texts."""
-    kinds = [column.kind for column in table.columns]
-    return [
-        [format_cell(kind, cell) for kind, cell in zip(kinds, row.cells, strict=True)]
-        for row in table.rows
-    ]
+def _html_row(table: ReportTable, row: ReportRow) -> str:
+    """Returns a row of a table as HTML."""
+    cells = []
+    for index, (column, cell) in enumerate(zip(table.columns, row.cells, strict=True)):
+        text = escape(format_cell(column.kind, cell))
+        if index == 0:
+            cells.append(f'<th scope="row">{text}</th>')
+            continue
+        number = "" if column.kind == "text" else ' class="number"'
+        content = f'<span class="faint">{text}</span>' if index in row.faint else text
+        cells.append(f"<td{number}>{content}</td>")
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 # Charts

@@ -115,7 +115,7 @@ OPERATIONS = {
     "scores": Operation(
         ("answers", "{p}", "good", "--import", "{f}/judge.jsonl", "--replace"), (IMPORT,), ("answers", "table")
     ),
-    "export": Operation(("export", "{p}", "table", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
+    "export": Operation(("export", "{p}", "table", "--force", "-o", "{f}/out.csv"), (IMPORT,), output="out.csv"),
     "watch": Operation(WATCH, (IMPORT, SCORE), ("conversations",), events=True),
     "report": Operation(("report", "{p}", "-o", "{f}/out.html"), (IMPORT,), output="out.html"),
     "recsim": Operation(RECSIM, (IMPORT,), volatile=PLAYED),

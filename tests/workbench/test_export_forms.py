@@ -13,7 +13,7 @@ from engine.conversations.tables import conversations
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed
 from engine.project.project import Project
-from engine.questions.tables import answers
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk, with_tools
 from workbench.cli import main
 
@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Project.open(path, create=True) as opened:
         fill(opened, [lamp, with_tools("flight")])
         give_scores(opened, {1: 0.25})
-        opened.write(lambda conn: answers.give(conn, 1, Verdict.NO, SECRET))
+        TriageService(opened).give(1, Verdict.NO, SECRET)
     return path
 
 
@@ -74,6 +74,27 @@ def test_what_is_known_is_no_truth(
         known = {"u": lambda meta: meta}.get(form, lambda meta: meta["metadata"])(read[0].meta)
         assert known["workbench"]["succeeded"] == "no"
         assert known["workbench"]["p"] == 0.25
+
+
+def test_a_file_is_written_over_only_with_force(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that is there stays unless --force is named, also one for the settings of an annotation; a device is
+    written."""
+    words = ["export", project, "conversations", "--as", "label-studio", "-o", "tasks.json"]
+    for name in ("tasks.json", "tasks.xml"):
+        Path(name).write_text("mine", "utf-8")
+        code, _, told = run(capsys, *words)
+        assert (code, Path(name).read_text("utf-8")) == (1, "mine")
+        assert f"{name} is there already.\n  Choose another name, or add --force" in told
+        code, _, told = run(capsys, *words, "--force")
+        assert code == 0, told
+        assert Path(name).read_text("utf-8") != "mine"
+        Path("tasks.json").unlink()
+    assert run(capsys, "export", project, "conversations", "-o", "/dev/null")[0] == 0
+    code, _, told = run(capsys, "export", project, "table", "-o", project, "--force")
+    assert code == 1
+    assert "is a project" in told
 
 
 def test_there_and_back(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import CellKind, ReportColumn, ReportRow, ReportTable, format_cell
 from engine.base.statistics.intervals import Interval
 from workbench.text_tables import table_lines
 
@@ -37,3 +37,9 @@ def test_what_guessing_gives() -> None:
     """The last line has the figure of guessing where it is known, without an interval."""
     last = table_lines(TABLE, indent="  ", with_chance_row=True)[-1]
     assert last.split() == ["by", "chance", "-", ".50", "-", "-", "-"]
+
+
+def test_a_negative_figure_has_a_minus_sign() -> None:
+    """Figures of every kind are below 0 with the same sign, not with a hyphen."""
+    kinds: tuple[CellKind, ...] = ("number", "mean", "share", "difference")
+    assert [format_cell(kind, -0.08)[0] for kind in kinds] == ["−"] * 4

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from engine.base.errors import UsageError
-from engine.base.line_files import write_file, write_lines
+from engine.base.line_files import check_target, write_file, write_lines
 from engine.base.number_format import counted
 from engine.conversations.filters import ListQuery
 from engine.conversations.personal_data import Redactor, replaced_text
@@ -28,7 +28,7 @@ from engine.opener.conversation_forms import (
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
-from workbench.arguments import FILTER, FORMULAS, PROJECT, REDACT, argument, switch, takes
+from workbench.arguments import FILTER, FORCE, FORMULAS, PROJECT, REDACT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import narrate
 from workbench.text_tables import narrate_set
@@ -45,6 +45,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     PROJECT,
     argument("what", choices=get_args(ExportKind), help="what is written"),
     argument("-o", "--output", metavar="FILE", help="the file to write (default: standard output)"),
+    FORCE,
     argument(
         "--format",
         choices=FORMATS,
@@ -79,9 +80,16 @@ FORMATS = ("jsonl", "csv", "parquet")
     FILTER,
 )
 def export(arguments: argparse.Namespace) -> CommandResult | int:
-    """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
+    """Exports all conversations, or those that match a filter. The file is written completely or not at all.
+
+    Raises:
+        UsageError: Options do not go together.
+        ProjectError: The file is there already, or cannot be written.
+    """
     companions = _companions(arguments.companions)
     file_format = _checked_format(arguments, companions)
+    if arguments.output is not None:
+        _check_output(Path(arguments.output), arguments.form, force=arguments.force)
     form, filter = arguments.form, arguments.filter
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
@@ -93,7 +101,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
-            closing(_source(conn, arguments, ids, companions, left_behind)) as source,
+            closing(_lines_to_write(conn, arguments, ids, companions, left_behind)) as source,
         ):
             lines = source if redactor is None else redacted_lines(source, redactor)
             if arguments.output is None:
@@ -154,14 +162,14 @@ def _export_result(
     return CommandResult([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
-def _source(
+def _lines_to_write(
     conn: Any,
     arguments: argparse.Namespace,
     ids: Sequence[int] | None,
     companions: Sequence[Companion],
     left_behind: Counter[str],
 ) -> Generator[dict[str, Any], None, None]:
-    """Returns an iterator over the lines to write.
+    """Returns a generator of the lines to write, which reads the project while it is used.
 
     Args:
         conn: Connection to the project file.
@@ -246,6 +254,18 @@ def _checked_format(arguments: argparse.Namespace, companions: Sequence[Companio
             "Export the table with -o FILE, or conversations with --as parquet, or JSON Lines.",
         )
     return str(file_format)
+
+
+def _check_output(path: Path, form: ConversationForm | None, *, force: bool) -> None:
+    """Checks that the file of an export, and that of its settings if it has any, may be written.
+
+    Raises:
+        ProjectError: One of them is there already.
+    """
+    check_target(path, force=force)
+    if form is not None and (settings := settings_file(form, path)):
+        settings_path, _ = settings
+        check_target(settings_path, force=force)
 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:

@@ -99,7 +99,7 @@ def _agreement_lines(agreements: Mapping[tuple[str, str], Agreement]) -> list[st
 
 
 def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dict[str, Any]]:
-    """Returns the same as JSON values."""
+    """Returns what `_agreement_lines` returns as JSON values."""
     return [
         {"model": model, "prompt": prompt, **asdict(agreement)}
         for (model, prompt), agreement in agreements.items()
@@ -119,19 +119,10 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
             workspace.merge_review.goals.show(arguments.show)
-        rows, shown = (
-            workspace.merge_review.goals.clusterings(),
-            workspace.merge_review.goals.shown(),
-        )
+        rows = workspace.merge_review.goals.clusterings()
+        shown = workspace.merge_review.goals.shown()
     key = None if shown is None else shown.clustering.id
-    lines = []
-    for row in rows:
-        made = row.clustering
-        lines.append(
-            f"{'*' if made.id == key else ' '} {made.id:>2}  {made.created_at[:16].replace('T', ' ')}  {made.text},"
-            f" {made.embedder}, k {made.k}, seed {made.seed}{', as in the paper' * made.paper}:"
-            f" {counted(row.groups, 'group')} of {counted(made.conversations, 'conversation')}"
-        )
+    lines = [_clustering_line(row, is_open=row.clustering.id == key) for row in rows]
     if rows:
         lines.append(
             "* open: what `workbench goals` and the goals screen work on; --show N opens another"
@@ -139,6 +130,17 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
     else:
         lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
     return CommandResult(lines, {"shown": key, "clusterings": list(map(_clustering_json, rows))})
+
+
+def _clustering_line(row: ClusteringSummary, *, is_open: bool) -> str:
+    """Returns a clustering as a line of text; a star marks the one that is open."""
+    clustering = row.clustering
+    made_at = clustering.created_at[:16].replace("T", " ")
+    return (
+        f"{'*' if is_open else ' '} {clustering.id:>2}  {made_at}  {clustering.text},"
+        f" {clustering.embedder}, k {clustering.k}, seed {clustering.seed}{', as in the paper' * clustering.paper}:"
+        f" {counted(row.groups, 'group')} of {counted(clustering.conversations, 'conversation')}"
+    )
 
 
 def _clustering_json(row: ClusteringSummary) -> dict[str, Any]:
@@ -190,12 +192,10 @@ def themes(arguments: argparse.Namespace) -> CommandResult:
     if (arguments.group is None) != (arguments.under is None):
         raise UsageError("--group and --under belong together.", "Give both, or none.")
     with OpenProject(Path(arguments.project)) as workspace:
-        goals = workspace.merge_review.goals
-        _require_groups(goals)
         if arguments.group is None:
             run_stages(workspace, [workspace.goal_stages().theme_stage()])
         else:
-            group = resolve(goals.groups(), arguments.group)
+            group = resolve(workspace.merge_review.goals.groups(), arguments.group)
             theme = "" if arguments.under == NO_GROUP else arguments.under
             workspace.merge_review.place([group.id], theme)
     return list_groups(argparse.Namespace(project=arguments.project, filter=NO_FILTER))
@@ -276,12 +276,10 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes your newest decision on groups back, or another act.
 
     Raises:
-        NotYet: There is nothing to take back.
+        NotYet: There is nothing to take back, or nothing was clustered yet.
     """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
-        goals = review.goals
-        _require_groups(goals)
         if arguments.act is None:
             decision, nothing = review.undo(), "There is nothing of yours to undo."
         else:
@@ -289,7 +287,7 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
             nothing = f"There is no act {arguments.act:,} in force."
         if decision is None:
             raise NotYet(nothing, "`workbench export PROJECT decisions` lists the acts.")
-        return _decision_result(decision, goals)
+        return _decision_result(decision, review.goals)
 
 
 @takes(
@@ -306,13 +304,13 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
     """Lists the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
-        UsageError: Nothing was clustered yet, there is no such model, or nothing is asked of it.
+        NotYet: Nothing was clustered yet.
+        UsageError: There is no such model, or --model is named without --ask.
     """
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
     with OpenProject(Path(arguments.project), read_only=not arguments.ask) as workspace:
         review = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
         if arguments.ask:
             run_stages(workspace, workspace.goal_stages().ask_stages(arguments.model))
         pairs: list[Proposal] = []
@@ -369,15 +367,17 @@ def review(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         NotFound: There is no such decision to review.
+        NotYet: Nothing was clustered yet.
     """
     reviews = [(name, True) for name in arguments.agree]
     reviews += [(name, False) for name in arguments.refuse]
     with OpenProject(Path(arguments.project), read_only=not reviews) as workspace:
         service = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
         for name, agrees in reviews:
             # Read anew each time: a refusal takes what builds on it out of the list.
-            decision = next((d for d in service.to_review() if str(d.id) == name), None)
+            decision = next(
+                (decision for decision in service.to_review() if str(decision.id) == name), None
+            )
             if decision is None:
                 raise NotFound(
                     f"There is no decision {name} to review.",
@@ -410,13 +410,16 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     ),
 )
 def decide(arguments: argparse.Namespace) -> CommandResult:
-    """Merges all undecided pairs above a probability as one act."""
+    """Merges all undecided pairs above a probability as one act.
+
+    Raises:
+        NotYet: Nothing was clustered yet.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
-        _require_groups(review.goals)
         pairs = review.above(arguments.merge_above)
         merged = review.merge_all(pairs, arguments.merge_above) if pairs else 0
-        groups = len(review.goals.groups())
+        groups = len(review.goals.view().sizes)
     return CommandResult(
         [f"{counted(merged, 'pair')} merged. {counted(groups, 'group')} now."],
         {"merged": merged, "groups": groups},
@@ -424,7 +427,14 @@ def decide(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> CommandResult:
-    """Finds the groups that are named, decides and says what was decided."""
+    """Decides on the groups that are named, and returns what was decided.
+
+    Args:
+        act: Makes the decision; called with the service and the ids of the groups.
+
+    Raises:
+        UsageError: There is no such group, or several have this label.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.merge_review.goals
         groups = goals.groups()
@@ -435,30 +445,22 @@ def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> 
 
 def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResult:
     """Returns what was decided, and how many groups there are now."""
-    done = "" if decision.active else " (taken back)"
+    taken_back = "" if decision.active else " (taken back)"
     groups = len(goals.groups())
     line = {key: value for key, value in asdict(decision).items() if key != "parts"}
     return CommandResult(
-        [f"{decision.text}{done}. {counted(groups, 'group')} now."],
+        [f"{decision.text}{taken_back}. {counted(groups, 'group')} now."],
         {"decision": line, "groups": groups},
     )
-
-
-def _require_groups(goals: GoalService) -> None:
-    """Refuses a project without groups.
-
-    Raises:
-        NotYet: There are none.
-    """
-    if goals.shown() is None:
-        raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
 
 
 def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
     """Returns the group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
-        UsageError: There is no such group, or several have this label.
+        UsageError: Several groups have this label.
+        NotFound: There is no such group.
+        NotYet: There are no groups.
     """
     folded = " ".join(name.split()).lower()
     named = (
@@ -485,5 +487,5 @@ def conversation(workspace: OpenProject, name: str) -> int:
     keys = workspace.conversations.named(name)
     if len(keys) == 1:
         return keys[0]
-    many = "Several conversations have" if keys else "No conversation has"
-    raise NotFound(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")
+    subject = "Several conversations have" if keys else "No conversation has"
+    raise NotFound(f"{subject} the id {name!r}.", "`workbench list PROJECT` lists the ids.")

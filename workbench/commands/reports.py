@@ -18,7 +18,7 @@ from engine.results.comparison.formatting import (
     comparison_table,
     side_sentences,
 )
-from workbench.arguments import FILTER, PROJECT, REDACT, argument, read_filter, switch, takes
+from workbench.arguments import FILTER, FORCE, PROJECT, REDACT, argument, read_filter, takes
 from workbench.command_result import CommandResult
 from workbench.text_tables import table_lines
 
@@ -26,7 +26,7 @@ from workbench.text_tables import table_lines
 @takes(
     PROJECT,
     argument("-o", "--output", metavar="FILE", required=True, help="FILE.html"),
-    switch("--force", "write over a file that is there already"),
+    FORCE,
     REDACT,
     FILTER,
 )

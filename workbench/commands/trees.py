@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet, UsageError
-from engine.base.number_format import counted, figure
+from engine.base.number_format import counted, figure, log_probability
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
@@ -147,7 +147,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
         )
-    measured_trees = [
+    grown_trees = [
         _GrownTree(
             tree_row(0, place.step, grown_tree),
             grown_tree,
@@ -155,15 +155,15 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         )
         for place, grown_tree in zip(chosen_places, grown, strict=True)
     ]
-    documents = [_json(arguments, tree) for tree in measured_trees]
+    documents = [_tree_json(arguments, measured) for measured in grown_trees]
     lines: list[str] = []
     hints: list[str] = []
-    for tree in measured_trees:
-        if len(measured_trees) > 1:
-            lines.append(f"step {tree.row.step}")
-        lines += _tree_lines(arguments, tree)
-        if tree.grown.note:
-            hints.append(f"The log did not fit: {tree.grown.note}.")
+    for measured in grown_trees:
+        if len(grown_trees) > 1:
+            lines.append(f"step {measured.row.step}")
+        lines += _tree_lines(arguments, measured)
+        if measured.grown.note:
+            hints.append(f"The log did not fit: {measured.grown.note}.")
     if not work.finished:
         hints.append("Not everything is grown to its end: the budget was used up.")
     return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
@@ -178,7 +178,7 @@ class _GrownTree:
     bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
+def _tree_json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
     """Returns a tree as JSON, with the bounds on --property where it is given."""
     line = tree_line(arguments.conversation, measured.row, measured.grown.tree)
     if measured.bounds:
@@ -196,7 +196,7 @@ def _tree_lines(arguments: argparse.Namespace, measured: _GrownTree) -> list[str
     lines.append(summary(measure(grown.tree), whole_answers(grown.tree)))
     if row.answer_log_prob is not None:
         lines.append(
-            f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
+            f"recorded answer: log-probability {log_probability(row.answer_log_prob)} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
     if measured.bounds:
@@ -236,11 +236,10 @@ def whole_answers(grown: Tree) -> int:
 
 def summary(measures: Measures, whole: int) -> str:
     """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
-    best = "–" if measures.max_log_prob is None else f"{measures.max_log_prob:.2f}"
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
         counted(measures.answers, "distinct text"),
-        f"best {best}",
+        f"best {log_probability(measures.max_log_prob)}",
         f"covered {figure(measures.covered)}, pruned {figure(measures.pruned)},"
         f" unexpanded {figure(measures.unexpanded)}",
         f"entropy {measures.entropy:.1f} bits",

@@ -30,6 +30,7 @@ from engine.goals.records import (
 )
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.groups import COMPARED_DECIMALS
 from engine.goals.views.clustering_view import (
     ClusteringView,
     Space,
@@ -46,10 +47,6 @@ from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.tables import answers
-
-COMPARED_DECIMALS = 5
-"""Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
-them the one with the smaller id comes first."""
 
 
 class GoalService:
@@ -78,6 +75,7 @@ class GoalService:
         self._clustering_id = clustering_id
         self._states: tuple[tuple[object, ...], Mapping[int, StateCounts]] | None = None
         self._outcomes: tuple[tuple[object, ...], Mapping[int, tuple[int, int]]] | None = None
+        self._imported: tuple[tuple[object, ...], Mapping[int, bool]] | None = None
 
     # Clusterings and groups
 
@@ -126,11 +124,8 @@ class GoalService:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
         with self._project.reading() as conn, snapshot(conn):
-            version = view, answers.newest_id(conn), count_replaced_texts(conn)
-            if self._outcomes is None or self._outcomes[0] != version:
-                groups = np.frombuffer(view.map_of_groups, dtype=">u2")
-                self._outcomes = version, outcomes_of_groups(conn, groups)
-        return with_outcomes(self.groups_without_outcomes(), self._outcomes[1])
+            outcomes = self._outcomes_of_groups(conn, view)
+        return with_outcomes(self.groups_without_outcomes(), outcomes)
 
     def groups_without_outcomes(self) -> list[GoalGroup]:
         """Returns the current groups, largest first, without the numbers of conversations that failed, which take long
@@ -165,6 +160,24 @@ class GoalService:
             if cached is None or cached[0] != version:
                 self._states = cached = version, states_of_groups(conn, view)
         return cached[1]
+
+    def _outcomes_of_groups(
+        self, conn: sqlite3.Connection, view: ClusteringView
+    ) -> Mapping[int, tuple[int, int]]:
+        """Returns `outcomes_of_groups`, the last ones if nothing changed since they were counted.
+
+        An answer does not make it read the imported outcomes again, which takes much longer than the answers.
+        """
+        imports_version = view, count_replaced_texts(conn)
+        imported = self._imported
+        if imported is None or imported[0] != imports_version:
+            self._imported = imported = imports_version, answers.imported_outcomes(conn)
+        version = *imports_version, answers.newest_id(conn)
+        outcomes = self._outcomes
+        if outcomes is None or outcomes[0] != version:
+            groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+            self._outcomes = outcomes = version, outcomes_of_groups(conn, groups, imported[1])
+        return outcomes[1]
 
     # Conversations
 

@@ -22,7 +22,6 @@ from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, groups, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
-from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import answers, example_probes
@@ -38,11 +37,6 @@ class Space:
 
     ids: Ids
     rows: Vectors
-
-    @classmethod
-    def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
-        """Returns all vectors of a configuration."""
-        return cls(*read_vectors(conn, vector_config))
 
     def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must
@@ -140,16 +134,14 @@ class ClusteringView:
         computed from the stored centers if the group was made by merges only, otherwise from `space`."""
         if key in self._means:
             return self._means[key]
-        group = self.state.groups[key]
-        total: Floats | None = None
+        sums: list[Floats] = []
         for part in self.state.parts(key):
             mean = self._mean_of(part, space)
             if mean is None:
                 return None
-            total = part.size * mean if total is None else total + part.size * mean
-        if total is None:
-            return None
-        return self._means.setdefault(key, total / group.size)
+            sums.append(part.size * mean)
+        total: Floats = sum(sums[1:], start=sums[0])
+        return self._means.setdefault(key, total / self.state.groups[key].size)
 
     def _mean_of(self, part: Group, space: Space) -> Floats | None:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
@@ -230,19 +222,21 @@ def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) 
         for rank, key in enumerate(view.sizes, 1)
         if sizes[rank]
     ]
-    rows = with_outcomes(rows, outcomes_of_groups(conn, filtered))
+    outcomes = outcomes_of_groups(conn, filtered, answers.imported_outcomes(conn))
+    rows = with_outcomes(rows, outcomes)
     return sorted(rows, key=lambda row: (-row.size, row.number))
 
 
 def outcomes_of_groups(
-    conn: sqlite3.Connection, groups: NDArray[Any]
+    conn: sqlite3.Connection, groups: NDArray[Any], imported: Mapping[int, bool]
 ) -> Mapping[int, tuple[int, int]]:
     """Returns how many conversations of each group failed, and of how many that is known, by the rank of the group.
 
     Args:
         groups: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
+        imported: Whether conversations succeeded by the outcome that came with them; a verdict takes precedence.
     """
-    outcomes = answers.imported_outcomes(conn) | example_probes.examples(conn, SUCCEEDED)
+    outcomes = {**imported, **example_probes.examples(conn, SUCCEEDED)}
     ids = [key for key in outcomes if key < len(groups)]
     ranks = groups[ids].tolist() if ids else []
     known = Counter(ranks)

@@ -23,6 +23,7 @@ A queue returns its first `PAGE` items only, because a million items would take 
 from __future__ import annotations
 
 import heapq
+import itertools
 import sqlite3
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -117,7 +118,8 @@ def queue(
                 nearest = _scores_by_distance(conn, rule, config)
                 items = _put_scored_first(conn, nearest, waiting, among, page, rule, config)
             case "lowest":
-                lowest = _scores_rising(conn, config)
+                sql = f"{_SCORED} ORDER BY p_end_normalised, conversation_id"
+                lowest = conn.execute(sql, (config,))
                 items = _put_scored_first(conn, lowest, waiting, among, page, rule, config)
         return TriagePage(tuple(items), len(waiting))
 
@@ -187,11 +189,6 @@ def _scores_by_distance(
         (config, rule.threshold),
     )
     return heapq.merge(below, above, key=lambda row: (abs(row[1] - rule.threshold), row[0]))
-
-
-def _scores_rising(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
-    """Returns (id, score) of all scored conversations by rising score."""
-    return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
 
 
 def _opinions_text(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
@@ -333,8 +330,10 @@ def _names_of_sets(*both: tuple[int, ScoreConfig]) -> list[str]:
 def _items_by_trouble(conn: sqlite3.Connection, waiting: array[int], page: int) -> list[TriageItem]:
     """Returns the waiting conversations by falling trouble, then those whose signs were not read."""
     waiting_ids = set(waiting)
-    ids = [key for key in sign_tables.ids_most_trouble_first(conn) if key in waiting_ids]
-    ids = (ids + sorted(waiting_ids.difference(ids)))[:page]
+    by_trouble = (key for key in sign_tables.ids_most_trouble_first(conn) if key in waiting_ids)
+    ids = list(itertools.islice(by_trouble, page))  # all the others are left unread
+    if len(ids) < page:
+        ids += sorted(waiting_ids.difference(ids))[: page - len(ids)]
     signs_by_id = sign_tables.of_conversations(conn, ids)
     return [TriageItem(key, in_words(signs_by_id.get(key, ())) or _NO_SIGNS) for key in ids]
 

@@ -24,6 +24,13 @@ _ADDED = 0.5
 _CONTINUITY = 0.5
 """Number of conversations by which a count moves toward its mean, as correction for continuity."""
 
+TERM_WEIGHT = 10.0
+"""Weight of the test of a term, where the mean over all tests is 1, so that the few terms are not lost among thousands
+of words; measured in docs/lab/why.md."""
+
+MAX_WEIGHT_OF_TERMS = 0.5
+"""Largest share of the weight of all tests that terms have together, unless they are more than half of the tests."""
+
 
 class Incidence(NamedTuple):
     """Which conversations have which features.
@@ -188,12 +195,25 @@ def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, siz
     return np.where(varies, np.sign(away) * np.sqrt(deviance.clip(min=0) / scale), 0.0)
 
 
+def weigh_tests(is_term: Bools) -> Floats:
+    """Returns the weight of each test for `adjust_p_values`, shape (tests,); a term never weighs less than a word.
+
+    Args:
+        is_term: Whether the feature that is tested is a term of the filter language and not a word, of the same shape.
+    """
+    tests, terms = len(is_term), int(is_term.sum())
+    if terms in (0, tests):
+        return np.ones(tests)
+    weight = max(1.0, min(TERM_WEIGHT, MAX_WEIGHT_OF_TERMS * tests / terms))
+    return np.where(is_term, weight, (tests - weight * terms) / (tests - terms))
+
+
 def adjust_p_values(p: Floats, weights: Floats | float = 1.0) -> Floats:
     """Returns p values corrected for their number by Benjamini and Hochberg, shape (tests,).
 
     Args:
-        weights: Of the tests, 1 in the mean; one of weight 2 counts as if its p value were half as large (Genovese,
-            Roeder and Wasserman 2006, Biometrika 93).
+        weights: Weights of the tests, 1 in the mean; a test of weight 2 counts as if its p value were half as large
+            (Genovese, Roeder and Wasserman 2006, Biometrika 93).
     """
     p = p / weights
     order = np.argsort(p)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.base.number_format import counted, is_few
+from engine.base.number_format import counted, is_few, points, with_minus
 from engine.base.number_format import rate as format_rate
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.sign import ANY_SIGN, Sign
@@ -92,18 +92,17 @@ def _format_value(difference: Difference, side: int) -> str:
     value = difference.values[side]
     if difference.measure in _SHARES:
         return f"{100 * value:.1f}%"
-    return f"{value:,.{_DIGITS[difference.measure]}f}"
+    return with_minus(f"{value:,.{_DIGITS[difference.measure]}f}")
 
 
 def _format_change(difference: Difference) -> str:
     """Returns a change with its 95% interval in brackets; changes of shares are in percentage points."""
     change = difference.change
     if difference.measure in _SHARES:
-        return f"{_format_points(change.value)} ({_format_points(change.low)} to {_format_points(change.high)})"
+        return f"{points(change.value)} ({points(change.low)} to {points(change.high)})"
     digits = _DIGITS[difference.measure]
     value, low, high = (
-        f"{number:+,.{digits}f}".replace("-", "−")
-        for number in (change.value, change.low, change.high)
+        with_minus(f"{number:+,.{digits}f}") for number in (change.value, change.low, change.high)
     )
     return f"{value} ({low} to {high})"
 
@@ -113,11 +112,6 @@ def _format_p(difference: Difference) -> str:
     corrected = difference.corrected
     p = "<.001" if corrected < 0.001 else f"{corrected:.3f}".removeprefix("0")
     return f"{p}*" if difference.significant else p
-
-
-def _format_points(share: float) -> str:
-    """Returns a difference of shares in percentage points with its sign."""
-    return f"{100 * share:+.1f}".replace("-", "−")
 
 
 def _format_rates(rate: CompletionRate) -> tuple[str, str]:
@@ -202,8 +196,8 @@ def _answer_row(change: AnswerChange) -> ReportRow:
     is_mean = change.value == MEAN
     values = (share.in_words.partition(" ")[0] for share in change.shares)
     ends = change.change.value, change.change.low, change.change.high
-    value, low, high = (f"{end:+.2f}" if is_mean else _format_points(end) for end in ends)
-    text = f"{value} ({low} to {high})".replace("-", "−")
+    value, low, high = (with_minus(f"{end:+.2f}") if is_mean else points(end) for end in ends)
+    text = f"{value} ({low} to {high})"
     return ReportRow((f"{name}, corrected)", *values, text, ""), details={"filter": None})
 
 
@@ -214,8 +208,8 @@ def _comparison_notes(
 
     Args:
         goals: Number of differences of goals.
-        significant: Number of the significant ones.
-        others: Number of the others that are listed.
+        significant: Number of the significant ones, which are all listed.
+        others: Number of the listed ones that are not significant.
     """
     yield from _doubts(comparison)
     if goals:
@@ -260,8 +254,8 @@ def side_sentences(comparison: Comparison) -> list[str]:
     if comparison.corrected_change is not None:
         change = comparison.corrected_change
         sentences.append(
-            f"Ended, without the errors of the scores: {_format_points(change.value)} points from A to B"
-            f" (95% interval {_format_points(change.low)} to {_format_points(change.high)})"
+            f"Ended, without the errors of the scores: {points(change.value)} points from A to B"
+            f" (95% interval {points(change.low)} to {points(change.high)})"
         )
     return sentences
 

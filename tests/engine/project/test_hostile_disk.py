@@ -126,6 +126,26 @@ class TestFullDisk:
         assert len(content(path)["conversation"]) == 2
         assert set(before["conversation"]) <= set(content(path)["conversation"])
 
+    def test_no_room_to_read(self, tmp_path: Path) -> None:
+        """A project is read where there is no room for the side files of SQLite, unless a log would be left unread."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk("a", "hello")])
+
+        def read() -> str:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+            try:
+                with Project.open(path, read_only=True) as project:
+                    return str(len(ConversationService(project).ids(ListQuery())))
+            except ProjectError as error:
+                return error.message
+
+        assert in_child(read) == "1"
+        Path(f"{path}-wal").write_bytes(b"a log")
+        assert in_child(read).startswith("The disk is full")
+
     @pytest.mark.parametrize("copy", [back_up, lambda path: repair(path, f"{path}.backup-2")])
     def test_no_room_for_a_copy(self, tmp_path: Path, copy: Callable[[str], object]) -> None:
         """A backup or repair that has no room is the file that the error names, and nothing of it stays."""

@@ -14,6 +14,7 @@ from engine.results.associations.odds import (
     adjust_p_values,
     group_near_equal,
     odds_ratios,
+    weigh_tests,
 )
 
 Bools = NDArray[np.bool_]
@@ -91,6 +92,19 @@ def test_a_weight_stands_for_so_many_tests() -> None:
     assert adjust_p_values(p) == pytest.approx([0.04, 0.04, 0.5, 0.5])
     weighted = adjust_p_values(p, np.array([0.4, 2.8, 0.4, 0.4]))
     assert weighted[:2] == pytest.approx([0.05, 0.0286], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words", "of_term", "of_word"),
+    [(2, 98, 10.0, 80 / 98), (30, 70, 5 / 3, 5 / 7), (7, 3, 1, 1)],
+)
+def test_a_property_weighs_as_much_as_a_word_or_more(
+    terms: int, words: int, of_term: float, of_word: float
+) -> None:
+    """A property weighs ten times the mean, less where properties had more than half of all weight, but never less than
+    a word; the mean weight is 1."""
+    weights = weigh_tests(np.repeat([True, False], [terms, words]))
+    assert weights == pytest.approx([of_term] * terms + [of_word] * words)
 
 
 class TestNearEqual:
