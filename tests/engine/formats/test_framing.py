@@ -67,7 +67,7 @@ def large(times: int) -> dict[str, Any]:
 @pytest.mark.usefixtures("small")
 def test_records_in_a_list_of_a_large_object() -> None:
     """The conversations of a large object are those of a small one, with the same ids and places."""
-    data = json.dumps(large(2), ensure_ascii=False).encode()
+    data = json.dumps(large(4), ensure_ascii=False).encode()
     sliced = read(data)
     assert len(slices_of(data)) > 50
     values.LARGE = 1 << 30
