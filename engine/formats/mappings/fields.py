@@ -98,8 +98,8 @@ _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
 
 
 def quote_key(key: str) -> str:
-    """Returns a key as it is written in a path: in quotation marks if it is empty, has signs that mean something in one,
-    or has blanks at its ends."""
+    """Returns a key as it is written in a path: in quotation marks if it is empty, has blanks at its ends, or has signs
+    that mean something in a path."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
 

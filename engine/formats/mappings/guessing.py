@@ -248,7 +248,7 @@ def _is_pair(item: Any) -> bool:
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
-    """Returns the elements of all lists within records, and the objects in an object of like objects, by their paths."""
+    """Returns the elements of all lists within records, and the objects in objects of like objects, by their paths."""
     lists: dict[str, list[Any]] = {}
     for value in values:
         _collect_lists(value, "", 0, lists)

@@ -36,8 +36,8 @@ share of its uses: "pick" ("up")."""
 MIN_NEXT_SHARE = 0.6
 """Least share of the uses of a word that one word follows which belongs to it: "gift card"."""
 MAX_CONTINUED_SHARE = 0.6
-"""A word is no thing by itself where a further word of a noun phrase, or an adverb as of a verb, follows it in more than
-this share of its uses: "gluten" ("free")."""
+"""A word is no thing by itself where a further word of a noun phrase, or an adverb as of a verb, follows it in more
+than this share of its uses: "gluten" ("free")."""
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
 """A word before a noun is a value where it stands before it in less than this share of its uses, and the noun has at
 least this many others: in "lebanese restaurant", not in "rental car"."""
