@@ -52,7 +52,7 @@ def split_records(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[
         remaining = without(frame.value, [match.trail or () for match in matches])
         has_new_fields = frame.outer is not None and frame.outer.first
         for number, match in enumerate(matches, 1):
-            # a key is an id where it is that of a side of a conversation (`12/left`), or in an object of records (`{}`);
+            # a key is an id if it is that of a side of a conversation (`12/left`), or in an object of records (`{}`);
             # any other is the name of a field, the same in each record
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:

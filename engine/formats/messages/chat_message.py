@@ -206,7 +206,7 @@ def _langchain_body(value: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
 
 
 def message_of_pair(value: Any) -> ChatMessage | None:
-    """Returns a message that is a role and a text (`["human", "Hi"]`), as LangChain takes it; None for another value."""
+    """Returns a message that is a role and a text (`["human", "Hi"]`), as LangChain takes it; None for any other."""
     if not isinstance(value, list) or len(value) != 2:
         return None
     if not all(isinstance(text, str) for text in value):

@@ -89,7 +89,7 @@ class _JsonCursor:
                 return False
 
     def read_more(self) -> bool:
-        """Drops the text before the position and reads more behind the rest; returns False where the end was reached.
+        """Drops the text before the position and reads more after it; returns False if the end was reached before.
 
         It reads as much as the rest, up to `_MAX_READ_BYTES`, so that a long record is decoded few times.
         """
