@@ -124,7 +124,7 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def action_judge(self) -> None:
         """Goes to triage of the conversations behind the line under the cursor."""
-        row = self.table.here
+        row = self.table.cursor_item
         if row is not None:
             self.triage_only(feature_text(row.feature), row.ids)
 

@@ -150,7 +150,7 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         """Returns both sides that are compared, or the value under the cursor and all others."""
         if isinstance(self._request, tuple):
             return Split(*self._request)
-        row = self.table.here
+        row = self.table.cursor_item
         filter = None if row is None else row.details["filter"]
         return None if filter is None else Split(parse_filter(filter), Filter())
 

@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import ERROR_LIMIT, NAME_LIMIT, one_line
 from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask, confirm
@@ -27,8 +27,12 @@ from screens.widgets.formatting import Look, facts_table
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
-NAME_CHARACTERS = 48
-"""Most characters that are shown of a name."""
+MODEL_NAME_CHARACTERS = 48
+"""Most characters of the name of a model in a title or a notice."""
+FORMAT_CHARACTERS = 12
+"""Most characters of the format of weights beside a state."""
+IN_USE_CHARACTERS = 24
+"""Most characters of the name of a model that is in use, in the list of works."""
 FACT_CHARACTERS = 400
 """Most characters that are shown of a fact about a model."""
 GET_MORE = "workbench models search WORDS finds more"
@@ -50,7 +54,7 @@ T = TypeVar("T")
 """What slow work returns."""
 
 
-def name_of(row: ModelRow, limit: int = NAME_CHARACTERS) -> str:
+def name_of(row: ModelRow, limit: int = MODEL_NAME_CHARACTERS) -> str:
     """Returns the name of a row on one line of at most `limit` characters, display-safe."""
     return one_line(row.name, limit)
 
@@ -69,7 +73,7 @@ def state_word(row: ModelRow) -> str:
     look = look_of(row)
     if look is not READY:
         return look.word
-    return f"as {one_line(row.runs_as, 12)}" if row.runs_as else look.word
+    return f"as {one_line(row.runs_as, FORMAT_CHARACTERS)}" if row.runs_as else look.word
 
 
 def speed(value: float | None) -> str:
@@ -95,7 +99,7 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
     """Returns the kinds of work that a model can be chosen for, each with the model in use."""
     choices: list[tuple[tuple[Work, ...], str]] = [(tuple(WORKS), "everything this project does")]
     for work, name in WORKS.items():
-        models_in_use = [name_of(row, 24) for row in rows if work in row.works]
+        models_in_use = [name_of(row, IN_USE_CHARACTERS) for row in rows if work in row.works]
         choices.append(((work,), f"{name} · now {', '.join(models_in_use) or 'none'}"))
     return choices
 
@@ -103,7 +107,7 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
 def format_use(name: str, works: Sequence[Work]) -> str:
     """Returns the notice after a model was chosen."""
     text = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
-    return f"{one_line(name, 60)} does {text} of this project; --model still names another."
+    return f"{one_line(name, NAME_LIMIT)} does {text} of this project; --model still names another."
 
 
 def summary(rows: Sequence[ModelRow], busy: str) -> Content:
@@ -137,7 +141,7 @@ def model_columns() -> list[Column[ModelRow]]:
 
     def source(row: ModelRow) -> Sequence[Piece]:
         """Returns the work that the row is used for, and its note or source."""
-        detail = (one_line(row.note or row.source, 120), "tone--muted")
+        detail = (one_line(row.note or row.source), "tone--muted")
         works = format_works(row.works)
         return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
 
@@ -147,16 +151,16 @@ def model_columns() -> list[Column[ModelRow]]:
         return [(number_format.size(row.memory), tone if row.memory is not None else "tone--muted")]
 
     return [
-        Column("name", "model", 16, lambda row: [(one_line(row.name, 200), "")], flexible=True),
+        Column("name", "model", 16, lambda row: [(one_line(row.name), "")], flexible=True),
         Column("state", "status", 14, state),
         Column("size", "on disk", 9, lambda row: [(number_format.size(row.size), "")],
                right=True, keep=8),
         Column("memory", "memory", 9, memory, right=True, keep=7),
         Column("speed", "speed", 10, lambda row: [(speed(row.tokens_per_s), "")],
                right=True, keep=6),
-        Column("origin", "from", 8, lambda row: [(one_line(row.origin, 20), "tone--muted")], keep=5),
+        Column("origin", "from", 8, lambda row: [(one_line(row.origin), "tone--muted")], keep=5),
         Column("license", "license", 12,
-               lambda row: [(one_line(row.license, 30) or DASH, "tone--muted")], keep=4),
+               lambda row: [(one_line(row.license) or DASH, "tone--muted")], keep=4),
         Column("source", "what it is", 34, source, keep=3),
     ]  # fmt: skip
 
@@ -228,7 +232,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _show_facts(self) -> None:
         """Shows the facts about the row under the cursor; reads them first if they are not those read last."""
-        row = self.table.here
+        row = self.table.cursor_item
         pane = self.query_one("#facts", Static)
         if row is None:
             pane.update("")
@@ -240,7 +244,7 @@ class ModelsScreen(WorkbenchScreen[None]):
             def show(facts: list[Fact]) -> None:
                 """Keeps the facts, and shows them if the cursor is still there."""
                 self._facts_of, self._facts = name, facts
-                if self.table.here is not None and self.table.here.name == name:
+                if self.table.cursor_item is not None and self.table.cursor_item.name == name:
                     self._show_facts()
 
             self.in_background(
@@ -281,7 +285,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
         def notify(names: list[str]) -> None:
             """Tells what was added."""
-            text = ", ".join(one_line(name, 60) for name in names)
+            text = ", ".join(one_line(name, NAME_LIMIT) for name in names)
             self.notify(f"{text} added.", markup=False)
 
         def add(path: str) -> None:
@@ -294,7 +298,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def _usable_row(self) -> ModelRow | None:
         """Returns the row under the cursor; None if there is none, or slow work runs."""
-        return self.table.here if self._is_idle() else None
+        return self.table.cursor_item if self._is_idle() else None
 
     def action_tune(self) -> None:
         """Tunes the model under the cursor; that is a job, which the bottom line shows."""
@@ -353,7 +357,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
         def ask_first(text: str) -> None:
             """Asks whether to remove the row; `text` tells what is removed."""
-            confirm(self, "Remove?", remove, yes=one_line(text, 300))
+            confirm(self, "Remove?", remove, yes=one_line(text, ERROR_LIMIT))
 
         def remove() -> None:
             """Removes the row."""
@@ -367,7 +371,7 @@ class ModelsScreen(WorkbenchScreen[None]):
 
     def action_copy(self) -> None:
         """Copies the facts about the row under the cursor."""
-        row = self.table.here
+        row = self.table.cursor_item
         if row is not None:
             self.in_background(
                 lambda: self.models.facts(row.name),

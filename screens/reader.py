@@ -18,7 +18,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.conversation import with_calls, without_surrogates
 from engine.base.sign import in_words
-from engine.base.text import end_of_path, one_line
+from engine.base.text import NAME_LIMIT, end_of_path, one_line
 from engine.conversations.records import MessageRow
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
@@ -26,13 +26,17 @@ from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.controls import titled
 from screens.widgets.curve import Curve
 from screens.widgets.evidence import Facts, curve_data, load_facts, note_content, remaining_content
-from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
+from screens.widgets.finding import FindLine, words_pattern
 from screens.widgets.formatting import STATE_LOOKS, fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.transcript import Transcript
 from screens.widgets.word_reasons import WordPanel
+
+MAX_SOURCE_CHARACTERS = 30
+"""Most characters of the path of the source on the first line, which has more important things."""
 
 
 class ReaderScreen(WorkbenchScreen[int]):
@@ -105,22 +109,18 @@ class ReaderScreen(WorkbenchScreen[int]):
         """Yields the summary, the turns, what is beside them, and the find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
-            yield Transcript(id="text")
+            transcript = Transcript(id="text")
+            yield transcript
             with Vertical(id="side"):
-                curve = Curve(id="curve")
-                curve.add_class("section")
-                curve.border_title = "Curve of the score"
-                yield curve
+                yield titled(Curve(id="curve", classes="section"), "Curve of the score")
                 yield Static(id="reach")
                 for name, title in (
                     ("remaining", "Remaining tasks (model)"),
                     ("note", "You"),
                 ):
-                    section = Static(id=name, classes="section")
-                    section.border_title = title
-                    yield section
-            yield WordPanel(self.services.word_reasons)
-        yield FindLine()
+                    yield titled(Static(id=name, classes="section"), title)
+            yield WordPanel(self.services.word_reasons, transcript)
+        yield FindLine(transcript)
 
     def on_mount(self) -> None:
         """Highlights the words that the conversation was opened with."""
@@ -146,7 +146,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         data = curve_data(facts)
         curve = self.query_one(Curve)
         curve.show(data)
-        self.query_one("#reach", Static).update(Content(data.words))
+        self.query_one("#reach", Static).update(Content(data.sentence))
         self.query_one("#remaining", Static).update(remaining_content(facts))
         self.query_one("#note", Static).update(note_content(facts))
         transcript = self.query_one(Transcript)
@@ -158,7 +158,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def _follow_words(self) -> None:
         """Shows the words at the current turn, while their panel is open."""
-        self.query_one(WordPanel).follow(self.conversation_id, self.query_one(Transcript))
+        self.query_one(WordPanel).follow(self.conversation_id)
 
     def on_transcript_turn_changed(self, message: Transcript.TurnChanged) -> None:
         """Marks the turn on the curve."""
@@ -179,22 +179,6 @@ class ReaderScreen(WorkbenchScreen[int]):
             self.action_go(delta)
         else:
             self.notify("Nothing is looked for: / finds.", markup=False)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(Transcript).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Goes back to the text."""
-        self.query_one(Transcript).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)
 
     # Keys
 
@@ -236,7 +220,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn."""
-        self.query_one(WordPanel).toggle(self.conversation_id, self.query_one(Transcript))
+        self.query_one(WordPanel).toggle(self.conversation_id)
 
     def action_original(self) -> None:
         """Shows the record as imported."""
@@ -288,7 +272,7 @@ def summary_content(facts: Facts, width: int) -> Content:
     """Returns what a conversation is on one line, and on further lines its goal and its signs of trouble, if any."""
     lines = [_first_line(facts, width - 2)]
     if facts.goal is not None:
-        goal = one_line(facts.goal, 60)
+        goal = one_line(facts.goal, NAME_LIMIT)
         lines.append(Content.assemble(("goal  ", "$tone-muted"), (goal, "bold")))
     if facts.row.signs:
         words = fitting(in_words(facts.row.signs).split(" · "), width - len(" ! ") - 1)
@@ -303,13 +287,14 @@ def _first_line(facts: Facts, cells: int) -> Content:
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
     score = f" {number_format.bar(p)} {facts.score_text(p)}" if p is not None else ""
-    reason = f" ({one_line(row.reason, 60)})" if row.reason else ""
+    reason = f" ({one_line(row.reason, NAME_LIMIT)})" if row.reason else ""
     first = Content.assemble(
         (f"{look.glyph} {look.word}{score}", look.tone_variable),
         (f"{reason} · ", "$tone-muted"),
-        (one_line(row.external_id, 60), "bold"),
+        (one_line(row.external_id, NAME_LIMIT), "bold"),
     )
-    more = [number_format.counted(row.turns, "turn"), end_of_path(row.source, 30)]
+    source = end_of_path(row.source, MAX_SOURCE_CHARACTERS)
+    more = [number_format.counted(row.turns, "turn"), source]
     room = max(1, cells - first.cell_length - len(" · "))
     return Content.assemble(first, (f" · {fitting(more, room)}", "$tone-muted"))
 

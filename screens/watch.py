@@ -22,9 +22,9 @@ from engine.base.number_format import bar, counted, difference, probability
 from engine.base.text import end_of_path, one_line
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import MAX_EVENTS, LiveEvent, WatchRequest
-from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, key_hints
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.controls import LineInput
+from screens.widgets.controls import LineInput, titled
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.jobs import EngineFeed
@@ -236,7 +236,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def _show_event(self) -> None:
         """Shows everything about the event under the cursor."""
-        row = self.table.here
+        row = self.table.cursor_item
         self.query_one("#event", Static).update(Content("") if row is None else event_text(row))
 
     def _empty_reason(self) -> EmptyState:
@@ -331,8 +331,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest]]):
 
     def compose(self) -> ComposeResult:
         """Yields two fields, what a watch does or what is wrong with a field, and the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content("Watch logs as they grow")
+        with titled(Vertical(classes="dialog"), "Watch logs as they grow"):
             yield Static("File or folder", classes="field")
             yield LineInput(self._path, placeholder="logs/", id="path")
             yield Static(
@@ -340,7 +339,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest]]):
             )
             yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")
-            yield Static(hint_line(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels")))
+            yield key_hints(("enter", "starts"), ("↑↓", "field"), ("escape", "cancels"))
 
     def on_input_submitted(self) -> None:
         """Answers if both fields can be understood."""

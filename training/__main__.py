@@ -25,7 +25,11 @@ _LOCK_SECONDS, _LOCK_POLL_SECONDS = 2.0, 0.05
 
 
 def main(words: list[str]) -> int:
-    """Trains one run and returns the exit code, `DONE` when an adapter was made; `words` are the arguments."""
+    """Trains the run that the arguments name and returns the exit code, `DONE` if an adapter was made.
+
+    Args:
+        words: The arguments of the command, without its name.
+    """
     # warnings of libraries about their future versions are of no use to a person who trains
     warnings.filterwarnings("ignore", category=FutureWarning)
     folders = [Path(word) for word in words]

@@ -68,7 +68,7 @@ class HubTokenizer:
 
 
 def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
-    """Loads and returns the weights and the tokenizer from the disk; nothing is downloaded.
+    """Returns the weights and the tokenizer of a base, loaded from the disk; nothing is downloaded.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -77,8 +77,7 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
     import torch
     from transformers import AutoModelForCausalLM, GgufConfig
 
-    path = _base_path(config.base)
-    folder, options = _loading_options(path)
+    path, folder, options = _loading_options(config.base)
     if path.is_file():
         # quantized weights would pass on no gradients
         options["quantization_config"] = GgufConfig(gguf_file=path.name, dequantize=True)
@@ -91,7 +90,7 @@ def load_base(config: TrainConfig) -> tuple[Any, HubTokenizer]:
 
 
 def load_tokenizer(config: TrainConfig) -> HubTokenizer:
-    """Loads and returns the tokenizer of a base.
+    """Returns the tokenizer of a base, loaded from the disk.
 
     Raises:
         ModelFileError: There is no such file or folder.
@@ -99,8 +98,7 @@ def load_tokenizer(config: TrainConfig) -> HubTokenizer:
     """
     from transformers import AutoTokenizer
 
-    path = _base_path(config.base)
-    folder, options = _loading_options(path)
+    path, folder, options = _loading_options(config.base)
     with _translate_errors(path):
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
     if path.is_file() and read_gguf(path).text("tokenizer.ggml.pre") in _DIGITS_SPLIT:
@@ -124,18 +122,19 @@ def _split_digits(tokenizer: Any) -> None:
     )
 
 
-def _base_path(base: str) -> Path:
-    """Returns the path of a base; raises ModelFileError if there is no file or folder."""
+def _loading_options(base: str) -> tuple[Path, Path, dict[str, Any]]:
+    """Returns the path of a base, its folder, and the options with which `transformers` loads it from that folder.
+
+    Raises:
+        ModelFileError: There is no such file or folder.
+    """
     path = Path(os.path.expanduser(base))
     if not path.exists():
         raise ModelFileError(f"There are no weights at {path}.", "Name another base.")
-    return path
-
-
-def _loading_options(path: Path) -> tuple[Path, dict[str, Any]]:
-    """Returns the folder of a base, and the options with which `transformers` loads it."""
     options: dict[str, Any] = {"local_files_only": True}
-    return (path.parent, options | {"gguf_file": path.name}) if path.is_file() else (path, options)
+    if path.is_file():
+        return path, path.parent, options | {"gguf_file": path.name}
+    return path, path, options
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def step_of(checkpoint: Path) -> int:
 def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
     """Returns the last whole checkpoint of a run; None where there is none.
 
-    Other checkpoints are deleted, so that they are written anew.
+    Checkpoints that are not whole are deleted, so that they are written anew.
 
     Args:
         warn: Called with a sentence on each checkpoint that has a seal but is damaged.

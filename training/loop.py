@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy, pad
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn.functional import cross_entropy
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 
 from engine.base.errors import ModelError
@@ -41,56 +40,30 @@ IGNORED = -100
 """Label of the tokens that are no targets."""
 
 BEST = "eval_rank"
-"""Key of the figure by which `transformers` compares validations; a higher figure is better."""
+"""Key of the figure by which `transformers` compares validations, see `AdapterTrainer.evaluate`; higher is better."""
 
 
 class Interrupted(Exception):
     """Raised when the process has to end at once; a resumed run repeats the steps since the last checkpoint."""
 
 
-class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
-    """Examples as tensors: `input_ids`, `labels`, `weights` of shape (tokens,) and `length`."""
+def collate(examples: Sequence[Example]) -> dict[str, torch.Tensor]:
+    """Returns examples as one batch, a row for each, padded at the end to a multiple of `LENGTH_STEP`.
 
-    def __init__(self, examples: Sequence[Example]) -> None:
-        """Converts nothing yet."""
-        self._examples = examples
-
-    def __len__(self) -> int:
-        """Returns the number of examples."""
-        return len(self._examples)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        """Returns an example as tensors; a token that is no target has the label `IGNORED` and weight 0."""
-        example = self._examples[index]
-        tokens = torch.tensor(example.tokens)
-        labels = torch.full_like(tokens, IGNORED)
-        labels[example.targets] = tokens[example.targets]
-        weights = torch.zeros(len(example.tokens))
-        weights[example.targets] = torch.tensor(example.weights)
-        length = len(example.tokens)
-        return {"input_ids": tokens, "labels": labels, "weights": weights, "length": length}
-
-
-def collate(rows: Sequence[Mapping[str, Any]]) -> dict[str, torch.Tensor]:
-    """Returns examples as one batch, padded at the end to a multiple of `LENGTH_STEP`.
-
-    The batch has `input_ids`, `labels`, `attention_mask` and `weights` (of each label in the loss), each of shape
-    (rows, tokens).
+    The batch has `input_ids`, `labels` (`IGNORED` for tokens that are no targets), `attention_mask` and `weights` (of
+    each label in the loss), each of shape (rows, tokens).
     """
-    # padded first to the longest row, then to the multiple
-    tokens = pad_sequence([row["input_ids"] for row in rows], batch_first=True)
-    labels = pad_sequence([row["labels"] for row in rows], batch_first=True, padding_value=IGNORED)
-    padding = (0, padded_length(tokens.shape[1]) - tokens.shape[1])
-    tokens, labels = pad(tokens, padding), pad(labels, padding, value=IGNORED)
-    weights = pad(pad_sequence([row["weights"] for row in rows], batch_first=True), padding)
-    lengths = torch.tensor([row["length"] for row in rows])
-    mask = torch.arange(tokens.shape[1]) < lengths[:, None]
-    return {
-        "input_ids": tokens,
-        "labels": labels,
-        "weights": weights,
-        "attention_mask": mask.long(),
-    }
+    length = padded_length(max(len(example.tokens) for example in examples))
+    tokens = torch.zeros((len(examples), length), dtype=torch.long)
+    labels = torch.full_like(tokens, IGNORED)
+    mask = torch.zeros_like(tokens)
+    weights = torch.zeros(tokens.shape)
+    for row, example in enumerate(examples):
+        tokens[row, : len(example.tokens)] = torch.tensor(example.tokens)
+        labels[row, example.targets] = tokens[row, example.targets]
+        mask[row, : len(example.tokens)] = 1
+        weights[row, example.targets] = torch.tensor(example.weights)
+    return {"input_ids": tokens, "labels": labels, "weights": weights, "attention_mask": mask}
 
 
 class AdapterTrainer(Trainer):
@@ -98,7 +71,7 @@ class AdapterTrainer(Trainer):
 
     Attributes:
         tokens: Number of tokens that were trained on since the process began.
-        seconds: Time spent on these tokens.
+        seconds: Seconds spent on these tokens.
     """
 
     def __init__(
@@ -118,7 +91,7 @@ class AdapterTrainer(Trainer):
             options: Options of `transformers.Trainer`.
         """
         # `transformers` evaluates only if it has an evaluation set; `evaluate` below does not use it
-        super().__init__(eval_dataset=ExampleDataset([]), **options)
+        super().__init__(eval_dataset=[], **options)
         self.control: TrainerControl
         self._validation, self._budget, self._config = validation, budget, config
         self.tokens, self.seconds = 0, 0.0
@@ -319,7 +292,7 @@ def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -
 
 
 class StopCallback(TrainerCallback):
-    """Ends a run on request: after the step with a checkpoint, or at once without one.
+    """Ends a run on request: after the current step with a checkpoint, or before it without one.
 
     Attributes:
         stopped: Whether the run ended after a step on request.

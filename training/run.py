@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from transformers import TrainerCallback, set_seed
 from engine.base.errors import ModelError
 from engine.base.files import sync_tree, write_atomically
 from engine.completeness.scoring import LogItem
-from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
+from engine.model.adapter_files import AdapterOrigin, refuse_broken_weights
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
-from engine.training.base import steps_of
+from engine.training.base import count_steps
 from engine.training.config import TrainConfig
 from engine.training.events import Event, EventLog, RunDirectory, read_events
 from training import loop
@@ -55,6 +55,27 @@ WRITTEN_TOKENS = 24
 """Number of tokens that the model writes for a sample."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Training:
+    """What the parts of one training share.
+
+    Attributes:
+        run: The run directory.
+        config: The settings of the run.
+        events: Gets the events of the run.
+        model: The model of `transformers` with its adapter.
+        tokenizer: The tokenizer of the base.
+        data: The training examples, and the logs of the validation.
+    """
+
+    run: RunDirectory
+    config: TrainConfig
+    events: EventLog
+    model: Any
+    tokenizer: HubTokenizer
+    data: Datasets
+
+
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     """Trains a run, or resumes it at its last checkpoint; writes the event `done` at the end.
 
@@ -71,27 +92,19 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     data = read_datasets(run, config, tokenizer)
     refuse_other_tokens(Path(config.base), tokenizer, data.selection, run.path / "tokens.log")
     model = add_adapter(model, config)
+    training = _Training(run, config, events, model, tokenizer, data)
     stop = loop.StopCallback(run.stop.exists, _on_sigterm())
-    trainer = _make_trainer(
-        run, config, events, model=model, tokenizer=tokenizer, data=data, stop=stop
-    )
-
-    def sample(step: int) -> None:
-        """Writes samples of the output of the model after a step."""
-        write_samples(events, step, model, tokenizer, data.selection, config.max_tokens)
-
+    trainer = _make_trainer(training, stop)
     checkpoint = last_checkpoint(
         run.checkpoints, lambda message: events.write("warning", message=message)
     )
-    _write_started(events, config, data, step_of(checkpoint) if checkpoint else 0)
+    _write_started(training, step_of(checkpoint) if checkpoint else 0)
     if checkpoint is None:
-        sample(0)
+        _write_samples(training, 0)
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    state = trainer.state
-    sample(state.global_step)
+    _write_samples(training, trainer.state.global_step)
     model.save_pretrained(str(run.adapter))
-    reason = "stopped" if stop.stopped else "finished"
-    _finish(run, config, events, model=model, tokenizer=tokenizer, state=state, reason=reason)
+    _finish(training, trainer.state, "stopped" if stop.stopped else "finished")
 
 
 def refuse_other_tokens(
@@ -124,32 +137,26 @@ def refuse_other_tokens(
         )
 
 
-def _make_trainer(
-    run: RunDirectory,
-    config: TrainConfig,
-    events: EventLog,
-    *,
-    model: Any,
-    tokenizer: HubTokenizer,
-    data: Datasets,
-    stop: loop.StopCallback,
-) -> loop.AdapterTrainer:
+def _make_trainer(training: _Training, stop: loop.StopCallback) -> loop.AdapterTrainer:
     """Returns the trainer of a run, which writes events and calls `stop` after each step."""
+    config, data = training.config, training.data
 
     def validation() -> Validation:
         """Writes the event `validating` and validates, which may take minutes."""
-        events.write("validating", step=trainer.state.global_step)
-        return validate(model, tokenizer, data.selection, config.max_tokens, config.seed)
+        training.events.write("validating", step=trainer.state.global_step)
+        return validate(
+            training.model, training.tokenizer, data.selection, config.max_tokens, config.seed
+        )
 
-    writer = EventWriter(events)
+    writer = EventWriter(training.events)
     cpu = not (torch.cuda.is_available() or torch.backends.mps.is_available())
     trainer = loop.AdapterTrainer(
         validation=validation,
         budget=loop.budget_for(config, data.examples),
         config=config,
-        model=model,
-        args=loop.arguments(config, run.checkpoints, _optimizer(config), cpu=cpu),
-        train_dataset=loop.ExampleDataset(data.examples),
+        model=training.model,
+        args=loop.arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
+        train_dataset=data.examples,
         data_collator=loop.collate,
         callbacks=[writer, stop],
     )
@@ -171,50 +178,46 @@ def _on_sigterm() -> Callable[[], bool]:
     return lambda: bool(received)
 
 
-def _write_started(events: EventLog, config: TrainConfig, data: Datasets, step: int) -> None:
-    """Writes the event `started`, with the number of labels of each kind."""
-    examples = data.examples
-    labels = [example.tokens[index] for example in examples for index in example.targets]
+def _write_started(training: _Training, step: int) -> None:
+    """Writes the event `started`, with the number of labels of each kind.
+
+    Args:
+        step: The step after which the process begins.
+    """
+    config, examples = training.config, training.data.examples
+    labels = sum(len(example.targets) for example in examples)
     ends = 0 if config.recipe == "no-end-tag" else len(examples)
-    events.write(
+    training.events.write(
         "started",
         step=step,
-        steps=steps_of(config, len(examples)),
+        steps=count_steps(config, len(examples)),
         examples=len(examples),
         tokens=sum(len(example.tokens) for example in examples),
         end_labels=ends,
-        other_labels=len(labels) - ends,
-        valid=len(data.selection),
+        other_labels=labels - ends,
+        valid=len(training.data.selection),
         pid=os.getpid(),
     )
 
 
-def _finish(
-    run: RunDirectory,
-    config: TrainConfig,
-    events: EventLog,
-    *,
-    model: Any,
-    tokenizer: HubTokenizer,
-    state: Any,
-    reason: str,
-) -> None:
+def _finish(training: _Training, state: Any, reason: str) -> None:
     """Converts the adapter, and writes its card and the event `done`.
 
     Args:
         state: State of the trainer at the end.
         reason: The reason of the end in the event `done`.
     """
+    run, config, model = training.run, training.config, training.model
     data = run.train.read_bytes()
     origin = AdapterOrigin(
         base_fingerprint=fingerprint_of(model),
         base_name=config.base_name,
         data_fingerprint=hashlib.sha256(data).hexdigest(),
         recipe=config.recipe,
-        end_token=tokenizer.end_token,
+        end_token=training.tokenizer.end_token,
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
-    refuse_without_numbers(run.adapter_gguf)
+    refuse_broken_weights(run.adapter_gguf)
     best = _validation_of_step(run, state.best_global_step)
     card = {
         **asdict(origin),
@@ -228,7 +231,7 @@ def _finish(
     }
     write_atomically(run.card, json.dumps(card, indent=1) + "\n")
     sync_tree(run.path)
-    events.write(
+    training.events.write(
         "done",
         step=state.global_step,
         reason=reason,
@@ -239,7 +242,7 @@ def _finish(
 
 
 def _validation_of_step(run: RunDirectory, step: int) -> Event:
-    """Returns the last event `valid` of a step; a resumed run may have validated there twice."""
+    """Returns the last event `valid` of a step; a resumed run may have validated after that step twice."""
     events, _ = read_events(run.events)
     return next(
         event for event in reversed(events) if event["event"] == "valid" and event["step"] == step
@@ -267,7 +270,8 @@ class EventWriter(TrainerCallback):
         self._began = time.monotonic()
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
-        """Writes a `step` event; the time left follows from that of the steps so far, validations included."""
+        """Writes a `step` event for a log entry with a loss; the time left follows from the mean time of the steps of
+        this process, validations included."""
         trainer = self.trainer
         if trainer is None or "loss" not in (logs or {}):
             return
@@ -324,37 +328,22 @@ def peak_memory() -> int:
 # Samples: the output of the model at boundaries of conversations of the selection part, before and after training
 
 
-def write_samples(
-    events: EventLog,
-    step: int,
-    model: Any,
-    tokenizer: HubTokenizer,
-    logs: Sequence[Log],
-    limit: int,
-) -> None:
-    """Writes two `sample` events for each of the first conversations: at a boundary in the middle and at the last.
+def _write_samples(training: _Training, step: int) -> None:
+    """Writes two `sample` events for each of the first conversations of the selection part: at a boundary in the middle
+    and at the last.
 
-    A boundary is a place where the conversation could end.
+    A boundary is a place where the conversation could end. Conversations with a single one are passed over.
 
     Args:
         step: The optimizer step after which the model is sampled; 0 before training.
-        logs: Logs of the selection part; those with a single boundary are skipped.
-        limit: Most tokens of a window.
     """
-    model.eval()
-    for log in [log for log in logs if len(log.item.boundaries) > 1][:SAMPLED_CONVERSATIONS]:
+    training.model.eval()
+    logs = [log for log in training.data.selection if len(log.item.boundaries) > 1]
+    for log in logs[:SAMPLED_CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
-        points = curve(model, tokenizer, log, limit)
+        points = curve(training.model, training.tokenizer, log, training.config.max_tokens)
         for boundary in (last // 2, last):
-            _write_sample(
-                events,
-                step,
-                model,
-                tokenizer,
-                log=_cut_log(log, boundary),
-                point=points[boundary],
-                limit=limit,
-            )
+            _write_sample(training, step, _cut_log(log, boundary), points[boundary])
 
 
 def _cut_log(log: Log, boundary: int) -> Log:
@@ -366,26 +355,17 @@ def _cut_log(log: Log, boundary: int) -> Log:
     return Log(log.id, LogItem(texts, boundaries, log.item.pinned_pieces))
 
 
-def _write_sample(
-    events: EventLog,
-    step: int,
-    model: Any,
-    tokenizer: HubTokenizer,
-    *,
-    log: Log,
-    point: Point,
-    limit: int,
-) -> None:
+def _write_sample(training: _Training, step: int, log: Log, point: Point) -> None:
     """Writes the event of one sample: both probabilities at a boundary, and the text that the model writes there.
 
     Args:
         log: The log up to that boundary, which is its last one, and one piece more where the conversation goes on.
         point: The probabilities at the boundary.
-        limit: Most tokens of a window.
     """
+    model, tokenizer = training.model, training.tokenizer
     last = log.item.boundaries[-1]
     # the last window ends where the model has to go on
-    *_, window = token_windows(tokenizer, log.item, limit)
+    *_, window = token_windows(tokenizer, log.item, training.config.max_tokens)
     tokens = torch.tensor([window.tokens], device=model.device)
     with torch.inference_mode():
         written = model.generate(
@@ -396,7 +376,7 @@ def _write_sample(
             pad_token_id=tokenizer.end_token,
             use_cache=True,
         )
-    events.write(
+    training.events.write(
         "sample",
         step=step,
         id=log.id,

@@ -1,8 +1,9 @@
 """Validates a model in training on the selection part, and chooses the best validation.
 
-A *boundary* is a place where a conversation could end, and its *curve* is the score at each of them. A *step header*
-opens each step of a log. The truncation test tells whether whole conversations get higher scores at their end than the
-same ones cut at a boundary. Log-probabilities are natural.
+A *boundary* is a place where a conversation could end, and the *curve* of a conversation has a point for each of its
+boundaries, from which its score there follows. A *step header* opens each step of a log. The truncation test tells
+whether whole conversations get higher scores at their end than the same ones cut at a boundary. Log-probabilities are
+natural.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CHANCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Natural log-probabilities at one boundary: of the end token, and of the header of a next step."""
+    """Natural log-probabilities at one boundary: of the end token, and of the opening of a step header."""
 
     log_end: float
     log_continue: float
@@ -46,8 +47,8 @@ class Validation:
     """Figures of one validation.
 
     Attributes:
-        loss: Mean of -log p over all boundaries, where p is the probability of what follows: the end token or a next
-            step.
+        loss: Mean of -log p over all boundaries, where p is the probability of what follows: the end token, or the
+            opening of a step header; 0 without boundaries.
         auroc, f1: Figures of the truncation test; None where no conversation could be cut.
         pairs: Number of conversations in the truncation test, each once whole and once cut.
     """

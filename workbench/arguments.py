@@ -7,7 +7,6 @@ The options of a run come from its *request*, a dataclass whose fields declare t
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
@@ -28,8 +27,6 @@ from engine.conversations.filters import Filter, parse_filter
 
 Run = TypeVar("Run", bound=Callable[..., Any])
 """A function that runs a command."""
-Number = TypeVar("Number", int, float)
-"""A whole number or another one."""
 Request = TypeVar("Request")
 """A dataclass that says what to run."""
 _OWN_READING = {"action", "choices", "nargs", "type"}
@@ -230,35 +227,31 @@ def not_empty(text: str) -> str:
     return text
 
 
-def _number_reader(
-    convert: Callable[[str], Number], allowed: Callable[[Number], bool], must: str
-) -> Callable[[str], Number]:
-    """Returns a function that reads a number for argparse.
-
-    Args:
-        must: Completion of the sentence "it must be ...".
-    """
-
-    def read(text: str) -> Number:
-        """Returns the number of a text; its errors are those that argparse prints."""
-        try:
-            value = convert(text)
-        except ValueError:
-            value = None
-        if value is None or not allowed(value):
-            raise argparse.ArgumentTypeError(f"it must be {must}")
-        return value
-
-    return read
-
-
-share = _number_reader(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
-above_zero = _number_reader(float, lambda value: 0 < value < math.inf, "a number above 0")
-from_zero = _number_reader(float, lambda value: 0 <= value < math.inf, "a number from 0 on")
-positive = _number_reader(int, lambda value: 1 <= value <= LARGEST_WHOLE_NUMBER, must_be_whole(1))
-whole_from_zero = _number_reader(
-    int, lambda value: 0 <= value <= LARGEST_WHOLE_NUMBER, must_be_whole(0)
+share = _reader(
+    Option("", convert=float, allowed=lambda value: 0 < value <= 1, must="above 0 and at most 1")
 )
+above_zero = _reader(
+    Option("", convert=float, allowed=lambda value: value > 0, must="a number above 0")
+)
+from_zero = _reader(
+    Option("", convert=float, allowed=lambda value: value >= 0, must="a number from 0 on")
+)
+
+
+def _whole_number_reader(least: int) -> Callable[[str], Any]:
+    """Returns a function that reads a whole number from `least` on for argparse."""
+    return _reader(
+        Option(
+            "",
+            convert=int,
+            allowed=lambda value: least <= value <= LARGEST_WHOLE_NUMBER,
+            must=must_be_whole(least),
+        )
+    )
+
+
+positive = _whole_number_reader(1)
+whole_from_zero = _whole_number_reader(0)
 
 
 # Words and options that several commands have
@@ -289,9 +282,6 @@ FORCE = switch("--force", "write over a file that is there already")
 DRY_RUN = switch("--dry-run", "say what would happen and store nothing")
 
 
-def annotator(help: str) -> Argument:
-    """Returns the option for the name of a person."""
-    return argument("--annotator", default="", metavar="NAME", help=help)
-
-
-ANNOTATOR = annotator("name of the person who judges")
+ANNOTATOR = argument(
+    "--annotator", default="", metavar="NAME", help="name of the person who judges"
+)

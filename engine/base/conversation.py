@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate
 from typing import Any, Literal, NamedTuple, get_args
+
+# Conversations and their messages
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 """Who wrote a message."""
@@ -22,26 +23,8 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = get_args(Role)
 """All roles of a message."""
 
-Kind = Literal["chat", "action"]
-"""Whether a step only says something, or calls tools."""
-
 MAX_MESSAGES = 1 << 20
 """Messages that one conversation can have here; far more than any model reads."""
-
-LOG_SEPARATOR = "\n\n"
-"""Separates the pieces of a log; part of every piece but the first."""
-
-CALLS_HEADER = "TOOL CALLS: "
-"""Introduces the tool calls of a step."""
-
-STEP_OPENING = LOG_SEPARATOR + "TURN"
-"""The beginning of every continuation of a log: the fixed part of the next step's header."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-"""Matches half of a character of UTF-16, which is no character by itself."""
-
-SUCCEEDED = "succeeded"
-"""Name of the question that every project has: did the user get what they wanted."""
 
 EXPORT_OBJECT = "workbench"
 """Name of the object beside the messages of an exported conversation that holds its score, verdict and the like.
@@ -120,6 +103,48 @@ class Conversation:
     created_at: str | None = None
 
 
+def opens_turn(role: Role) -> bool:
+    """Returns whether a message of this role starts a turn."""
+    return role in ("system", "developer", "user")
+
+
+def count_turns(messages: Iterable[Message]) -> int:
+    """Returns the number of turns; hidden messages are counted, because the reader shows them."""
+    return sum(index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
+
+
+_ascii_json = json.JSONEncoder(separators=(",", ":")).encode
+"""Returns a value as JSON in one form for one value, in ASCII."""
+
+
+def content_hash(messages: Iterable[Message]) -> bytes:
+    """Returns the SHA-256 of the normalized messages, 32 bytes, by which duplicates are recognized."""
+    canonical: list[list[Any]] = []
+    for message in messages:
+        calls = [[call.name, call.arguments] for call in message.tool_calls]
+        canonical.append([message.role, message.content, message.name, calls])
+        if message.reasoning:
+            canonical[-1].append(message.reasoning)
+    text = _ascii_json(canonical)
+    return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()
+
+
+# The log that a model reads
+
+
+Kind = Literal["chat", "action"]
+"""Whether a step only says something, or calls tools."""
+
+LOG_SEPARATOR = "\n\n"
+"""Separates the pieces of a log; part of every piece but the first."""
+
+CALLS_HEADER = "TOOL CALLS: "
+"""Introduces the tool calls of a step."""
+
+STEP_OPENING = LOG_SEPARATOR + "TURN"
+"""The beginning of every continuation of a log: the fixed part of the next step's header."""
+
+
 class LogPiece(NamedTuple):
     """One step as a model reads it.
 
@@ -147,10 +172,24 @@ class LogPiece(NamedTuple):
         return f"{self.header}\n{self.body}"
 
 
-def count_pinned(pieces: Sequence[LogPiece]) -> int:
-    """Returns the number of leading pieces that every part of a log keeps: 1 if the first instructs the model, else
-    0."""
-    return int(bool(pieces) and pieces[0].role in ("system", "developer"))
+def render_log(messages: Iterable[Message]) -> list[LogPiece]:
+    """Returns the log that a model reads, one piece for each step; hidden messages are left out."""
+    pieces: list[LogPiece] = []
+    turn = 0
+    for index, message in enumerate(messages):
+        if message.hidden:
+            continue
+        if not pieces or opens_turn(message.role):
+            turn += 1
+        body = message.seen
+        # a model's view may have no calls although the message made some
+        kind: Kind = "action" if message.tool_calls and CALLS_HEADER in body else "chat"
+        step = len(pieces) + 1
+        header = step_header(turn, step, message.role, kind, message.name)
+        if pieces:
+            header = LOG_SEPARATOR + header
+        pieces.append(LogPiece(index, message.role, turn, step, kind, header, body))
+    return pieces
 
 
 def step_header(turn: int, step: int, role: Role, kind: Kind, name: str | None = None) -> str:
@@ -175,29 +214,10 @@ def is_answer(piece: str) -> bool:
     return header.split(", ", 2)[-1].startswith("assistant ")
 
 
-def render_log(messages: Iterable[Message]) -> list[LogPiece]:
-    """Returns the log that a model reads, one piece for each step; hidden messages are left out."""
-    pieces: list[LogPiece] = []
-    turn = 0
-    for index, message in enumerate(messages):
-        if message.hidden:
-            continue
-        if not pieces or opens_turn(message.role):
-            turn += 1
-        body = message.seen
-        # a model's view may have no calls although the message made some
-        kind: Kind = "action" if message.tool_calls and CALLS_HEADER in body else "chat"
-        step = len(pieces) + 1
-        header = step_header(turn, step, message.role, kind, message.name)
-        if pieces:
-            header = LOG_SEPARATOR + header
-        pieces.append(LogPiece(index, message.role, turn, step, kind, header, body))
-    return pieces
-
-
-def opens_turn(role: Role) -> bool:
-    """Returns whether a message of this role starts a turn."""
-    return role in ("system", "developer", "user")
+def count_pinned(pieces: Sequence[LogPiece]) -> int:
+    """Returns the number of leading pieces that every part of a log keeps: 1 if the first instructs the model, else
+    0."""
+    return int(bool(pieces) and pieces[0].role in ("system", "developer"))
 
 
 def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
@@ -228,36 +248,16 @@ def _json(value: Any) -> str:
     return without_surrogates(json.dumps(value, ensure_ascii=False))
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Matches half of a character of UTF-16, which is no character by itself."""
+
+
 def without_surrogates(text: str) -> str:
     """Returns the text with U+FFFD for each lone surrogate, which neither UTF-8 nor databases nor tokenizers take."""
     return _SURROGATE.sub("\ufffd", text)
 
 
-def turn_numbers(messages: Iterable[Message]) -> list[int]:
-    """Returns the turn of each message, from 1; hidden messages are counted, because the reader shows them."""
-    opens = (index == 0 or opens_turn(message.role) for index, message in enumerate(messages))
-    return list(accumulate(opens, initial=0))[1:]  # without the 0 before the first message
-
-
-def count_turns(messages: Iterable[Message]) -> int:
-    """Returns the number of turns, hidden messages included."""
-    return max(turn_numbers(messages), default=0)
-
-
-_ascii_json = json.JSONEncoder(separators=(",", ":")).encode
-"""Returns a value as JSON in one form for one value, in ASCII."""
-
-
-def content_hash(messages: Iterable[Message]) -> bytes:
-    """Returns the SHA-256 of the normalized messages, 32 bytes, by which duplicates are recognized."""
-    canonical: list[list[Any]] = []
-    for message in messages:
-        calls = [[call.name, call.arguments] for call in message.tool_calls]
-        canonical.append([message.role, message.content, message.name, calls])
-        if message.reasoning:
-            canonical[-1].append(message.reasoning)
-    text = _ascii_json(canonical)
-    return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()
+# How a conversation went
 
 
 class State(StrEnum):
@@ -283,6 +283,9 @@ _STATE_WORDS = {
     State.BORDERLINE: "open",
     State.UNSCORED: "not scored",
 }
+
+SUCCEEDED = "succeeded"
+"""Name of the question that every project has: did the user get what they wanted."""
 
 
 class Verdict(StrEnum):

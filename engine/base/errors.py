@@ -2,7 +2,7 @@
 
 The code of an error is the name of its class. What a code stands for is the docstring of the class: what happened, why,
 and what to do. `docs/reference/errors.md` and `workbench help CODE` are made from it, so a code that was released keeps
-its name.
+its name. A class stands below the one that it is a kind of, and each subject has a section.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class WorkbenchError(Exception):
         return f"{self.message} {self.hint}".rstrip()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what it holds: the arguments that an exception pickles of itself are not those of a subclass."""
-        return _blank, (type(self), self.args), self.__dict__
+        """Says how to pickle the error: by its fields, since the arguments of a subclass are not those of Exception."""
+        return _without_fields, (type(self), self.args), self.__dict__
 
 
-def _blank(kind: type[WorkbenchError], args: tuple[Any, ...]) -> WorkbenchError:
-    """Returns an error without its fields, which pickle sets after that; a subclass may ask for other arguments."""
+def _without_fields(kind: type[WorkbenchError], args: tuple[Any, ...]) -> WorkbenchError:
+    """Returns an error of a kind without its fields, which are set after that when an error is unpickled."""
     return kind.__new__(kind, *args)
 
 
@@ -170,6 +170,9 @@ class ProjectReadOnly(ProjectError):
     """
 
 
+# What is written
+
+
 class DiskFull(ProjectError):
     """The disk is full, or a limit on the size of files is reached.
 
@@ -189,7 +192,7 @@ class OutputLost(WorkbenchError):
     """
 
 
-# Logs
+# Files that are read
 
 
 class FormatError(WorkbenchError):
@@ -230,7 +233,7 @@ class TooMuch(FormatError):
     """
 
 
-# Models
+# Models, their servers and hubs
 
 
 class ModelError(WorkbenchError):
@@ -340,6 +343,9 @@ class HubError(ModelError):
     """
 
 
+# Training
+
+
 class AdapterError(ModelError):
     """A trained adapter cannot be made or used.
 
@@ -367,7 +373,7 @@ class TrainingFailed(WorkbenchError):
     """
 
 
-# The network, and the person
+# The network
 
 
 class NetworkRefused(WorkbenchError):
@@ -391,9 +397,12 @@ class AddressNotAllowed(NetworkRefused):
         address: URL of the endpoint.
     """
 
-    def __init__(self, message: str, hint: str = "", code: str = "", address: str = "") -> None:
-        super().__init__(message, hint, code)
+    def __init__(self, message: str, hint: str, address: str) -> None:
+        super().__init__(message, hint)
         self.address = address
+
+
+# Work that a person stopped
 
 
 class Cancelled(WorkbenchError):
@@ -405,7 +414,7 @@ class Cancelled(WorkbenchError):
     """
 
 
-# What was asked for
+# What a person asked for
 
 
 class UsageError(WorkbenchError):
@@ -463,12 +472,12 @@ class FilterError(UsageError):
     fields and values.
 
     Args:
-        at: Where in the text of the filter, counted from 0.
+        at: Where in the text of the filter the mistake is, counted from 0.
     """
 
-    def __init__(self, message: str, hint: str, position: int) -> None:
+    def __init__(self, message: str, hint: str, at: int) -> None:
         super().__init__(message, hint)
-        self.at = position
+        self.at = at
 
 
 class BadInstruction(UsageError):

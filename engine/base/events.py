@@ -31,12 +31,12 @@ class JobProgress:
     job_id: int
     stage: str
     title: str
-    done: int
-    total: int | None
-    unit: str
-    rate: float | None
-    eta_seconds: float | None
-    note: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+    rate: float | None = None
+    eta_seconds: float | None = None
+    note: str = ""
     share: float | None = None
     result: str = ""
 

@@ -57,9 +57,9 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
         part = folder / target.name
         yield part
         part.chmod(0o600)
-        _sync(part)
+        sync(part)
         part.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 def replaces_file(path: Path) -> bool:
@@ -116,13 +116,17 @@ def sync_tree(folder: Path) -> None:
     """
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
-            _sync(Path(parent, name))
-        _sync(Path(parent))
-    _sync(folder.parent)
+            sync(Path(parent, name))
+        sync(Path(parent))
+    sync(folder.parent)
 
 
-def _sync(path: Path) -> None:
-    """Waits until a file or a folder is on the disk."""
+def sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk.
+
+    Raises:
+        OSError: There is none, or the disk cannot store it.
+    """
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -23,7 +23,7 @@ from engine.base.files import (
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts"]
-"""What is in a column of Parquet: one value, or a list of texts."""
+"""What is in a cell of a column of Parquet: one value, or a list of texts."""
 
 _BATCH = 2_000
 """Lines that are written to Parquet at a time."""
@@ -52,7 +52,7 @@ def write_lines(
     Args:
         kind: `jsonl`, `json` or `csv`.
         brackets: What stands before and after the list of a JSON text.
-        formulas: Leave them as they are.
+        formulas: Whether texts of CSV that begin as formulas do are left as they are.
     """
     if kind not in ("json", "jsonl"):
         return _write_csv(lines, out, formulas=formulas)
@@ -78,34 +78,26 @@ def _write_csv(lines: Iterable[dict[str, Any]], out: TextIO, *, formulas: bool) 
     count = 0
     for line in lines:
         count += 1
-        cells = {
-            key: as_json(value) if isinstance(value, list | dict) else value
-            for key, value in line.items()
-        }
         if writer is None:
-            writer = csv.DictWriter(_RowsOut(out), list(cells), lineterminator="\r\n")
+            writer = csv.DictWriter(_RowsOut(out), list(line), lineterminator="\r\n")
             writer.writeheader()
-        if not formulas:
-            cells = {key: _make_inert(value) for key, value in cells.items()}
-        if is_terminal:
-            cells = {
-                key: display_safe(value) if isinstance(value, str) else value
-                for key, value in cells.items()
-            }
-        writer.writerow(cells)
+        writer.writerow({key: _csv_cell(line[key], formulas, is_terminal) for key in line})
     return count
 
 
-def _make_inert(value: Any) -> Any:
-    """Returns a value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
+def _csv_cell(value: Any, formulas: bool, is_terminal: bool) -> Any:
+    """Returns a value as a cell of CSV: a number as it is, anything nested as JSON, a text as `write_lines` says."""
+    text = as_json(value) if isinstance(value, list | dict) else value
+    if not isinstance(text, str):
+        return text
+    if not formulas and _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        text = f"'{text}"  # as OWASP advises against CSV injection
+    return display_safe(text) if is_terminal else text
 
 
 class _RowsOut:
-    """Takes rows that end with both signs for a new line, so that texts with either are quoted, and ends them with the
-    usual one."""
+    """Takes rows that end with `\\r\\n`, so that the writer of CSV quotes texts with either sign, and ends them with
+    `\\n`."""
 
     def __init__(self, out: TextIO) -> None:
         """Holds no row yet.
@@ -116,7 +108,7 @@ class _RowsOut:
         self._out = out
 
     def write(self, row: str) -> int:
-        """Called by the writer of CSV once for each row."""
+        """Writes a row, for which the writer of CSV calls this once; returns the number of characters."""
         return self._out.write(row.removesuffix("\r\n") + "\n")
 
 
@@ -140,7 +132,7 @@ def write_file(
 def write_parquet(
     lines: Iterable[dict[str, Any]], columns: Mapping[str, ColumnType], path: Path
 ) -> int:
-    """Writes lines as a Parquet file and returns how many. What is not a text in a column of texts is JSON.
+    """Writes lines as a Parquet file and returns how many; a value that is no text in a column of text becomes JSON.
 
     Raises:
         WorkbenchError: pyarrow is not installed.
@@ -185,7 +177,7 @@ def new_file(path: str) -> Path:
     """Returns the path of a file that is not there yet, `~` expanded.
 
     Raises:
-        ProjectError: It is there.
+        ProjectError: There is such a file already.
     """
     target = Path(os.path.expanduser(path))
     if os.path.lexists(target):
@@ -210,8 +202,8 @@ def check_target(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def write_beside(path: Path) -> Iterator[Path]:
-    """Gives the path of a file that takes the place of the target at the end, so that an interrupted export leaves no
-    partial file; a device and a pipe are written themselves.
+    """Yields the path of a file that takes the place of `path` at the end of the block, so that an interrupted export
+    leaves no partial file; a device and a pipe are written themselves.
 
     Raises:
         DiskFull: There is no room for it.

@@ -19,6 +19,9 @@ def with_minus(text: str) -> str:
     return text.replace("-", "−")
 
 
+# Probabilities and other figures
+
+
 def probability(p: float | None, digits: int = 2) -> str:
     """Returns a probability without its leading zero, `.63`; `1.0` when it rounds to one, a dash for None."""
     if p is None:
@@ -32,11 +35,6 @@ def estimate(p: float | None) -> str:
     if p is None or 0.005 <= p < 0.995:  # what two digits write as .01 to .99
         return probability(p)
     return ">.99" if p > 0.5 else "<.01"
-
-
-def trouble(total: float | None) -> str:
-    """Returns a sum of standard scores of signs with its sign: `+3.2`, `−1.0`; a dash for None."""
-    return "–" if total is None else with_minus(f"{total:+.1f}")
 
 
 def small_probability(p: float) -> str:
@@ -55,11 +53,6 @@ def difference(value: float) -> str:
     return text if not text.strip(".0") else f"{'+' if value > 0 else '−'}{text}"
 
 
-def points(share: float) -> str:
-    """Returns a difference of shares in percentage points with its sign: `+4.0`, `−14.5`."""
-    return with_minus(f"{100 * share:+.1f}")
-
-
 def signed(value: float) -> str:
     """Returns a number as probabilities are written, `.86`, `1.0`, `−1.20`; no sign where it rounds to nothing."""
     if abs(value) >= 1.005:
@@ -68,15 +61,36 @@ def signed(value: float) -> str:
     return f"−{text}" if value < 0 and text.strip(".0") else text
 
 
-def ends(low: float, high: float) -> str:
-    """Returns both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
-    return f"[{signed(low)}, {signed(high)}]"
-
-
 def figure(value: float) -> str:
     """Returns a figure in [-1, 1] with two digits and without its leading zero: `.63`, `−.25`, `1.00`."""
     text = with_minus(f"{value:.2f}")
     return text if abs(value) >= 0.995 else text.replace("0.", ".", 1).replace("−.00", ".00")
+
+
+def log_probability(value: float | None) -> str:
+    """Returns a natural log-probability, `−0.97`; a dash for None."""
+    return "–" if value is None else with_minus(f"{value:.2f}")
+
+
+def trouble(total: float | None) -> str:
+    """Returns a sum of standard scores of signs with its sign: `+3.2`, `−1.0`; a dash for None."""
+    return "–" if total is None else with_minus(f"{total:+.1f}")
+
+
+def bar(p: float | None, width: int = BAR_WIDTH) -> str:
+    """Returns a probability as a bar of `width` cells; blank for None."""
+    if p is None:
+        return " " * width
+    filled = round(min(max(p, 0.0), 1.0) * width)
+    return "▇" * filled + "▁" * (width - filled)
+
+
+# Intervals and shares
+
+
+def ends(low: float, high: float) -> str:
+    """Returns both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
+    return f"[{signed(low)}, {signed(high)}]"
 
 
 def figure_range(low: float, high: float) -> str:
@@ -87,14 +101,6 @@ def figure_range(low: float, high: float) -> str:
 def percent_range(low: float, high: float) -> str:
     """Returns both ends of a share's interval: `81.0% to 96.8%`."""
     return f"{low:.1%} to {high:.1%}"
-
-
-def bar(p: float | None, width: int = BAR_WIDTH) -> str:
-    """Returns a probability as a bar of `width` cells; blank for None."""
-    if p is None:
-        return " " * width
-    filled = round(min(max(p, 0.0), 1.0) * width)
-    return "▇" * filled + "▁" * (width - filled)
 
 
 def share_range(part: int, of: int) -> str:
@@ -115,6 +121,11 @@ def rate(part: int, total: int) -> str:
     return f"{100 * part / total:.0f}% [{low}, {high}]"
 
 
+def points(share: float) -> str:
+    """Returns a difference of shares in percentage points with its sign: `+4.0`, `−14.5`."""
+    return with_minus(f"{100 * share:+.1f}")
+
+
 def is_few(number: int) -> bool:
     """Returns whether so few conversations are behind a figure that it is drawn faint: its range says more than it."""
     return number < 10
@@ -125,33 +136,12 @@ def at_least(threshold: float) -> str:
     return f"≥ {probability(threshold)}"
 
 
-def cost_text(requests: Range, read: Range, written: Range, cost: Range | None) -> str:
-    """Returns an estimate of requests to endpoints in words, as in "about 24 to 48 requests, 9,000 tokens read, …"."""
-    plural = "" if requests == (1, 1) else "s"
-    text = f"about {_span(requests)} request{plural}, {_span(read)} tokens read, {_span(written)} written"
-    return text if cost is None else f"{text}, cost {_span(cost, 4)}"
-
-
-def _span(span: Range, digits: int = 0) -> str:
-    """Returns the least and the most of an amount, once where they are alike."""
-    return " to ".join(dict.fromkeys(f"{amount:,.{digits}f}" for amount in span))
+# Amounts
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Returns a number with its noun, `1 turn`, `1,204 turns`; a plural without a mere `s` is given too."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def duration(seconds: float | None) -> str:
-    """Returns a time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
-    if seconds is None:
-        return "an unknown time"
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def amount(number: float) -> str:
@@ -170,6 +160,25 @@ def size(count: int | None) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
-def log_probability(value: float | None) -> str:
-    """Returns a natural log-probability, `−0.97`; a dash for None."""
-    return "–" if value is None else with_minus(f"{value:.2f}")
+def duration(seconds: float | None) -> str:
+    """Returns a time to wait in words, `40 s`, `6 min`, `3 h 10 min`; `an unknown time` for None."""
+    if seconds is None:
+        return "an unknown time"
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def cost_text(requests: Range, read: Range, written: Range, cost: Range | None) -> str:
+    """Returns an estimate of requests to endpoints in words, as in "about 24 to 48 requests, 9,000 tokens read, …"."""
+    plural = "" if requests == (1, 1) else "s"
+    text = f"about {_span(requests)} request{plural}, {_span(read)} tokens read, {_span(written)} written"
+    return text if cost is None else f"{text}, cost {_span(cost, 4)}"
+
+
+def _span(span: Range, digits: int = 0) -> str:
+    """Returns the least and the most of an amount, once where they are alike."""
+    return " to ".join(dict.fromkeys(f"{amount:,.{digits}f}" for amount in span))

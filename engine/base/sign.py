@@ -29,7 +29,8 @@ class Sign(StrEnum):
 
     @property
     def mark(self) -> str:
-        """What the sign says of one message, beside which it stands; empty for one of the whole conversation."""
+        """What the sign says of a message, beside which it stands; empty for `LONG`, which is of no one message, and
+        for signs of the last message, of which `REFUSED` and `ERRORS` say the same."""
         return _MARKS.get(self, "")
 
     @property
@@ -60,8 +61,8 @@ _WORDS = {
 _MAX_REASONS = 4
 """Most signs that `in_words` names."""
 
-_AT_THE_END = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
-"""Signs of any message -> the same signs of the last message."""
+_LAST_OF_SIGN = {Sign.REFUSED: Sign.REFUSED_LAST, Sign.ERRORS: Sign.ERROR_LAST}
+"""The sign of the last message that goes with a sign of any message."""
 
 
 ANY_SIGN = "any"
@@ -87,10 +88,10 @@ class SignReading:
 
 
 def in_words(signs: Sequence[SignReading]) -> str:
-    """Returns the first signs of a conversation in words: `the same call of search 4 times · error in the last
-    result`."""
+    """Returns the first signs of a conversation in words, at most `_MAX_REASONS`: `the same call of search 4 times ·
+    error in the last result`."""
     # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
     names = {reading.sign for reading in signs}
-    repeated = {sign for sign, last in _AT_THE_END.items() if last in names}
+    repeated = {sign for sign, last in _LAST_OF_SIGN.items() if last in names}
     reasons = [reading.reason for reading in signs if reading.sign not in repeated]
     return " · ".join(reasons[:_MAX_REASONS])

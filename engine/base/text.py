@@ -14,8 +14,25 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
+# Text that is safe for a terminal
+
 CJK = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff"
 """Chinese and Japanese characters, as ranges for a character class of a regular expression."""
+
+NAME_LIMIT = 60
+"""Most characters of a name or a label on a line with other words: the narrowest terminal has 80 columns."""
+
+LINE_LIMIT = 80
+"""Most characters of a text that has most of a line of the narrowest terminal."""
+
+PATH_LIMIT = 120
+"""Most characters of a path, or of the beginning of a text, which may take two lines."""
+
+ERROR_LIMIT = 300
+"""Most characters of an error or an explanation among other things: about four lines."""
+
+NOTICE_LIMIT = 400
+"""Most characters of sentences in a notice or a help: more would cover what they are about."""
 
 MAX_COMBINING_MARKS = 8
 """Combining marks that a letter keeps; no script in use needs more."""
@@ -47,21 +64,6 @@ matches whenever `_marks_pattern` would."""
 _FLAG_A = 0x1F1E6
 """Code of the first of the 26 letters of flags."""
 
-_HTML = re.compile(
-    r"\s*<(?:!doctype html|html|head|body|div|p|span|br|table|ul|ol|h[1-6]|b|i|a|strong|em|font|blockquote|center)"
-    r"\b[^<>]*>",
-    re.IGNORECASE,
-)
-"""Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
-
-_BLOCK_ELEMENTS = frozenset(
-    ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
-)
-"""Elements of HTML that begin a line."""
-
-_HIDDEN_ELEMENTS = frozenset(("style", "script", "head", "title"))
-"""Elements of HTML whose text is not shown."""
-
 
 def display_safe(text: str) -> str:
     """Returns `text` with every character that could act on a terminal replaced by a visible one.
@@ -76,19 +78,6 @@ def display_safe(text: str) -> str:
     text = _DRAWN_DIFFERENTLY.sub(_plain_character, text.replace("\r\n", "\n"))
     text = _UNSAFE.sub(_visible_character, text)
     return _marks_pattern().sub("\\1\ufffd", text) if _MAYBE_TOO_MANY_MARKS.search(text) else text
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """Returns JSON that may be shown on a terminal and written in any encoding of Unicode.
-
-    What could act, or has no encoding (a lone surrogate), is written as an escape; reading gives `value` back exactly.
-    """
-    return _UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=indent))
-
-
-def _json_escape(match: re.Match[str]) -> str:
-    """Returns the escape of JSON for a character."""
-    return json.dumps(match.group())[1:-1]
 
 
 def _visible_character(match: re.Match[str]) -> str:
@@ -121,6 +110,49 @@ def _marks_pattern() -> re.Pattern[str]:
     return re.compile(f"({marks}{{{MAX_COMBINING_MARKS}}}){marks}+")
 
 
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Returns JSON that may be shown on a terminal and written in any encoding of Unicode.
+
+    What could act, or has no encoding (a lone surrogate), is written as an escape; reading gives `value` back exactly.
+    """
+    return _UNSAFE.sub(_json_escape, json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    """Returns the escape of JSON for a character."""
+    return json.dumps(match.group())[1:-1]
+
+
+# Text of HTML
+
+
+_HTML = re.compile(
+    r"\s*<(?:!doctype html|html|head|body|div|p|span|br|table|ul|ol|h[1-6]|b|i|a|strong|em|font|blockquote|center)"
+    r"\b[^<>]*>",
+    re.IGNORECASE,
+)
+"""Matches the beginning of a text that is HTML as a whole, as bodies of mails and tickets are."""
+
+_BLOCK_ELEMENTS = frozenset(
+    ("br", "p", "div", "li", "tr", "table", "ul", "ol", "blockquote", "h1", "h2", "h3")
+)
+"""Elements of HTML that begin a line."""
+
+_HIDDEN_ELEMENTS = frozenset(("style", "script", "head", "title"))
+"""Elements of HTML whose text is not shown."""
+
+
+def without_markup(text: str) -> str:
+    """Returns the text of an HTML document or fragment, a line for each block; any other text unchanged."""
+    if _HTML.match(text) is None or not text.rstrip().endswith(">"):
+        return text
+    parser = _TextOfHtml()
+    parser.feed(text)
+    parser.close()
+    lines = ("".join(parser.pieces)).split("\n")
+    return "\n".join(filter(None, (" ".join(line.split()) for line in lines))) or text
+
+
 class _TextOfHtml(HTMLParser):
     """Collects the text of HTML, a line for each block."""
 
@@ -147,15 +179,7 @@ class _TextOfHtml(HTMLParser):
             self.pieces.append(data)
 
 
-def without_markup(text: str) -> str:
-    """Returns the text of an HTML document or fragment, a line for each block; any other text unchanged."""
-    if _HTML.match(text) is None or not text.rstrip().endswith(">"):
-        return text
-    parser = _TextOfHtml()
-    parser.feed(text)
-    parser.close()
-    lines = ("".join(parser.pieces)).split("\n")
-    return "\n".join(filter(None, (" ".join(line.split()) for line in lines))) or text
+# Text on one line
 
 
 def one_line(text: str, limit: int = 200) -> str:

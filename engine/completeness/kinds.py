@@ -56,8 +56,8 @@ class Kinds:
 
     Attributes:
         names: Name of each kind that has enough conversations for a probe.
-        kind_of_part: Index of the kind by the name of each part, which is that of a source or of a format; -1 for
-            parts of no kind.
+        kind_of_part: Index in `names` of the kind of each part, by the name of the part, which is that of a source or
+            of a format; -1 for parts of no kind.
     """
 
     names: tuple[str, ...]

@@ -17,21 +17,19 @@ class Score(Request[list[ItemScore]], frozen=True):
     question: Question
 
 
-class ModelScorer:
-    """Scores with the model of the process; between requests it keeps a shared prefix in the cache of the model."""
-
-    def __init__(self) -> None:
-        """Loads nothing."""
-        self._scorer: BoundaryScorer | None = None
-
-    def score(self, session: ModelSession, request: Score) -> list[ItemScore]:
-        """Returns the scores of the conversations of a request, in their order."""
-        if self._scorer is None or self._scorer.model is not session.model:
-            self._scorer = BoundaryScorer(session.model)
-        session.claim_shared(self._scorer)
-        return score_block(self._scorer, request.items, request.question, session.progress())
-
-
 def handlers() -> Handlers:
-    """Returns the handlers of this subject's requests, for one model process."""
-    return {Score: ModelScorer().score}
+    """Returns the handlers of this subject's requests, for one model process.
+
+    Between requests the handler keeps a shared prefix in the cache of the model.
+    """
+    scorer: BoundaryScorer | None = None
+
+    def score(session: ModelSession, request: Score) -> list[ItemScore]:
+        """Returns the scores of the conversations of a request, in their order."""
+        nonlocal scorer
+        if scorer is None or scorer.model is not session.model:
+            scorer = BoundaryScorer(session.model)
+        session.claim_shared(scorer)
+        return score_block(scorer, request.items, request.question, session.progress())
+
+    return {Score: score}

@@ -32,7 +32,8 @@ OnTokens = Callable[[int], None]
 
 SHARED_CHUNK = 256
 """Shared prefixes are whole multiples of this many tokens (of one batch, where that is less) and are decoded in
-batches of exactly this size, so that a prefix kept from an earlier block has the same bits as one decoded anew."""
+batches of this size, so that a prefix kept from an earlier block has the same bits as one decoded anew. Only the head
+that all segments have may be no multiple; its last batch is smaller, at every time alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +122,13 @@ class _Pick(NamedTuple):
 
 
 @dataclass(slots=True)
-class _ForkBatch:
-    """Forks that one decode will take.
+class _Batch:
+    """What one decode will take.
 
     Attributes:
-        spans: The tokens to decode on the forks.
+        spans: The tokens to decode.
         picks_by_row: The picks of each row of these spans.
-        forks: Numbers of the sequences of the forks.
+        forks: Numbers of the sequences of forks among them, which are dropped after the decode.
     """
 
     spans: list[Span] = field(default_factory=list)
@@ -200,8 +201,7 @@ class Packer:
 
     Attributes:
         _shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
-        _spans, _picks_by_row: What the next decode takes, and what is read from each of its rows.
-        _batch_tokens, _batch_rows: Numbers of tokens and rows of it.
+        _batch: What the next decode takes of members; the forks of members have batches of their own.
         _finished: Members whose last token is decoded, or is in the next decode, with their sequences.
     """
 
@@ -215,7 +215,7 @@ class Packer:
         """Decodes nothing yet.
 
         Args:
-            question: What is asked at each member.
+            question: What is asked at each mark of each member.
             shared: Number of first tokens that all members have in the sequence `PREFIX_SEQUENCE`.
             on_tokens: Is called with the number of tokens of each decode.
         """
@@ -227,9 +227,7 @@ class Packer:
         half = self._capacity.sequences // 2
         self._free_sequences = list(range(half - 1, PREFIX_SEQUENCE, -1))
         self._fork_sequences = list(range(half, self._capacity.sequences))
-        self._spans: list[Span] = []
-        self._batch_tokens = self._batch_rows = 0
-        self._picks_by_row: list[list[_Pick]] = []
+        self._batch = _Batch()
         self._finished: list[tuple[Member, int]] = []
 
     def add(self, member: Member) -> None:
@@ -250,54 +248,59 @@ class Packer:
             self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
         position = self._shared
         while position < len(member.tokens):
-            if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
+            row_count = len(self._batch.picks_by_row)
+            if self._batch.token_count >= capacity.batch or row_count >= capacity.rows:
                 self.flush()  # this member is not finished, so it keeps its sequence
             stop = self._end_of_span(member, position)
             to_read = member.positions_to_read(position, stop)
             offsets = tuple(row_position - position for row_position in to_read)
-            self._spans.append(Span(member.tokens[position:stop], position, (sequence,), offsets))
-            self._picks_by_row.extend(member.picks[row_position] for row_position in to_read)
-            self._batch_tokens += stop - position
-            self._batch_rows += len(to_read)
+            span = Span(member.tokens[position:stop], position, (sequence,), offsets)
+            self._batch.spans.append(span)
+            self._batch.picks_by_row.extend(member.picks[row_position] for row_position in to_read)
             position = stop
         self._finished.append((member, sequence))
 
     def _end_of_span(self, member: Member, start: int) -> int:
         """Returns the position before which the next span of a member ends: where the batch has no room for more of its
         tokens, or for more rows."""
-        stop = min(len(member.tokens), start + self._capacity.batch - self._batch_tokens)
-        rows_left = self._capacity.rows - self._batch_rows
+        stop = min(len(member.tokens), start + self._capacity.batch - self._batch.token_count)
+        rows_left = self._capacity.rows - len(self._batch.picks_by_row)
         to_read = member.positions_to_read(start, stop)
         return to_read[rows_left] if len(to_read) > rows_left else stop
 
     def flush(self) -> None:
         """Decodes what was added, asks the question on forks of finished members, and drops them."""
-        if self._spans:
-            self._decode(self._spans, self._picks_by_row)
+        self._decode(self._batch)
         if not self._question.inline:
             self._ask_on_forks()
         for _, sequence in self._finished:
             self._model.drop(sequence)
             self._free_sequences.append(sequence)
-        self._spans, self._picks_by_row, self._finished = [], [], []
-        self._batch_tokens = self._batch_rows = 0
+        self._batch, self._finished = _Batch(), []
 
-    def _decode(self, spans: Sequence[Span], picks_by_row: Sequence[list[_Pick]]) -> None:
-        """Decodes one batch and adds what its rows say to the readings; `picks_by_row` has an entry for each row."""
-        rows = self._model.decode(spans)
-        for row, picks in zip(rows, picks_by_row, strict=True):
-            _read_row(row, picks)
-        if self._question.states:
-            for state, picks in zip(self._model.hidden_states(), picks_by_row, strict=True):
-                for pick in picks:
-                    if pick.answer == "end":
-                        pick.reading.state = state
-        self._on_tokens(sum(len(span.tokens) for span in spans))
+    def _decode(self, batch: _Batch) -> None:
+        """Decodes a batch, unless it is empty, adds what its rows say to the readings, and drops its forks."""
+        if batch.spans:
+            rows = self._model.decode(batch.spans)
+            for row, picks in zip(rows, batch.picks_by_row, strict=True):
+                _read_row(row, picks)
+            if self._question.states:
+                self._keep_states(batch)
+            self._on_tokens(batch.token_count)
+        for sequence in batch.forks:
+            self._model.drop(sequence)
+
+    def _keep_states(self, batch: _Batch) -> None:
+        """Adds the hidden state of each row after which the end was asked for to its reading."""
+        for state, picks in zip(self._model.hidden_states(), batch.picks_by_row, strict=True):
+            for pick in picks:
+                if pick.answer == "end":
+                    pick.reading.state = state
 
     def _ask_on_forks(self) -> None:
         """Asks the question at every mark of the finished members, on two forks each: one for the suffix and the end,
         one for the continuation."""
-        batch = _ForkBatch()
+        batch = _Batch()
         question = self._question
         for member, sequence in self._finished:
             for mark, reading in zip(member.marks, member.readings, strict=True):
@@ -307,17 +310,17 @@ class Packer:
                 is_full = token_count > self._capacity.batch or row_count > self._capacity.rows
                 used = len(batch.forks)
                 if is_full or used + 2 > len(self._fork_sequences):
-                    self._decode_forks(batch)
-                    batch, used = _ForkBatch(), 0
+                    self._decode(batch)
+                    batch, used = _Batch(), 0
                 end_fork, continuation_fork = self._fork_sequences[used : used + 2]
                 batch.forks += [end_fork, continuation_fork]
                 self._model.fork(sequence, end_fork, mark)
                 self._model.fork(sequence, continuation_fork, mark)
                 self._add_fork_spans(batch, mark, reading, (end_fork, continuation_fork))
-        self._decode_forks(batch)
+        self._decode(batch)
 
     def _add_fork_spans(
-        self, batch: _ForkBatch, mark: int, reading: BoundaryReading, forks: tuple[int, int]
+        self, batch: _Batch, mark: int, reading: BoundaryReading, forks: tuple[int, int]
     ) -> None:
         """Adds the spans of one boundary's two forks, of the end and of the continuation, and the picks of their rows.
 
@@ -342,13 +345,6 @@ class Packer:
                 offsets = tuple(range(len(tokens) - 1))
                 batch.spans.append(Span(tokens[:-1], position, (fork,), offsets))
                 batch.picks_by_row.extend([_Pick(reading, answer, token)] for token in tokens[1:])
-
-    def _decode_forks(self, batch: _ForkBatch) -> None:
-        """Decodes the spans of forks, if there are any, and drops the forks."""
-        if batch.spans:
-            self._decode(batch.spans, batch.picks_by_row)
-        for sequence in batch.forks:
-            self._model.drop(sequence)
 
 
 def _read_row(row: Logits, picks: list[_Pick]) -> None:

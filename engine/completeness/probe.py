@@ -87,20 +87,27 @@ OnFold = Callable[[], None]
 
 
 def sample_conversations(ids: Sequence[int], preferred: Container[int] = ()) -> list[int]:
-    """Returns at most `MAX_CONVERSATIONS` of some conversations, in their order.
+    """Returns at most `MAX_CONVERSATIONS` of some conversations, given by their ids, in their order.
 
     Those that are in `preferred` are taken before others; of too many, some are drawn at random with a fixed seed.
     """
     if len(ids) <= MAX_CONVERSATIONS:
         return list(ids)
-    chosen = [index for index, key in enumerate(ids) if key in preferred]
-    others = [index for index, key in enumerate(ids) if key not in preferred]
+    preferred_indices = [index for index, key in enumerate(ids) if key in preferred]
+    other_indices = [index for index, key in enumerate(ids) if key not in preferred]
     random = np.random.default_rng(SEED)
-    if len(chosen) > MAX_CONVERSATIONS:
-        chosen = random.choice(chosen, MAX_CONVERSATIONS, replace=False).tolist()
-    places_left = MAX_CONVERSATIONS - len(chosen)
-    drawn = random.choice(others, places_left, replace=False).tolist() if others else []
-    return [ids[index] for index in sorted([*chosen, *drawn])]
+    if len(preferred_indices) > MAX_CONVERSATIONS:
+        preferred_indices = random.choice(
+            preferred_indices, MAX_CONVERSATIONS, replace=False
+        ).tolist()
+    places_left = MAX_CONVERSATIONS - len(preferred_indices)
+    drawn = (
+        random.choice(other_indices, places_left, replace=False).tolist() if other_indices else []
+    )
+    return [ids[index] for index in sorted([*preferred_indices, *drawn])]
+
+
+# Cross-fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,7 @@ class CrossFit:
         return np.asarray(np.std(p_by_repeat, axis=0))
 
     def at(self, rows: Ints) -> CrossFit:
-        """Returns the scores of some of the boundaries, given by their indices."""
+        """Returns the cross-fitting with the scores of some of the boundaries only, given by their indices."""
         return replace(self, log_odds=self.log_odds[:, rows], folds=self.folds[:, rows])
 
     def unseen_log_odds(self, features: Features) -> Floats:
@@ -208,8 +215,8 @@ def cross_fit(
 
 @contextmanager
 def _quiet_fits() -> Iterator[None]:
-    """Lets each fit use one thread, and silences its warnings."""
-    # Matrices this small are slower on several threads, and their number would change the last digits.
+    """Lets each fit of the block use one thread, and silences its warnings."""
+    # Matrices this small are slower on several threads, and their number would change the last digits of the scores.
     with threadpool_limits(limits=1), warnings.catch_warnings():
         # A fit that has not converged, and one on few ends, warn in several ways; neither decides anything.
         warnings.simplefilter("ignore")
@@ -231,7 +238,8 @@ def _on_all_cores(fit_fold: Callable[[int, int], None], on_fold: OnFold) -> None
 
 
 def _limit_rows(rows: Ints, is_end: Bools, random: np.random.Generator) -> Ints:
-    """Returns at most `MAX_TRAINING_BOUNDARIES` of the rows, rising, with as many ends as possible up to one half."""
+    """Returns at most `MAX_TRAINING_BOUNDARIES` of the rows, which rise, in their order. Of too many, half are ends;
+    where there are too few ends or too few others, the rest are of the other kind."""
     if len(rows) <= MAX_TRAINING_BOUNDARIES:
         return rows
     ends, others = random.permutation(rows[is_end[rows]]), random.permutation(rows[~is_end[rows]])
@@ -243,9 +251,7 @@ def _limit_rows(rows: Ints, is_end: Bools, random: np.random.Generator) -> Ints:
 
 def _as_float32(features: Features) -> Features:
     """Returns states as float32, in which regressions compute; words as they are."""
-    if isinstance(features, BoundaryWords) or features.dtype == np.float32:
-        return features
-    return features.astype(np.float32)
+    return features if isinstance(features, BoundaryWords) else features.astype(np.float32)
 
 
 def _fit_twice(
@@ -310,6 +316,9 @@ def _choose_strength(
     return min(choices, key=lambda choice: choice.loss)
 
 
+# Joining two probes
+
+
 @dataclass(frozen=True, slots=True)
 class Stack:
     """Scores from the weighted sum of the log-odds of two probes; the weights are found by cross-fitting.
@@ -343,13 +352,15 @@ def stack(first: CrossFit, second: CrossFit, is_end: Bools, group_ids: Ints) -> 
     mean = both.mean(axis=0)
     fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
     weights = np.empty(mean.shape)
-    for held_out in range(FOLDS):
-        seen = fold != held_out
-        weights[~seen] = _stack_weights(mean[seen], is_end[seen], group_ids[seen])
-    log_odds = (both * weights).sum(axis=-1)
-    calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
+    with _quiet_fits():
+        for held_out in range(FOLDS):
+            seen = fold != held_out
+            weights[~seen] = _stack_weights(mean[seen], is_end[seen], group_ids[seen])
+        log_odds = (both * weights).sum(axis=-1)
+        calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
+        weights_of_unseen = _stack_weights(mean, is_end, group_ids)
     joined = replace(first, log_odds=log_odds, calibration=calibration, regressions=())
-    return Stack(joined, _stack_weights(mean, is_end, group_ids), weights)
+    return Stack(joined, weights_of_unseen, weights)
 
 
 def _stack_weights(log_odds: Floats, is_end: Bools, group_ids: Ints) -> Floats:
@@ -374,6 +385,9 @@ def _stack_weights(log_odds: Floats, is_end: Bools, group_ids: Ints) -> Floats:
     bounds = [(0, None), (0, None), (None, None)]
     best = minimize(loss, [0.5, 0.5, 0.0], jac=True, bounds=bounds).x[:2]
     return np.asarray(best / scale)
+
+
+# One probe fitted to all
 
 
 @dataclass(frozen=True, slots=True)

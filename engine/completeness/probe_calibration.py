@@ -34,7 +34,7 @@ MAX_SLOPE = 50.0
 """Largest slope of the line, on log-odds scaled to a standard deviation of 1."""
 
 START_SHARES = (0.0, 0.3)
-"""Shares of broken conversations from which the fit of the line starts."""
+"""Shares of broken conversations from each of which the fit of the line starts once; the better fit counts."""
 
 LINE_SHARE = 0.05
 """Share of the line in a probability that is made of it and of the isotonic regression."""

@@ -214,8 +214,8 @@ class CurvePoint:
         message: Index of the message after which the conversation could end.
         step, turn: Numbers of its step and its turn in the log.
         p_end, p_continue: Probabilities of the end and of the continuation there.
-        generated: Whether the end is what the model writes there; None where it is not known, and in stored curves,
-            which have it at the end only (`ScoreRow.generated`).
+        generated: Whether the end is what the model writes there; None where it is not known, and in the curve of a
+            `ScoreRow`, which has it of the last boundary only (`ScoreRow.generated`).
     """
 
     message: int
@@ -237,19 +237,18 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """The completeness score of one conversation under one configuration.
+    """The completeness score of one conversation, as it is shown.
 
     Attributes:
-        conversation_id: Id of the conversation.
-        config_hash: The configuration under which the score is stored.
-        run_id: The run that made it.
         state: The state of the conversation by the rule in force.
         reason: Why the conversation is unscored, or what is special about the score, such as windows; None otherwise.
-        p_end, p_end_normalised: The values of the last point of the curve; None where it is unscored.
-        curve: The values at each boundary, in order.
+        p_end: Probability of the end at the last boundary; None where nothing is known there.
+        p_end_normalised: The score, which is the normalized probability there; None where it is unscored.
+        curve: The points of the boundaries, in order, without those where both probabilities are zero.
         mode: What the score was made by.
         model: Name of the model.
-        adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
+        adapter: Name of the adapter, None without one; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the
+            program.
         features: What the probe reads; None for other modes.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
     """

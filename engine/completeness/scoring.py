@@ -74,8 +74,8 @@ class BoundaryScorer:
             For each segment, one `BoundaryReading` per mark.
 
         Raises:
-            ModelError: The model cannot fork and the question needs forks, or the question needs forks and states
-                are given, or a log does not go on with a step header.
+            ModelError: The question needs forks, and the model cannot fork or states are asked for too; or a log does
+                not go on with a step header.
             ContextTooSmall: The question exceeds a batch, or a segment exceeds the context.
             Cancelled: The request was cancelled.
         """
@@ -140,7 +140,7 @@ class LogItem:
 
     Attributes:
         texts: The pieces of its log.
-        boundaries: Piece indices after which it could end, rising; at least one of what is scored.
+        boundaries: Indices of the pieces after which it could end, rising; a log that is scored has one at least.
         pinned_pieces: Number of leading pieces that every window keeps, see `count_pinned`.
     """
 

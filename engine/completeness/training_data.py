@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from engine.base.conversation import render_log
 from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
-from engine.conversations.tables.conversations import names
 from engine.project.sql import id_pages
 
 SELECTION_SHARE = 1 / 3
@@ -180,7 +179,7 @@ def _sample(
 def usable(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[list[TrainableConversation]]:
     """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
     for page in id_pages(conn, ids, CONVERSATIONS_PER_PAGE):
-        external_ids = names(conn, page)
+        external_ids = conversations.names(conn, page)
         usable_page = []
         for key, messages in conversations.conversations_for(conn, page):
             item = log_item(render_log(messages))

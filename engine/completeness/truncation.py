@@ -1,7 +1,8 @@
 """The truncation test: whole conversations against the same ones cut off, so that no labels are needed.
 
 A boundary is a place where a conversation could end; a cut conversation ends at one before its last. The test says how
-well scores tell the two apart, beside two simple rules that scores have to surpass: keywords, and position alone.
+well scores tell the two apart, beside two simple rules that scores have to surpass: keywords, and position alone. The
+*matched* test compares whole conversations with longer ones that are cut at the same boundary.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from engine.base.arrays import Floats, Ints
 from engine.base.conversation import LogPiece
 from engine.base.statistics.intervals import Z95, Interval
-from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc
+from engine.base.statistics.ranking import MIN_GROUPS, area_interval, auroc, count_below
 from engine.completeness import probe
 from engine.completeness.probe import CrossFit
 from engine.completeness.records import EndingTest
@@ -31,6 +32,9 @@ SEARCHED_CHARACTERS = 400
 
 INVERSE_STRENGTHS = (1.0,)
 """Inverse strength of the regularization of position alone: three numbers need hardly any."""
+
+
+# Where conversations are cut
 
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
@@ -104,6 +108,9 @@ def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cut
     return Cuts(np.array(whole, dtype=np.int64), np.array(cut, dtype=np.int64))
 
 
+# The matched test
+
+
 def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     """Returns P(a whole conversation has a higher value than a longer one cut at the same boundary), ties counting
     half.
@@ -118,14 +125,14 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
         The share over all pairs, None without any, and the number of pairs.
     """
     wins, pairs = _count_wins(curves)
-    total = pairs.sum() / 2  # each pair is counted by both of its conversations
-    if not total:
+    pair_count = pairs.sum() / 2  # each pair is counted by both of its conversations
+    if not pair_count:
         return None, 0
-    share = float(wins.sum() / 2 / total)
+    share = float(wins.sum() / 2 / pair_count)
     paired_count = int((pairs > 0).sum())
-    variance = float(np.square(wins - share * pairs).sum()) / total**2
+    variance = float(np.square(wins - share * pairs).sum()) / pair_count**2
     known_variance = None if paired_count < MIN_GROUPS else variance
-    return area_interval(share, known_variance, paired_count, paired_count), int(total)
+    return area_interval(share, known_variance, paired_count, paired_count), int(pair_count)
 
 
 def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> Interval | None:
@@ -142,14 +149,14 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
         None without any pair.
     """
     (wins, pairs), (other_wins, _) = _count_wins(curves), _count_wins(others)
-    total = pairs.sum() / 2
-    if not total:
+    pair_count = pairs.sum() / 2
+    if not pair_count:
         return None
     ahead = wins - other_wins
-    difference = float(ahead.sum() / 2 / total)
+    difference = float(ahead.sum() / 2 / pair_count)
     if int((pairs > 0).sum()) < MIN_GROUPS:
         return Interval(difference, -1.0, 1.0)
-    half = Z95 * math.sqrt(float(np.square(ahead - difference * pairs).sum())) / float(total)
+    half = Z95 * math.sqrt(float(np.square(ahead - difference * pairs).sum())) / float(pair_count)
     return Interval(difference, max(-1.0, difference - half), min(1.0, difference + half))
 
 
@@ -160,28 +167,25 @@ def _count_wins(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
     that the conversation is part of.
     """
     lengths = [len(curve) for curve in curves]
+    # of each boundary of all curves, one after another: its conversation, its number there, and its value
     owner = np.repeat(np.arange(len(curves)), lengths)
-    number = np.concatenate([np.arange(length) for length in lengths]) if curves else np.empty(0)
-    values = np.concatenate(curves) if curves else np.empty(0)
-    ends = number == np.repeat([length - 1 for length in lengths], lengths)
+    number = np.concatenate([np.empty(0), *map(np.arange, lengths)])
+    values = np.concatenate([np.empty(0), *curves])
+    is_last = number == np.repeat([length - 1 for length in lengths], lengths)
     wins, pairs = np.zeros(len(curves)), np.zeros(len(curves))
-    for place in np.unique(number):
-        at_place = (number == place) & ~np.isnan(values)
-        whole, cut = np.flatnonzero(at_place & ends), np.flatnonzero(at_place & ~ends)
+    for number_of_cut in np.unique(number):
+        is_compared = (number == number_of_cut) & ~np.isnan(values)
+        whole, cut = np.flatnonzero(is_compared & is_last), np.flatnonzero(is_compared & ~is_last)
         if not len(whole) or not len(cut):
             continue
-        np.add.at(wins, owner[whole], _count_beaten(values[whole], values[cut]))
+        np.add.at(wins, owner[whole], count_below(values[whole], values[cut]))
         np.add.at(pairs, owner[whole], len(cut))
-        np.add.at(wins, owner[cut], len(whole) - _count_beaten(values[cut], values[whole]))
+        np.add.at(wins, owner[cut], len(whole) - count_below(values[cut], values[whole]))
         np.add.at(pairs, owner[cut], len(whole))
     return wins, pairs
 
 
-def _count_beaten(values: Floats, others: Floats) -> Floats:
-    """Returns how many of the others each value exceeds, ties counting half; shape as `values`."""
-    ranked = np.sort(others)
-    below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
-    return np.asarray((below + up_to) / 2)
+# The test of a set of scores
 
 
 def ending_test(
@@ -195,7 +199,7 @@ def ending_test(
         p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
     """
     both = np.concatenate([cuts.whole, cuts.cut])
-    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    is_whole = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
     hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
     false_alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
@@ -206,10 +210,10 @@ def ending_test(
     (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
     return EndingTest(
         conversations=len(cuts.whole),
-        auroc=auroc(p[both].tolist(), label, pair),
+        auroc=auroc(p[both].tolist(), is_whole, pair),
         f1=2 * hits / (len(cuts.whole) + hits + false_alarms),
-        keywords=auroc(keywords[both].tolist(), label, pair).value,
-        position=auroc(position[both].tolist(), label, pair).value,
+        keywords=auroc(keywords[both].tolist(), is_whole, pair).value,
+        position=auroc(position[both].tolist(), is_whole, pair).value,
         matched=share,
         matched_pairs=pairs,
         matched_keywords=None if of_keywords is None else of_keywords.value,

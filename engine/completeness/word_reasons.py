@@ -4,6 +4,9 @@ A regression on words is a sum: of its intercept, of a weight for each word and 
 and, where a model read the conversation too, of what its hidden states add. Nothing else makes the score, so the parts
 say why it is what it is, to the rounding of the weights, which are kept as float16. The calibration, which turns the
 sum into a probability, only bends the scale.
+
+A *column* is the number that a word or a pair is hashed to (`engine.completeness.words`). Each message has a *mark*
+before its first word and one after its last, which are words too. A *span* is a word, or a pair, that makes one reason.
 """
 
 from __future__ import annotations
@@ -141,17 +144,18 @@ class WordWeights:
     Projects store the arrays under these names.
 
     Attributes:
-        weights: Of words, by the regression that scored each fold of each repeat of each fit, shape
+        weights: Weights of the columns in the regression that scored each fold of each repeat of each fit, shape
             (fits, repeats, folds, `DISTANCES * COLUMNS`). There is a fit for each kind of log.
-        intercepts: Of these regressions, shape (fits, repeats, folds).
-        absent: As in `Regression`, shape (fits, repeats, folds, `DISTANCES`).
-        ids: The conversations that were scored, rising, shape (conversations,).
+        intercepts: Intercepts of these regressions, shape (fits, repeats, folds).
+        absent: What these regressions add for a message that is not there, as in `Regression`, shape
+            (fits, repeats, folds, `DISTANCES`).
+        ids: Ids of the conversations that were scored, rising, shape (conversations,).
         fit_of: Index of the fit that scored each conversation, shape (conversations,).
         folds: The fold of each conversation in each repeat, shape (repeats, conversations); -1, which
             means the last one, where it was not learned from.
         read: The boundaries at which hidden states were read, as `boundary_id` gives them, rising, shape (read,).
-        state_parts: Two columns for each of these boundaries: the factor of the log-odds by words, and what the states
-            add to the product; shape (read, 2).
+        state_parts: Two numbers for each of these boundaries, shape (read, 2): what the log-odds by words are
+            multiplied with where states are joined to them, and what the states add to the product.
     """
 
     weights: NDArray[np.float16]
@@ -176,14 +180,14 @@ class WordWeights:
         # The regressions that scored the conversation, one of each repeat, as an index of the arrays.
         regressions = int(self.fit_of[index]), repeats, self.folds[:, index].astype(np.int64)
         state_index = _index_of(boundary_id(conversation_id, message), self.read)
-        factor, states = (
+        factor_of_words, states = (
             (1.0, None) if state_index is None else self.state_parts[state_index].tolist()
         )
         return BoundaryWeights(
-            factor * self.weights[regressions].mean(axis=0, dtype=np.float64),
-            factor * float(self.intercepts[regressions].mean()),
-            states,
-            factor * self.absent[regressions].mean(axis=0),
+            words=factor_of_words * self.weights[regressions].mean(axis=0, dtype=np.float64),
+            intercept=factor_of_words * float(self.intercepts[regressions].mean()),
+            states=states,
+            absent=factor_of_words * self.absent[regressions].mean(axis=0),
         )
 
     @property
@@ -203,20 +207,7 @@ def _index_of(value: int, rising: Ints) -> int | None:
     return index if index < len(rising) and rising[index] == value else None
 
 
-def reason_text(reason: Reason) -> str:
-    """Returns what a reason is, such as `begins with no`; not display-safe."""
-    return _phrase(reason.kind, reason.text)
-
-
-def _phrase(kind: ReasonKind, text: str) -> str:
-    """Returns the words of a reason of a kind, such as `begins with no`."""
-    return {
-        "words": text,
-        "begins": f"begins with {text}",
-        "ends": f"ends with {text}",
-        "empty": "is empty",
-        "speakers": f"{text} speak",
-    }[kind]
+# The reasons at one boundary
 
 
 def explain(pieces: Sequence[LogPiece], piece_index: int, weights: BoundaryWeights) -> ScoreReasons:
@@ -243,14 +234,13 @@ def explain(pieces: Sequence[LogPiece], piece_index: int, weights: BoundaryWeigh
     total = sum(abs(part.weight) for part in parts) + abs(intercept) + abs(states)
     parts_with_share = [replace(part, share=abs(part.weight) / (total or 1.0)) for part in parts]
     large_parts = [part for part in parts_with_share if part.share >= MIN_SHARE]
-    log_odds = sum(part.weight for part in parts) + intercept + states
     return ScoreReasons(
-        pieces[piece_index].message,
-        tuple(sorted(large_parts, key=lambda reason: -reason.share)),
-        sum(part.weight for part in parts_with_share if part.share < MIN_SHARE),
-        intercept,
-        weights.states,
-        log_odds,
+        message=pieces[piece_index].message,
+        reasons=tuple(sorted(large_parts, key=lambda reason: -reason.share)),
+        rest=sum(part.weight for part in parts_with_share if part.share < MIN_SHARE),
+        intercept=intercept,
+        states=weights.states,
+        log_odds=sum(part.weight for part in parts) + intercept + states,
     )
 
 
@@ -289,6 +279,68 @@ def _reasons_of_message(
     ]
 
 
+def _reason(
+    piece: LogPiece, distance: int, kind: ReasonKind, text: str, weight: float, places: Places
+) -> Reason:
+    """Returns a part of the sum whose share is not known yet."""
+    return Reason(piece.message, distance, piece.role, kind, text, weight, 0.0, places)
+
+
+class _Span(NamedTuple):
+    """Neighboring words that make one reason: their indices, the last one included."""
+
+    kind: ReasonKind
+    first: int
+    last: int
+
+
+def _spans(
+    words: Words, word_weights: Sequence[float], pair_weights: Sequence[float]
+) -> dict[int, _Span]:
+    """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
+
+    Pairs are taken greedily, the strongest first; a word is in one span only. A mark is in no span: the pair of a mark
+    and a word makes a span of the word alone, whose kind is `begins` or `ends`. A sign such as a comma goes with a word
+    only where the two touch, so that there is no reason `, thank`.
+
+    Args:
+        words: The words of the message, of which there is one at least.
+        word_weights: Weight of each word, the marks at both ends included.
+        pair_weights: Weight of each of them with the one after it.
+    """
+    end_mark = len(word_weights) - 1
+    parts = [
+        words.text[first : last + 1]
+        for first, last in zip(words.first_byte.tolist(), words.last_byte.tolist(), strict=True)
+    ]
+    is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
+    touches_next = words.last_byte[:-1] + 1 == words.first_byte[1:]
+    spans = {word: _Span("words", word, word) for word in range(1, end_mark)}
+    in_a_pair: set[int] = set()
+    # a pair is known by the index of its first word
+    for pair in sorted(range(end_mark), key=lambda index: -abs(pair_weights[index])):
+        inner = [word for word in (pair, pair + 1) if 0 < word < end_mark]  # without the marks
+        stronger = max(abs(word_weights[word]) for word in inner)
+        is_weak = abs(pair_weights[pair]) < MIN_SHARE_OF_PAIR * stronger
+        if is_weak or not in_a_pair.isdisjoint(inner):
+            continue
+        if len(inner) == 2 and any(is_sign[word] for word in inner) and not touches_next[pair]:
+            continue
+        kind = _kind_of_words(pair, pair + 1, end_mark)
+        spans |= dict.fromkeys(inner, _Span(kind, inner[0], inner[-1]))
+        in_a_pair.update(inner)
+    return spans
+
+
+def _kind_of_words(first: int, last: int, end_mark: int) -> ReasonKind:
+    """Returns the kind of a word or a pair, given its first and last index: whether it has one of the two marks."""
+    if first == 0:
+        return "begins"
+    if last == end_mark:
+        return "ends"
+    return "words"
+
+
 def _weight_by_span(
     spans: Mapping[int, _Span], word_weights: Sequence[float], pair_weights: Sequence[float]
 ) -> dict[_Span, float]:
@@ -322,11 +374,23 @@ def _text_and_places(
     return " ".join(words.text[first_byte : last_byte + 1].decode().split()), ()
 
 
-def _reason(
-    piece: LogPiece, distance: int, kind: ReasonKind, text: str, weight: float, places: Places
-) -> Reason:
-    """Returns a part of the sum whose share is not known yet."""
-    return Reason(piece.message, distance, piece.role, kind, text, weight, 0.0, places)
+# Reasons as text
+
+
+def reason_text(reason: Reason) -> str:
+    """Returns what a reason is, such as `begins with no`; not display-safe."""
+    return _phrase(reason.kind, reason.text)
+
+
+def _phrase(kind: ReasonKind, text: str) -> str:
+    """Returns the words of a reason of a kind, such as `begins with no`."""
+    return {
+        "words": text,
+        "begins": f"begins with {text}",
+        "ends": f"ends with {text}",
+        "empty": "is empty",
+        "speakers": f"{text} speak",
+    }[kind]
 
 
 def words_of_column(piece: LogPiece, column: int) -> str | None:
@@ -345,54 +409,3 @@ def words_of_column(piece: LogPiece, column: int) -> str | None:
     inner = [index for index in (first, last) if 0 < index < end_mark]
     text = words.text[words.first_byte[inner[0]] : words.last_byte[inner[-1]] + 1].decode()
     return _phrase(_kind_of_words(first, last, end_mark), " ".join(text.split()))
-
-
-def _kind_of_words(first: int, last: int, end_mark: int) -> ReasonKind:
-    """Returns the kind of a word or a pair, given its first and last index: whether it has one of the two marks."""
-    if first == 0:
-        return "begins"
-    if last == end_mark:
-        return "ends"
-    return "words"
-
-
-class _Span(NamedTuple):
-    """Neighboring words that make one reason: their indices, the last one included."""
-
-    kind: ReasonKind
-    first: int
-    last: int
-
-
-def _spans(
-    words: Words, word_weights: Sequence[float], pair_weights: Sequence[float]
-) -> dict[int, _Span]:
-    """Returns the span of each word of a message, by its index: a pair where that says more, else the word alone.
-
-    Pairs are taken greedily, the strongest first; a word is in one span only. A sign such as a comma goes with a word
-    only where the two touch, so that there is no reason `, thank`.
-
-    Args:
-        word_weights: Weight of each word, the marks at both ends included.
-        pair_weights: Weight of each of them with the one after it.
-    """
-    end_mark = len(word_weights) - 1
-    parts = [
-        words.text[first : last + 1]
-        for first, last in zip(words.first_byte.tolist(), words.last_byte.tolist(), strict=True)
-    ]
-    is_sign = [part.isascii() and not part.replace(b"_", b"").isalnum() for part in parts]
-    touches = words.last_byte[:-1] + 1 == words.first_byte[1:]
-    spans: dict[int, _Span] = {}
-    for index in sorted(range(end_mark), key=lambda pair_index: -abs(pair_weights[pair_index])):
-        both = [word for word in (index, index + 1) if 0 < word < end_mark]
-        stronger = max(abs(word_weights[word]) for word in both)
-        is_weak = abs(pair_weights[index]) < MIN_SHARE_OF_PAIR * stronger
-        if is_weak or any(word in spans for word in both):
-            continue
-        if len(both) == 2 and any(is_sign[word] for word in both) and not touches[index]:
-            continue
-        kind = _kind_of_words(index, index + 1, end_mark)
-        spans |= dict.fromkeys(both, _Span(kind, both[0], both[-1]))
-    alone = {word: _Span("words", word, word) for word in range(1, end_mark)}
-    return alone | spans

@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools, Floats, Ints
+from engine.base.arrays import Bools, Floats, Ints, part_starts
 from engine.base.conversation import LogPiece, Role
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ _BEGIN, _END = np.uint64(11), np.uint64(13)
 _BASE = 0x9E3779B97F4A7C15
 _MIX = np.uint64(0x94D049BB133111EB)
 _SPREAD = np.uint64(0xBF58476D1CE4E5B9)
-"""Odd numbers without a pattern in their bits, with which hashing multiplies; an odd number has an inverse modulo
-2^64."""
+"""Odd numbers without a pattern in their bits, with which hashing multiplies: bytes by powers of the first, hashes by
+the others. An odd number has an inverse modulo 2^64."""
 
 
 def _byte_classes() -> NDArray[np.uint8]:
@@ -103,9 +103,10 @@ class Words(NamedTuple):
     last_byte: Ints
 
     def runs_of_three(self) -> tuple[NDArray[np.uint32], Ints]:
-        """Returns the hash of each three words in a row of one message, and its message, both of shape (runs,).
+        """Returns the hash of each three words in a row of one message, and the index of the message, both of shape
+        (runs,).
 
-        Marks at both ends of a message and signs are left out.
+        `_BEGIN`, `_END` and signs are left out, so that the words on both sides of a sign are neighbors.
         """
         data = np.frombuffer(self.text, dtype=np.uint8)
         word_indices = np.flatnonzero(
@@ -119,7 +120,7 @@ class Words(NamedTuple):
 
 @cache
 def _powers(length: int) -> tuple[Hashes, Hashes]:
-    """Returns the powers 0 to `length` - 1 of a number modulo 2^64, and those of its inverse; both shape (length,)."""
+    """Returns the powers 0 to `length` - 1 of `_BASE` modulo 2^64, and those of its inverse; both shape (length,)."""
     factors = np.full((2, length), _BASE, dtype=np.uint64)
     factors[1] = pow(_BASE, -1, 1 << 64)
     factors[:, 0] = 1
@@ -130,7 +131,7 @@ def _powers(length: int) -> tuple[Hashes, Hashes]:
 def text_to_read(piece: LogPiece) -> str:
     """Returns what is read of a message: its ends in small letters, and before them the tools that it calls."""
     text = piece.body
-    # A short message without a call is read as it is; this saves the call of `_read_parts` for most messages.
+    # A short message without a call is read as it is: this saves most messages the call of `_read_parts`.
     if len(text) > 2 * END_LENGTH or piece.kind == "action":
         text = " ".join(text for text, _ in _read_parts(piece))
     text = text.lower()
@@ -262,23 +263,15 @@ class MessageWords:
     @classmethod
     def from_pieces(cls, pieces: Sequence[LogPiece]) -> MessageWords:
         """Returns the words of messages, whatever conversations they are from."""
-        parts = [_words_of_part(part) for part in _parts(pieces)]
-        if not parts:
-            return cls(
-                np.empty(0, np.uint16),
-                np.zeros(1, np.int64),
-                np.empty(0, np.uint32),
-                np.zeros(1, np.int64),
-            )
-        return cls.concatenate(parts)
+        return cls.concatenate([_words_of_part(part) for part in _parts(pieces)])
 
     @classmethod
     def concatenate(cls, parts: Sequence[MessageWords]) -> MessageWords:
-        """Returns the words of all messages of several parts, at least one, in their order."""
+        """Returns the words of all messages of several parts, in their order."""
         return cls(
-            np.concatenate([part.columns for part in parts]),
+            np.concatenate([np.empty(0, np.uint16), *(part.columns for part in parts)]),
             _joined_starts([part.starts for part in parts]),
-            np.concatenate([part.runs for part in parts]),
+            np.concatenate([np.empty(0, np.uint32), *(part.runs for part in parts)]),
             _joined_starts([part.run_starts for part in parts]),
         )
 
@@ -288,8 +281,7 @@ class MessageWords:
 
 def _joined_starts(starts: Sequence[Ints]) -> Ints:
     """Returns where the parts of several sequences begin in all of them together."""
-    sizes = np.concatenate([np.diff(starts_of_part) for starts_of_part in starts])
-    return np.concatenate([[0], np.cumsum(sizes)])
+    return part_starts(np.concatenate([np.empty(0, np.int64), *map(np.diff, starts)]))
 
 
 def _parts(pieces: Sequence[LogPiece]) -> Iterator[list[tuple[str, Role]]]:
@@ -356,7 +348,7 @@ class BoundaryWords:
         indices, sizes = self._column_indices(self.messages.ravel())
         offset = np.tile(np.arange(DISTANCES) * COLUMNS, len(self))
         columns = self.words.columns[indices] + np.repeat(offset, sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes.reshape(-1, DISTANCES).sum(axis=1))])
+        starts = part_starts(sizes.reshape(-1, DISTANCES).sum(axis=1))
         ones = np.ones(len(columns))
         return csr_array(
             (ones, columns.astype(np.int32), starts.astype(np.int32)),

@@ -37,38 +37,10 @@ from engine.conversations.filter_fields import (
     SortKey,
 )
 
+# Filters and their terms
+
 Op = Literal[":", "<", "<=", ">", ">="]
 """Sign between the field and the values of a term; `=` is read as `:`."""
-
-_FIELD_AND_SIGN = re.compile(
-    r"(?P<field>[A-Za-z_]\w*(-\w+)*(@\w+([-.]\w+)*)?)(?P<op>:|>=|<=|>|<|=)"
-)
-"""A field name, or the name of a question with who answered it, and the sign after it: `turns>5`, `rude@ana:no`."""
-
-SIMILAR = 0.76
-"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
-question."""
-
-_SIGN = re.compile(r":|>=|<=|>|<|=")
-"""Finds the sign after a key."""
-
-FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
-"""The beginning of a term on a field with a key, as in `meta.channel:web`."""
-
-_DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
-"""Fields that stand for a comparison of `date`, with its sign."""
-
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-W\d{2})?$", re.ASCII)
-"""Matches a year, a month, a day or a week."""
-
-_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-"""Matches a finite number."""
-
-_NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
-"""A value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a range."""
-
-_KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
-"""A key, as in `meta.KEY`, that is read back unchanged without quotation marks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +105,8 @@ class Filter:
 
     def with_choice(self, field: str, value: str | None) -> Filter:
         """Returns the filter with `field:value` in place of its terms on that field; None only takes those out."""
-        other_terms = self.without(field).terms
-        if value is None:
-            return Filter(other_terms)
-        return Filter((*other_terms, Term(field, ":", (value,))))
+        choice = () if value is None else (Term(field, ":", (value,)),)
+        return Filter((*self.without(field).terms, *choice))
 
 
 NO_FILTER = Filter()
@@ -158,6 +128,9 @@ class ListQuery:
     descending: bool = False
 
 
+# Reading a filter
+
+
 def parse_filter(text: str) -> Filter:
     """Returns the filter that a text stands for.
 
@@ -172,20 +145,6 @@ def parse_filter(text: str) -> Filter:
                 position,
             )
     return Filter(tuple(_parse_term(word) for word in _split_words(text)))
-
-
-class FieldAndSign(NamedTuple):
-    """The beginning of a term before its values.
-
-    Attributes:
-        field: Name of the field as it was written, perhaps with a key.
-        sign: The sign after it.
-        end: Number of characters before the values.
-    """
-
-    field: str
-    sign: str
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,20 +264,44 @@ def _term_on_field(
         raise FilterError(
             f"“{name}” cannot be compared so.", usage_hint(field), values_start - len(sign)
         )
-    if field.name in _DATE_ALIASES:
-        date = _check_value(field, values[0], values_start)
-        return Term("date", _DATE_ALIASES[field.name], (date,), negated)
-    ends = tuple(values[0].split("..")) if len(values) == 1 and not compares else ()
+    ends = [] if needs_one_value or len(values) > 1 else values[0].split("..")
     is_literal = field.kind == "anything" and any_quoted  # as in meta.version:"1..2"
     is_range = len(ends) == 2 and all(ends) and _can_be_range(field, ends) and not is_literal
-    if is_range:
-        checked_ends = tuple(_check_value(field, end, values_start) for end in ends)
-        return Term(name, op, checked_ends, negated, span=True)
     # `draw` is a random number from 0 to 1: no conversation has exactly the one that is asked for
-    if field.name == "draw" and not compares:
+    if field.name == "draw" and not compares and not is_range:
         raise FilterError("“draw” is never just that number.", usage_hint(field), values_start)
-    checked_values = tuple(_check_value(field, value, values_start) for value in values)
-    return Term(name, op, checked_values, negated)
+    checked_values = tuple(
+        _check_value(field, value, values_start) for value in (ends if is_range else values)
+    )
+    if is_alias:
+        return Term("date", _DATE_ALIASES[field.name], checked_values, negated)
+    return Term(name, op, checked_values, negated, span=is_range)
+
+
+_FIELD_AND_SIGN = re.compile(
+    r"(?P<field>[A-Za-z_]\w*(-\w+)*(@\w+([-.]\w+)*)?)(?P<op>:|>=|<=|>|<|=)"
+)
+"""Matches the name of a field, or of a question with who answered it, and the sign after it: `turns>`, `rude@ana:`."""
+
+_SIGN = re.compile(r":|>=|<=|>|<|=")
+"""Finds the sign after a key."""
+
+FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
+"""Matches the beginning of a term on a field with a key, as in `meta.channel:web`."""
+
+
+class FieldAndSign(NamedTuple):
+    """The beginning of a term before its values.
+
+    Attributes:
+        field: Name of the field as it was written, perhaps with a key.
+        sign: The sign after it.
+        end: Number of characters before the values.
+    """
+
+    field: str
+    sign: str
+    end: int
 
 
 def split_field_and_sign(text: str, quoted: Sequence[bool]) -> FieldAndSign | None:
@@ -338,6 +321,31 @@ def split_field_and_sign(text: str, quoted: Sequence[bool]) -> FieldAndSign | No
     if match is None or any(quoted[: match.end()]):
         return None
     return FieldAndSign(match["field"], match["op"], match.end())
+
+
+def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
+    """Returns the alternatives between commas that are not quoted."""
+    alternatives, value_start = [], 0
+    for index, char in enumerate(text):
+        if char == "," and not quoted[index]:
+            alternatives.append(text[value_start:index])
+            value_start = index + 1
+    return [*alternatives, text[value_start:]]
+
+
+FILTER = Option(
+    "only conversations that match, like 'state:broken-off turns>5 \"refund\"'",
+    metavar="F",
+    convert=parse_filter,
+)
+"""The option by which a request says which conversations it is about."""
+
+
+# The field of a term
+
+SIMILAR = 0.76
+"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
+question."""
 
 
 def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
@@ -382,6 +390,33 @@ def is_question(name: str) -> bool:
     )
 
 
+def usage_hint(field: Field) -> str:
+    """Returns the sentence that shows how a field is used, for errors."""
+    if field.example:
+        return f"Like {field.example}."
+    example = {
+        "number": f"Like {field.name}>5, {field.name}:3..7",
+        "date": f"Like {field.name}:2026-03, {field.name}:2026-W11 (a week),"
+        f" {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
+        "text": f"Like {field.name}:web, or quoted when it has spaces",
+        "choice": f"One of {', '.join(map(field.written, field.choices))}",
+    }
+    return example[field.kind] + "."
+
+
+# The values of a term
+
+
+_DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
+"""Fields that stand for a comparison of `date`, with its sign."""
+
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-W\d{2})?$", re.ASCII)
+"""Matches a year, a month, a day or a week."""
+
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+"""Matches a finite number."""
+
+
 def _can_be_range(field: Field, ends: Sequence[str]) -> bool:
     """Returns whether a field can be asked for a range with these two ends."""
     if field.kind == "anything":
@@ -405,16 +440,6 @@ def first_and_last_day(date: str) -> tuple[str, str]:
         return date, date
     monday = datetime.date.fromisocalendar(int(year), int(number), 1)
     return f"{monday}", f"{monday + datetime.timedelta(days=6)}"
-
-
-def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
-    """Returns the alternatives between commas that are not quoted."""
-    alternatives, value_start = [], 0
-    for index, char in enumerate(text):
-        if char == "," and not quoted[index]:
-            alternatives.append(text[value_start:index])
-            value_start = index + 1
-    return [*alternatives, text[value_start:]]
 
 
 def _check_value(field: Field, value: str, values_start: int) -> str:
@@ -450,18 +475,15 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
     return value
 
 
-def usage_hint(field: Field) -> str:
-    """Returns the sentence that shows how a field is used, for errors."""
-    if field.example:
-        return f"Like {field.example}."
-    example = {
-        "number": f"Like {field.name}>5, {field.name}:3..7",
-        "date": f"Like {field.name}:2026-03, {field.name}:2026-W11 (a week),"
-        f" {field.name}{'>=' if field.name == 'date' else ':'}2026-03-14",
-        "text": f"Like {field.name}:web, or quoted when it has spaces",
-        "choice": f"One of {', '.join(map(field.written, field.choices))}",
-    }
-    return example[field.kind] + "."
+# Writing a filter
+
+
+_NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
+"""Matches a value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a
+range."""
+
+_KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
+"""Matches a key, as in `meta.KEY`, that is read back unchanged without quotation marks."""
 
 
 def quote_value(value: str) -> str:
@@ -487,11 +509,3 @@ def quote_key(name: str) -> str:
 def _in_quotes(text: str) -> str:
     """Returns a text between quotation marks; it has none itself."""
     return f'"{text}"'
-
-
-FILTER = Option(
-    "only conversations that match, like 'state:broken-off turns>5 \"refund\"'",
-    metavar="F",
-    convert=parse_filter,
-)
-"""The option by which a request says which conversations it is about."""

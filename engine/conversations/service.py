@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from engine.base.errors import FilterError
 from engine.base.number_format import counted
@@ -20,20 +20,13 @@ from engine.formats.records import MOST_LOST, PLACES, SKIPPED, Account, SourceRe
 from engine.project import settings
 from engine.project.project import Project
 
+# What was read from sources
+
 MOST_SOURCES = 10
 """Most sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
 """Most kinds of what was not read that the text names for a source."""
-
-_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
-"""The keys that a list can be ordered by."""
-
-_COLUMNS = "list.columns"
-"""Setting: the columns of the list of conversations, in order."""
-
-_VIEW = "list.view"
-"""Setting: what the list of conversations showed last: filter, order, conversation."""
 
 
 def account_lines(
@@ -58,6 +51,37 @@ def account_lines(
     if len(sources) > len(shown):
         lines.append(f"... and {len(sources) - len(shown):,} more sources (all with --json)")
     return lines
+
+
+def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
+    """Returns what the checks found in all conversations, and the accounts of sources.
+
+    Args:
+        reports: The reports of the sources that were read to their end, as JSON.
+        checks: What the checks found; None before any.
+    """
+    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
+    if not reports:
+        lines.append(
+            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
+        )
+    for report in map(SourceReport.from_json, reports):
+        lines += [
+            *account_lines([report], lambda _: "i and then ^t say where its messages are."),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def badly_read(reports: Sequence[str]) -> int:
+    """Returns how many of the sources with these reports, as JSON, were badly read."""
+    return sum(SourceReport.from_json(report).badly_read for report in reports)
+
+
+def file_of(label: str) -> str | None:
+    """Returns the path of the file from which a source with a label was read, or of the archive in which that file is;
+    None if there is no such file any more."""
+    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
 def _source_lines(source: SourceReport) -> list[str]:
@@ -99,37 +123,6 @@ def _source_lines(source: SourceReport) -> list[str]:
     return lines
 
 
-def file_of(label: str) -> str | None:
-    """Returns the path of the file from which a source with a label was read, or of the archive in which that file is;
-    None if there is no such file any more."""
-    return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
-
-
-def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
-    """Returns what the checks found in all conversations, and the accounts of sources.
-
-    Args:
-        reports: The reports of the sources that were read to their end, as JSON.
-        checks: What the checks found; None before any.
-    """
-    lines: list[str] = [] if checks is None else [checks.in_words(), ""]
-    if not reports:
-        lines.append(
-            "No source was read to its end by an import that keeps accounts. Import it again to see its account."
-        )
-    for report in map(SourceReport.from_json, reports):
-        lines += [
-            *account_lines([report], lambda _: "i and then ^t say where its messages are."),
-            "",
-        ]
-    return "\n".join(lines)
-
-
-def badly_read(reports: Sequence[str]) -> int:
-    """Returns how many of the sources with these reports, as JSON, were badly read."""
-    return sum(SourceReport.from_json(report).badly_read for report in reports)
-
-
 def _reason_lines(source: SourceReport) -> list[str]:
     """Returns why records were quarantined, the most frequent reasons first."""
     by_count = sorted(source.reasons.items(), key=lambda reason_and_count: -reason_and_count[1])
@@ -166,6 +159,19 @@ def shares_line(account: Account, what: str = "text") -> str:
     return f"  {what} read as: {', '.join(places)}"
 
 
+# What the list of conversations shows
+
+
+_SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
+"""The keys that a list can be ordered by."""
+
+_COLUMNS = "list.columns"
+"""Setting: the columns of the list of conversations, in order."""
+
+_VIEW = "list.view"
+"""Setting: what the list of conversations showed last: filter, order, conversation."""
+
+
 class SavedViews:
     """Remembers in a project what its list of conversations shows. Methods that store raise ProjectReadOnly where the
     project cannot be written.
@@ -179,16 +185,16 @@ class SavedViews:
 
     def columns(self) -> list[str] | None:
         """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
-        stored = self._read(_COLUMNS)
+        stored = self._project.read(settings.get, _COLUMNS)
         return [key for key in stored if isinstance(key, str)] if isinstance(stored, list) else None
 
     def save_columns(self, columns: Sequence[str]) -> None:
         """Remembers the columns of the list."""
-        self._put(_COLUMNS, list(columns))
+        self._project.write(lambda conn: settings.put(conn, _COLUMNS, list(columns)))
 
     def view(self) -> tuple[ListQuery, int | None]:
         """Returns what the list showed last, and the id of the conversation under its cursor."""
-        stored = self._read(_VIEW)
+        stored = self._project.read(settings.get, _VIEW)
         if not isinstance(stored, dict):
             return ListQuery(), None
         conversation = stored.get("conversation")
@@ -196,9 +202,8 @@ class SavedViews:
             filter = parse_filter(str(stored.get("filter", "")))
         except FilterError:
             return ListQuery(), None
-        named = (key for key in _SORT_KEYS if key == stored.get("sort"))
-        sort: SortKey = next(named, "id")
-        query = ListQuery(filter, sort, stored.get("descending") is True)
+        known_keys = (key for key in _SORT_KEYS if key == stored.get("sort"))
+        query = ListQuery(filter, next(known_keys, "id"), stored.get("descending") is True)
         return query, conversation if isinstance(conversation, int) else None
 
     def save_view(self, query: ListQuery, conversation_id: int | None) -> None:
@@ -209,12 +214,4 @@ class SavedViews:
             "descending": query.descending,
             "conversation": conversation_id,
         }
-        self._put(_VIEW, view)
-
-    def _read(self, key: str) -> Any:
-        """Returns the value of a setting of the project."""
-        return self._project.read(settings.get, key)
-
-    def _put(self, key: str, value: Any) -> None:
-        """Stores the value of a setting of the project."""
-        self._project.write(lambda conn: settings.put(conn, key, value))
+        self._project.write(lambda conn: settings.put(conn, _VIEW, view))

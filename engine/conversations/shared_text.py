@@ -49,13 +49,18 @@ ROLES: tuple[Role, ...] = ("user", "assistant")
 
 _WORD = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uff65]|[^\\s{CJK}\u3000-\u303f\uff00-\uff65]+")
 """Finds a word."""
+
 _LETTER = re.compile(r"\w")
-"""Finds a letter."""
+"""Finds a letter, a digit or an underscore."""
+
 _SENTENCE_END = re.compile("[.!?:;。！？：；][\"')\\]}*”’）」』]*$")
 """Finds the end of a sentence."""
 
 Texts = Mapping[Role, Sequence[str]]
 """The texts of one conversation by role."""
+
+
+# What is shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +126,10 @@ class SharedText:
         )
 
     def without(self, role: Role, text: str) -> str:
-        """Returns the text without what is shared, the remaining pieces on lines of their own.
+        """Returns a text of a role without what is shared, the remaining pieces on lines of their own.
 
-        It is empty if no letter or digit remains.
-
-        A text with nothing shared in it is returned as it is.
+        A piece without a letter or digit is left out, so that the result may be empty. A text with nothing shared in it
+        is returned as it is.
         """
         return self._remove(role, text) if role in self._windows else text
 
@@ -156,16 +160,23 @@ class SharedText:
 
     @cached_property
     def _windows(self) -> dict[Role, _SharedWindows]:
-        """The windows of the shared texts by role."""
-        kinds: dict[Role, tuple[set[str], set[str]]] = {}
-        for block in self.blocks:
-            keys = kinds.setdefault(block.role, (set(), set()))[block.common]
-            keys.update(_window_keys(_Words(block.found_by), block.common))
-        return {role: _SharedWindows(common, long) for role, (long, common) in kinds.items()}
+        """The windows of the shared texts by role; a role without shared texts is left out."""
+        return {
+            role: _SharedWindows(self._keys(role, common=True), self._keys(role, common=False))
+            for role in {block.role for block in self.blocks}
+        }
+
+    def _keys(self, role: Role, *, common: bool) -> set[str]:
+        """Returns the keys of the windows of the common, or of the long, shared texts in a role."""
+        blocks = [block for block in self.blocks if (block.role, block.common) == (role, common)]
+        return {key for block in blocks for key in _window_keys(_Words(block.found_by), common)}
 
 
 NOTHING_SHARED = SharedText()
 """The shared text of conversations that share none."""
+
+
+# Finding shared text
 
 
 def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
@@ -177,24 +188,15 @@ def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
     for role in ROLES:
         counts: Counter[str] = Counter()
         for conversation in texts:
-            words = [_Words(text) for text in conversation.get(role, ())]
-            counts.update(
-                {
-                    key
-                    for conversation_text in words
-                    for common in (True, False)
-                    for key in _window_keys(conversation_text, common)
-                }
-            )
+            keys: set[str] = set()
+            for words in map(_Words, conversation.get(role, ())):
+                keys.update(_window_keys(words, common=True), _window_keys(words, common=False))
+            counts.update(keys)
         common_keys = {key for key, count in counts.items() if count >= least_common}
         long_keys = {key for key, count in counts.items() if count >= least_long}
         windows = _SharedWindows(common_keys, long_keys if role == "user" else frozenset())
-        blocks += _find_blocks(
-            (text for conversation in texts for text in conversation.get(role, ())),
-            role,
-            windows,
-            counts,
-        )
+        texts_of_role = (text for conversation in texts for text in conversation.get(role, ()))
+        blocks += _find_blocks(texts_of_role, role, windows, counts)
     blocks.sort(key=lambda block: (-block.conversations, block.role, block.common, block.text))
     return SharedText(tuple(blocks), len(texts))
 
@@ -211,25 +213,26 @@ def _find_blocks(
     """
     if not windows:
         return
+    # of each stretch (its text, and whether it is common) the whole lines and sentences, as the text with most has them
     whole_by_stretch: dict[tuple[str, bool], str] = {}
     for text in texts:
         words = _Words(text)
         for first, last, common in _find_shared_runs(words, windows, also_inside=True):
             stretch = words.join(first, last), common
-            whole_by_stretch[stretch] = max(
-                whole_by_stretch.get(stretch, ""),
-                words.join(*words.whole_lines(first, last)),
-                key=len,
-            )
+            whole_text = words.join(*words.whole_lines(first, last))
+            whole_by_stretch[stretch] = max(whole_by_stretch.get(stretch, ""), whole_text, key=len)
     covered: set[tuple[str, bool]] = set()
-    for (stretch_text, common), whole_text in sorted(
-        whole_by_stretch.items(), key=lambda item: (-len(item[0][0]), item)
-    ):
+    for stretch in sorted(whole_by_stretch, key=lambda stretch: (-len(stretch[0]), stretch)):
+        stretch_text, common = stretch
+        whole_text = whole_by_stretch[stretch]
         keys = list(_window_keys(_Words(stretch_text), common))
         if not whole_text or all((key, common) in covered for key in keys):
             continue
         covered.update((key, common) for key in keys)
         yield SharedBlock(role, whole_text, stretch_text, min(counts[key] for key in keys), common)
+
+
+# Words and windows
 
 
 class _Words:
@@ -283,6 +286,40 @@ class _Words:
         return "\n".join(" ".join(self.texts[start:end]) for start, end in pairwise(cuts))
 
 
+def _window_keys(words: _Words, common: bool) -> Iterator[str]:
+    """Returns the keys of the windows of a text that can be common, or that can be part of a long shared text."""
+    ranges = _windows_within_lines(words) if common else _windows_across_lines(words)
+    return (_window_key(words, first, last) for first, last in ranges)
+
+
+def _window_key(words: _Words, first: int, last: int) -> str:
+    """Returns the key of the words from `first` to before `last`.
+
+    A window has the same key within a line as across lines. The key of a shorter line begins with a line break, which
+    tells it from the same words inside a longer line.
+    """
+    return ("" if last - first == WINDOW_WORDS else "\n") + " ".join(words.texts[first:last])
+
+
+def _windows_within_lines(words: _Words) -> Iterator[tuple[int, int]]:
+    """Yields the first word of each window inside a line, and of each line with fewer words, and the one after its
+    last."""
+    for first, last in pairwise([*words.lines, len(words.texts)]):
+        if last - first < WINDOW_WORDS:
+            yield first, last
+        for start in range(first, last - WINDOW_WORDS + 1):
+            yield start, start + WINDOW_WORDS
+
+
+def _windows_across_lines(words: _Words) -> Iterator[tuple[int, int]]:
+    """Yields the same of each window, also of those that go on over the end of a line."""
+    for start in range(len(words.texts) - WINDOW_WORDS + 1):
+        yield start, start + WINDOW_WORDS
+
+
+# Shared windows in a text
+
+
 class _SharedWindows:
     """The windows that are shared in one role; false where there are none.
 
@@ -306,36 +343,6 @@ class _SharedWindows:
 def _first_word(key: str) -> str:
     """Returns the first word of the key of a window."""
     return key.lstrip("\n").partition(" ")[0]
-
-
-def _window_keys(words: _Words, common: bool) -> Iterator[str]:
-    """Returns the keys of the windows of a text that can be common, or that can be part of a long shared text."""
-    ranges = _windows_within_lines(words) if common else _windows_across_lines(words)
-    return (_window_key(words, first, last) for first, last in ranges)
-
-
-def _window_key(words: _Words, first: int, last: int) -> str:
-    """Returns the key of the words from `first` to before `last`.
-
-    A window has the same key within a line as across lines. The key of a shorter line begins with a line break, which
-    tells it from the same words inside a longer line.
-    """
-    return ("" if last - first == WINDOW_WORDS else "\n") + " ".join(words.texts[first:last])
-
-
-def _windows_within_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """Yields (first, end) of each window inside a line, and of each line with fewer words."""
-    for first, last in pairwise([*words.lines, len(words.texts)]):
-        if last - first < WINDOW_WORDS:
-            yield first, last
-        for start in range(first, last - WINDOW_WORDS + 1):
-            yield start, start + WINDOW_WORDS
-
-
-def _windows_across_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """Yields (first, end) of each window, also of those that go on over the end of a line."""
-    for start in range(len(words.texts) - WINDOW_WORDS + 1):
-        yield start, start + WINDOW_WORDS
 
 
 class _SharedRun(NamedTuple):
@@ -380,8 +387,11 @@ def _find_shared_runs(
                     yield _SharedRun(run.start() + part.start(), run.start() + part.end(), True)
 
 
+# Taking shared text out
+
+
 def _spans_to_remove(text: str, windows: _SharedWindows) -> list[tuple[int, int]]:
-    """Returns (start, end) of each piece of a text that is left out.
+    """Returns where each piece of a text that is left out starts and ends.
 
     These are the whole lines and sentences of each shared stretch. The words at its ends can belong to what is not
     shared, like the first words of goals that begin alike.

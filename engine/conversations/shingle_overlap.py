@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Ints
+from engine.base.arrays import Ints, part_starts
 from engine.base.conversation import LogPiece
 
 if TYPE_CHECKING:
@@ -80,14 +80,14 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     count = len(shingle_sets)
-    # which conversation has which shingle that others have too, and its rare ones
     table, shingle_count, document_frequency = _shingle_table(shingle_sets)
+    alone_count = shingle_count - np.diff(
+        table.indptr
+    )  # of shingles that no other conversation has
     rare_count = _count_rare(shingle_count)
-    rare, row_lengths = _find_rare(
-        table, shingle_count - np.diff(table.indptr), rare_count, document_frequency
-    )
+    rare, row_lengths = _find_rare(table, alone_count, rare_count, document_frequency)
     rare_table = csr_array(
-        (table.data[rare], table.indices[rare], _part_starts(row_lengths)), table.shape
+        (table.data[rare], table.indices[rare], part_starts(row_lengths)), table.shape
     )
     first, second = _near_pairs(table, rare_table, shingle_count, shingle_count - rare_count)
     # groups are the connected components, numbered by their first member
@@ -98,16 +98,16 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
 
 
 def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
-    """Returns which conversation has which shingle, of those that at least two and not very many (`MANY_CONVERSATIONS`)
-    have.
+    """Returns which conversation has which shared shingle.
 
-    Most shingles are in one conversation only; these are counted, but not in the table.
+    A shingle is *shared* if at least two conversations have it. Most are in one conversation only; these are counted,
+    but are not in the table. Those that very many have (`MANY_CONVERSATIONS`, `MANY_SHARE`) are left out.
 
     Returns:
-        table: Which conversation has which shared shingle, the columns of each row ascending.
-        shingle_count: Number of shingles of each conversation, those that it has alone included, those that are left
-            out not.
-        document_frequency: Number of conversations that have each shared shingle.
+        table: A row of ones for each conversation, with a column for each shared shingle; the columns of a row ascend,
+            and those of shingles that are left out are empty.
+        shingle_count: Number of shingles of each conversation without those that are left out, shape (conversations,).
+        document_frequency: Number of conversations that have each shared shingle, shape (shared shingles,).
     """
     from scipy.sparse import csr_array
 
@@ -125,16 +125,16 @@ def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, I
     for shingle_set in shingle_sets:
         shared = np.empty(0, np.int64)  # columns of its shared shingles
         if len(shared_shingles):
-            # searchsorted gives a place for any value; those are kept that are equal
-            shared = np.searchsorted(shared_shingles, shingle_set)
-            shared[shared == len(shared_shingles)] = 0
-            shared = shared[shared_shingles[shared] == shingle_set]
+            # searchsorted gives a place for any value, also for one that is not there
+            places = np.searchsorted(shared_shingles, shingle_set)
+            places[places == len(shared_shingles)] = 0
+            shared = places[shared_shingles[places] == shingle_set]
         counted = shared[~is_left_out[shared]]
         columns.append(counted.astype(np.int32))
         row_lengths.append(len(counted))
         shingle_counts.append(len(shingle_set) - len(shared) + len(counted))
     indices = np.concatenate(columns)
-    row_starts = _part_starts(np.array(row_lengths, dtype=np.int64))
+    row_starts = part_starts(np.array(row_lengths, dtype=np.int64))
     table = csr_array(
         (np.ones(len(indices), np.int32), indices, row_starts), (count, len(shared_shingles))
     )
@@ -142,17 +142,13 @@ def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, I
 
 
 def _count_rare(shingle_count: Ints) -> Ints:
-    """Returns how many shingles of a conversation are rare, given how many it has; never more than those."""
-    return np.asarray(
-        np.minimum(
-            shingle_count,
-            shingle_count - np.ceil(MIN_SHARED * shingle_count - _ROUNDING).astype(np.int64) + 1,
-        )
-    )
+    """Returns how many shingles of each conversation are rare, given how many it has; see `_find_rare`."""
+    two_fifths = np.ceil(MIN_SHARED * shingle_count - _ROUNDING).astype(np.int64)
+    return np.asarray(np.minimum(shingle_count, shingle_count - two_fifths + 1))
 
 
 def _find_rare(
-    table: csr_array, alone: Ints, rare_count: Ints, document_frequency: Ints
+    table: csr_array, alone_count: Ints, rare_count: Ints, document_frequency: Ints
 ) -> tuple[Ints, Ints]:
     """Returns where in the table the rare shingles of each conversation are, row by row.
 
@@ -163,7 +159,7 @@ def _find_rare(
 
     Args:
         table: Which conversation has which shared shingle, the shingles of each ascending.
-        alone: Number of shingles that each conversation has alone; they are its rarest.
+        alone_count: Number of shingles that each conversation has alone; they are its rarest.
         rare_count: Number of rare shingles of each conversation, those that it has alone included.
         document_frequency: Number of conversations that have each shared shingle.
 
@@ -171,7 +167,7 @@ def _find_rare(
         Positions in the data of `table`, and how many of them each conversation has.
     """
     row_lengths = np.diff(table.indptr)
-    rare_lengths = np.clip(rare_count - alone, 0, row_lengths)
+    rare_lengths = np.clip(rare_count - alone_count, 0, row_lengths)
     owner = np.repeat(np.arange(len(row_lengths), dtype=np.int32), row_lengths)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
     order = np.lexsort((document_frequency[table.indices].astype(np.int32), owner))
@@ -196,7 +192,7 @@ def _near_pairs(
         pairs = (rare_table[begin:end] @ who_has).tocoo()
         first, second = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
         # beside rare ones they share at most the others of the one whose rare shingles end later in the order
-        # (Bayardo): the greater of both numbers is a bound
+        # (Bayardo); which one that is is not looked up, as the greater of both numbers is a bound
         max_in_common = pairs.data + np.maximum(not_rare_count[first], not_rare_count[second])
         min_in_common = _min_in_common(shingle_count[first] + shingle_count[second])
         possible = (second > first) & (max_in_common >= min_in_common)
@@ -229,8 +225,3 @@ def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
 def _min_in_common(total_size: Ints) -> NDArray[np.floating[Any]]:
     """Returns how many common shingles make two conversations nearly equal, given how many they have together."""
     return MIN_SHARED / (1 + MIN_SHARED) * total_size - _ROUNDING
-
-
-def _part_starts(sizes: Ints) -> Ints:
-    """Returns where each part starts if parts of these sizes follow one another, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(sizes)])

@@ -60,11 +60,14 @@ _WAL_SUFFIX = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
 
 
+# Importing
+
+
 class ImportStage(Stage):
-    """Imports paths in the order given; `-` is `stdin`.
+    """Imports paths in the order given, then tails; the path `-` is the standard input.
 
     A record that is not a conversation goes to the quarantine. An input that cannot be opened is named in the summary;
-    the run fails only if no input could be opened.
+    the run fails only if no input could be opened. A *tail* is lines that came to the end of a log since it was read.
 
     Attributes:
         counts: What became of the records so far.
@@ -137,8 +140,8 @@ class ImportStage(Stage):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What was asked for: paths, format, whether texts are replaced, and the limit to which files may unpack, if it
-        is another than the usual one."""
+        """What a person asked for: paths, format, whether texts are replaced, and the limit to which files may unpack,
+        if it is another than the usual one."""
         parameters: dict[str, Any] = {
             "paths": self._labels,
             "format": self._request.format,
@@ -150,7 +153,7 @@ class ImportStage(Stage):
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Size of the inputs, and versions of the software that read them."""
+        """Size of the inputs in bytes, None if it is not known, and versions of the software that reads them."""
         return {
             "bytes": self._total,
             "python": platform.python_version(),
@@ -273,8 +276,8 @@ class ImportStage(Stage):
         return Progress(done, self._total, f"{self.counts.read:,} records")
 
     def _find_shared_text(self) -> Iterator[Progress]:
-        """Looks for text that many conversations share, which depends on all of them; if another is found than before,
-        takes the openings of all of them anew.
+        """Looks for text that many conversations share, unless none came since it was looked for; if another text is
+        found than before, computes the openings of all conversations anew.
 
         Raises:
             Cancelled: `interrupt` was called.
@@ -384,12 +387,15 @@ def _absolute_path_or_label(label: str) -> str:
     return without_surrogates(os.path.realpath(label) if os.path.exists(label) else label)
 
 
+# Whether a source must be read again
+
+
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
     """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
     file on disk.
 
     Args:
-        label: Of the source: the path, and what is in an archive or a database after `: `.
+        label: Label of the source: the path, and after `: ` the part of an archive or of a database.
         settings: The settings of the import.
         companion_files: Labels of other files from which its conversations have a part.
     """
@@ -425,6 +431,9 @@ def _program_fingerprint() -> tuple[object, ...]:
     )
 
 
+# Checking for languages and personal data
+
+
 class CheckStage(CpuStage):
     """Checks every conversation that was not checked in its present text.
 
@@ -456,7 +465,11 @@ class CheckStage(CpuStage):
         with self._project.reading() as conn:
             ids = facets.unchecked_ids(conn)
             shared = shared_text.stored(conn)
-        check = partial(self._check_batch, shared=shared)
+
+        def check(conn: sqlite3.Connection, batch: Sequence[int]) -> list[CheckResult]:
+            """Returns what is found in the texts of conversations."""
+            return [self._check_conversation(conn, key, shared) for key in batch]
+
         yield from self._run_batches(
             run_id, ids, CHECK_BATCH_CONVERSATIONS, check, facets.put_checks
         )
@@ -473,12 +486,6 @@ class CheckStage(CpuStage):
             "languages": {code or "unknown": count for code, count in self.languages.items()},
             "personal": dict(self.personal),
         }
-
-    def _check_batch(
-        self, conn: sqlite3.Connection, batch: Sequence[int], shared: SharedText
-    ) -> list[CheckResult]:
-        """Returns what is found in the texts of conversations."""
-        return [self._check_conversation(conn, key, shared) for key in batch]
 
     def _check_conversation(
         self, conn: sqlite3.Connection, conversation_id: int, shared: SharedText
@@ -497,9 +504,8 @@ class CheckStage(CpuStage):
             (role, shared.without(role, content)) for role, content, _ in rows if role in ROLES
         ]
         # What the user writes decides; where that is not clear, all that is said.
-        code = _language([text for role, text in spoken_texts if role == "user"]) or _language(
-            [text for _, text in spoken_texts]
-        )
+        code = _language([text for role, text in spoken_texts if role == "user"])
+        code = code or _language([text for _, text in spoken_texts])
         self.languages[code] += 1
         self.personal.update(personal)
         return CheckResult(conversation_id, code, personal)

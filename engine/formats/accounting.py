@@ -1,7 +1,8 @@
 """Accounts for the text of a record: how many characters of it went where, and what was not read.
 
 A *place* is where a text went: into a message, a call, the truth, the metadata and so on, or nowhere
-(`engine.formats.records.Place`). Texts of the record are compared with those of the conversation, whole or in pieces.
+(`engine.formats.records.Place`). A text of the record is looked up among those of the conversation as a whole; if it is
+none of them, then what they are pieces of, or it of them, is counted, and the rest has gone nowhere.
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
-from engine.formats.json_values import json_text, kind_of
-from engine.formats.messages.chat_message import UNKNOWN_ROLE
+from engine.formats.json_values import json_text, kind_of, list_or_empty
+from engine.formats.messages.chat_message import UNKNOWN_ITEMS, UNKNOWN_ROLE
 from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
 from engine.formats.records import Account, ParsedRecord, Place
 
-_STRUCTURE_KEYS = frozenset(("role", "speaker", "type", "object"))
-"""Keys whose texts say what a value is; they are read and not kept as text."""
+_LABEL_KEYS = ("role", "type", "object", "speaker")
+"""Keys whose short texts say what a value is. They are not counted, and stay beside what remains of the value."""
 
 _UNREADABLE_PATHS = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
@@ -49,9 +51,6 @@ _CODE_START = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
 
-_LABEL_KEYS = ("role", "type", "object", "speaker")
-"""Keys whose short texts say what a value is. They are kept beside what remains of the value."""
-
 _MIN_PIECE = 20
 """Number of characters from which a text that stands within a message counts as a copy of a piece of it."""
 
@@ -64,7 +63,7 @@ def account_for(
 ) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
-    Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE_KEYS`).
+    Not counted are keys, numbers, and what says only what a value is (`_LABEL_KEYS`).
 
     Args:
         record: The record.
@@ -79,8 +78,8 @@ def account_for(
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
     )
-    for word, text in conversation_texts.unknown_roles:
-        result.see(f"role {word}", text)
+    for kind, text in conversation_texts.unknown:
+        result.see(kind, text)
     _count_texts(record, conversation_texts, result, draft.left_out)
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
@@ -109,9 +108,13 @@ def _count_texts(
 
     Most are whole texts of the conversation, each in a field of an object; these are counted when the object is read,
     for speed. All other values are read in turn.
+
+    Args:
+        result: Gets the counts.
+        left_out: As in `ParsedRecord`.
     """
     places, chars = conversation_texts.places, result.chars
-    uncounted_keys = _STRUCTURE_KEYS | {"from"}  # of texts that say what a value is
+    uncounted_keys = {*_LABEL_KEYS, "from"}
     # values that are not read yet, each with the path to what it lies in, and its key
     pending: list[tuple[Any, str, str]] = [(record, "", "")]
     for value, path, key in pending:  # grows while it is read
@@ -139,7 +142,7 @@ def _count_texts(
                     result.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _TYPES_WITH_TEXT):
                     pending.append((entry, path, entry_key))
-        elif isinstance(value, str) and key not in _STRUCTURE_KEYS:
+        elif isinstance(value, str) and key not in _LABEL_KEYS:
             within = _count_text(value, f"{path}.{key}", conversation_texts, result)
             if within is not None:
                 pending.append((within, path, key))
@@ -152,7 +155,7 @@ def _count_text(
     instead."""
     place = conversation_texts.places.get(text)
     if place is not None:
-        result.chars[place] = result.chars.get(place, 0) + len(text)
+        result.add(place, len(text))
     elif text:
         within = json_within(text)
         if within is not text and within:
@@ -192,28 +195,27 @@ class _ConversationTexts:
 
     Attributes:
         places: The place of each whole text.
-        unknown_roles: Words for roles that are unknown, each with the content of its message.
+        unknown: What messages have of an unknown kind: the words for the kind, and the text.
     """
 
     def __init__(self, conversation: Conversation) -> None:
         self.places: dict[str, Place] = {}
-        self.unknown_roles: list[tuple[str, str]] = []
+        self.unknown: list[tuple[str, str]] = []
         for message in conversation.messages:
             self.places[message.content] = "messages"
             for call in message.tool_calls:
                 self._put(call.arguments, "calls")
                 self._put(call.name, "calls")
                 self._put(call.call_id, "calls")
-            if message.reasoning is not None:
-                self._put(message.reasoning, "reasoning")
-            if message.name is not None:
-                self._put(message.name, "messages")
-            if message.tool_call_id is not None:
-                self._put(message.tool_call_id, "calls")
+            self._put(message.reasoning, "reasoning")
+            self._put(message.name, "messages")
+            self._put(message.tool_call_id, "calls")
             if message.facts is not None:
                 facts = json.loads(message.facts)
                 if isinstance(word := facts.get(UNKNOWN_ROLE), str):
-                    self.unknown_roles.append((word, message.content))
+                    self.unknown.append((f"role {word}", message.content))
+                for item in list_or_empty(facts.get(UNKNOWN_ITEMS)):
+                    self.unknown.append((_kind(item), json_text(item)))
                 for text in strings(facts):
                     self._put(text, "metadata")
         self._put(conversation.external_id, "metadata")
@@ -222,8 +224,19 @@ class _ConversationTexts:
             self._put(text, "truth")
         for text in strings(conversation.meta):
             self._put(text, "metadata")
-        self._joined: dict[Place, str] | None = None
-        self._pieces: list[str] = []
+
+    @cached_property
+    def _joined(self) -> dict[Place, str]:
+        """All texts of each place, a line each."""
+        texts_by_place: dict[Place, list[str]] = {}
+        for text, place in self.places.items():
+            texts_by_place.setdefault(place, []).append(text)
+        return {place: "\n".join(texts) for place, texts in texts_by_place.items()}
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        """The texts of more than one character, the longest first."""
+        return sorted((text for text in self.places if len(text) > 1), key=len, reverse=True)
 
     def _put(self, text: str | None, place: Place) -> None:
         """Notes a text and its place; a text that has a place already keeps it."""
@@ -241,13 +254,6 @@ class _ConversationTexts:
         stripped = text.strip()
         if not stripped:
             return
-        if self._joined is None:
-            texts_by_place: dict[Place, list[str]] = {}
-            for whole_text, place in self.places.items():
-                texts_by_place.setdefault(place, []).append(whole_text)
-            self._joined = {place: "\n".join(texts) for place, texts in texts_by_place.items()}
-            long = (text for text in self.places if len(text) > 1)
-            self._pieces = sorted(long, key=len, reverse=True)
         escaped = json_text(stripped)[1:-1]
         short = _is_short(stripped)
         for place, joined in self._joined.items():
@@ -258,14 +264,14 @@ class _ConversationTexts:
             if is_within:
                 yield place, len(text)
                 return
-        rest = text
+        unplaced = text
         for piece in self._pieces:
-            if piece in rest and not (_is_short(piece) and not _is_whole_value(piece, rest)):
-                before = len(rest)
-                rest = rest.replace(piece, "")
-                yield self.places[piece], before - len(rest)
-        if rest.strip():
-            yield "nowhere", len(rest)
+            if piece in unplaced and (not _is_short(piece) or _is_whole_value(piece, unplaced)):
+                before = len(unplaced)
+                unplaced = unplaced.replace(piece, "")
+                yield self.places[piece], before - len(unplaced)
+        if unplaced.strip():
+            yield "nowhere", len(unplaced)
 
 
 def _is_short(text: str) -> bool:
@@ -338,11 +344,8 @@ class MessageTexts:
             inner = json_within(value)
             if inner is not value:
                 return self.without(inner)
-            if len(value) < _MIN_PIECE:
-                return value
-            return (
-                None if value in self._joined or json_text(value)[1:-1] in self._joined else value
-            )
+            is_piece = value in self._joined or json_text(value)[1:-1] in self._joined
+            return None if is_piece and len(value) >= _MIN_PIECE else value
         if isinstance(value, dict):
             entries = {
                 key: remainder

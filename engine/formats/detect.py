@@ -28,45 +28,17 @@ from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
 from engine.formats.registry import all_readers, is_whole_record, parse_record, reader_named
 
+# Which reader fits records best
+
 _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
+
 _CLEARLY_MORE = 3
 """How many times the share of the preferred reader another reader must take for what was said, to be taken in its
 place."""
 
-_MOST_KEYS_LOOKED_INTO = 20
-"""Keys of an object in which wrapped records are looked for."""
-
-_ENTRIES_LOOKED_AT = 3
-"""Number of entries of a list by which it is told whether they are records within a record; the first may be something
-else."""
-
-_LEAST_WRAPPED = 0.5
-"""Share of the JSON of an object that must be records within it; with less the object is something else."""
-
 _READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
 """Names of readers for which the entries of a list within a record look like records."""
-
-RECORDS_LOOKED_AT = 20
-"""Number of records by which a format is detected."""
-
-BYTES_LOOKED_AT = 1 << 20
-"""Number of bytes by which a format and the framing are detected."""
-
-RECORDS_TRIED = 1_000
-"""Number of records on which a mapping is tried."""
-
-BYTES_TRIED = 8 << 20
-"""Number of bytes of a file on which a mapping is tried."""
-
-_MAX_KEYS_SHOWN = 8
-"""Most keys of a record that an error names."""
-
-_MAX_KEY_CHARACTERS = 40
-"""Most characters of a key that an error names."""
-
-_OPENING = (b"{", b"[")
-"""First bytes of JSON objects and lists."""
 
 
 class Choice(NamedTuple):
@@ -98,9 +70,9 @@ def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
         return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
     count, reader, why = candidates[0]
-    if len(candidates) > 1:
-        share = _spoken_share(reader, values)
-        for other_count, other, other_why in candidates[1:] if share < _LEAST_SPOKEN else ():
+    share = _spoken_share(reader, values) if len(candidates) > 1 else 1.0
+    if share < _LEAST_SPOKEN:
+        for other_count, other, other_why in candidates[1:]:
             other_share = _spoken_share(other, values)
             if other_share > _CLEARLY_MORE * share:
                 count, reader, why, share = other_count, other, other_why, other_share
@@ -136,6 +108,19 @@ def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
     return next((reader for reader in readers if reader.recognize(value) is not None), None)
 
 
+# Records within records
+
+_MOST_KEYS_LOOKED_INTO = 20
+"""Keys of an object in which wrapped records are looked for."""
+
+_ENTRIES_LOOKED_AT = 3
+"""Number of first entries of a list that are looked at to see whether they are records within a record; the very first
+may be something else."""
+
+_LEAST_WRAPPED = 0.5
+"""Share of the JSON of an object that must be records within it; with less the object is something else."""
+
+
 def _wrapped_reader(value: Any) -> Choice | None:
     """Returns a reader of the records that are most of a value; None if no records are."""
     wrapped = _wrapped_records(value)
@@ -168,26 +153,9 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
     return None
 
 
-def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
-    """Returns a reader that takes its records from a path within each record."""
-    inner = reader.arrange
-
-    def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yields the records at the path, arranged as the reader wants them."""
-        records = split_records((path,), frames)
-        return records if inner is None else inner(records)
-
-    def recognize(value: Any) -> str | None:
-        """Returns in words why one of the first records at the path looks like the format; None if none does."""
-        inner_records = (match.value for match in islice(path.find(value), _ENTRIES_LOOKED_AT))
-        return next(filter(None, map(reader.recognize, inner_records)), None)
-
-    return replace(reader, recognize=recognize, arrange=arrange)
-
-
 def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yields the lists within an object, up to two levels deep, the values of objects of objects, and what else is an
-    object, as a list of it."""
+    """Yields what may be records within an object, as lists with their paths: its lists, each object in it, and all
+    objects in it together; then the same of these objects, however deep."""
     if not isinstance(value, dict):
         return
     entries = [entry for entry in value.values() if isinstance(entry, dict)]
@@ -207,6 +175,43 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
         yield "{}", entries
 
 
+def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
+    """Returns a reader that takes its records from a path within each record."""
+    inner = reader.arrange
+
+    def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Yields the records at the path, arranged as the reader wants them."""
+        records = split_records((path,), frames)
+        return records if inner is None else inner(records)
+
+    def recognize(value: Any) -> str | None:
+        """Returns in words why one of the first records at the path looks like the format; None if none does."""
+        inner_records = (match.value for match in islice(path.find(value), _ENTRIES_LOOKED_AT))
+        return next(filter(None, map(reader.recognize, inner_records)), None)
+
+    return replace(reader, recognize=recognize, arrange=arrange)
+
+
+# The records of a content
+
+RECORDS_LOOKED_AT = 20
+"""Number of records by which a format is detected."""
+
+BYTES_LOOKED_AT = 1 << 20
+"""Number of bytes by which a format and the framing are detected."""
+
+RECORDS_TRIED = 1_000
+"""Number of records on which a mapping is tried."""
+
+BYTES_TRIED = 8 << 20
+"""Number of bytes of a file on which a mapping is tried."""
+
+_MAX_KEYS_SHOWN = 8
+"""Most keys of a record that an error names."""
+
+_MAX_KEY_CHARACTERS = 40
+"""Most characters of a key that an error names."""
+
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 """Changes the records of a file, as by joining them with those of other files."""
 
@@ -217,11 +222,7 @@ class Records:
     Attributes:
         reader: The reader of the format.
         detection: The format, and why.
-        first: The first record that can be read.
-
-    Raises:
-        FormatError: No format was chosen and none fits.
-        OSError: It cannot be opened.
+        first: The first record that can be read; None if none can.
     """
 
     def __init__(
@@ -348,6 +349,43 @@ def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool
     return reader.arrange is not None and len([*islice(reader.arrange(sample[:1]), 2)]) > 1
 
 
+def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
+    """Returns whether a list with these first elements is one conversation, a bare list of messages."""
+    if format_name is not None:
+        return format_name == "messages" and isinstance(values[0], dict)
+    message = next(filter(looks_like_message, values[:2]), None)
+    return looks_like_messages(values) and not is_whole_record(message)
+
+
+def _limit_reason(sample: list[Frame]) -> str | None:
+    """Returns the reason of a record that ended the reading or was too large; None without one."""
+    reasons = (frame.reason for frame in sample if frame.reason)
+    return next(
+        (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
+    )
+
+
+def _describe_content(values: list[Any], sample: list[Frame]) -> str:
+    """Returns what a file was found to hold instead of conversations, in words.
+
+    Args:
+        values: The values of the records in the sample that are JSON.
+        sample: The first records of the file.
+    """
+    if not sample:
+        return "it has no records"
+    if not values:
+        return sample[0].reason or "nothing in it is JSON"
+    first = values[0]
+    if not isinstance(first, dict):
+        return f"its first record is {kind_of(first)}"
+    if not first:
+        return "its first record is an empty object"
+    shown_keys = list(first)[:_MAX_KEYS_SHOWN]
+    keys = ", ".join(f"`{key[:_MAX_KEY_CHARACTERS]}`" for key in shown_keys)
+    return f"its records have {keys}"
+
+
 def sample_of(content: Content, suffix: str) -> list[Frame]:
     """Returns the first records of a content of any format, as many as a mapping is tried on.
 
@@ -375,17 +413,72 @@ def all_records(content: Content, suffix: str) -> Generator[Frame]:
             source.close()
 
 
+# How records are framed
+
+_OPENING = (b"{", b"[")
+"""First bytes of JSON objects and lists."""
+
+
 def _framing_of(source: Source, suffix: str) -> Framing:
-    """Returns how the records are framed; the source is rewound."""
-    source.mark_beginning()
-    head = _read_head(source)
-    source.rewind()
+    """Returns how the records are framed; the source is read from its beginning afterwards."""
+    head = source.peek(BYTES_LOOKED_AT)
     framing = _detect_framing(head, suffix)
     if framing == "values" and len(head) >= BYTES_LOOKED_AT:
         source.mark_beginning()
         framing = "slices" if Slices(source).is_needed() else framing
         source.rewind()
     return framing
+
+
+def _detect_framing(head: bytes, suffix: str) -> Framing:
+    """Returns how the records are framed.
+
+    Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
+    JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
+    the first record is broken). Otherwise the input is one JSON document.
+    """
+    rows = [row.strip() for row in islice(_filled_lines(head), RECORDS_LOOKED_AT + 1)]
+    if not rows:
+        return "lines"
+    first = rows[0]
+    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
+        return "events"
+    if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
+        return "text"  # a line begins with its time
+    first_is_json = first[:1] in _OPENING and _is_json(first)
+    if first_is_json and len(rows) > 1 and (first[:1] == b"{" or rows[1][:1] in _OPENING):
+        return "lines"
+    closed_count = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
+    if len(rows) > 1 and 2 * closed_count > len(rows):
+        return "lines"
+    if first[:1] not in _OPENING:
+        if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
+            return "text"
+        return "table" if tables.delimiter_of(head) else "lines"
+    is_spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
+    if suffix in (".jsonl", ".ndjson") and not is_spread_out and any(map(_is_json, rows)):
+        return "list" if len(rows) == 1 and first[:1] == b"[" else "lines"
+    return "list" if first[:1] == b"[" else "values"
+
+
+def _filled_lines(head: bytes) -> Iterator[bytes]:
+    """Yields the lines of the beginning of a file that are not empty."""
+    position = 0
+    while position < len(head):
+        end = head.find(b"\n", position)
+        end = len(head) if end < 0 else end
+        if row := head[position:end].strip():
+            yield row
+        position = end + 1
+
+
+def _is_json(row: bytes) -> bool:
+    """Returns whether a line is complete JSON."""
+    try:
+        json.loads(row)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _read_frames(
@@ -443,101 +536,3 @@ def _first_frames(frames: Iterator[Frame], most: int, most_bytes: int) -> list[F
         if len(sample) == most or size > most_bytes:
             break
     return sample
-
-
-def _read_head(source: Source) -> bytes:
-    """Returns the first MiB, or less if the input is shorter."""
-    pieces: list[bytes] = []
-    size = 0
-    while size < BYTES_LOOKED_AT and (chunk := source.read()):
-        pieces.append(chunk)
-        size += len(chunk)
-    return b"".join(pieces)
-
-
-def _detect_framing(head: bytes, suffix: str) -> Framing:
-    """Returns how the records are framed.
-
-    Text that does not begin as JSON is a table if its lines have equally many cells, or text if it has turns.
-    JSON Lines: the first line is complete JSON and more lines follow, or most lines are closed objects or lists (then
-    the first record is broken). Otherwise the input is one JSON document.
-    """
-    rows = [row.strip() for row in islice(_filled_lines(head), RECORDS_LOOKED_AT + 1)]
-    if not rows:
-        return "lines"
-    first = rows[0]
-    if any(row.startswith((b"data: {", b"data:{")) for row in rows[:3]):
-        return "events"
-    if first[:1] == b"[" and first[1:2].isdigit() and text_turns.style_of(head):
-        return "text"  # a line begins with its time
-    first_is_json = first[:1] in _OPENING and _is_json(first)
-    if first_is_json and len(rows) > 1 and (first[:1] == b"{" or rows[1][:1] in _OPENING):
-        return "lines"
-    closed_count = sum(row[:1] in _OPENING and row[-1:] in (b"}", b"]") for row in rows)
-    if len(rows) > 1 and 2 * closed_count > len(rows):
-        return "lines"
-    if first[:1] not in _OPENING:
-        if suffix not in (".csv", ".tsv") and text_turns.style_of(head):
-            return "text"
-        return "table" if tables.delimiter_of(head) else "lines"
-    is_spread_out = first.strip(b"[{ \t") == b"" and len(rows) > 1
-    if suffix in (".jsonl", ".ndjson") and not is_spread_out and any(map(_is_json, rows)):
-        return "list" if len(rows) == 1 and first[:1] == b"[" else "lines"
-    return "list" if first[:1] == b"[" else "values"
-
-
-def _filled_lines(head: bytes) -> Iterator[bytes]:
-    """Yields the lines of the beginning of a file that are not empty."""
-    position = 0
-    while position < len(head):
-        end = head.find(b"\n", position)
-        end = len(head) if end < 0 else end
-        if row := head[position:end].strip():
-            yield row
-        position = end + 1
-
-
-def _is_json(row: bytes) -> bool:
-    """Returns whether a line is complete JSON."""
-    try:
-        json.loads(row)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _limit_reason(sample: list[Frame]) -> str | None:
-    """Returns the reason of a record that ended the reading or was too large; None without one."""
-    reasons = (frame.reason for frame in sample if frame.reason)
-    return next(
-        (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
-    )
-
-
-def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
-    """Returns whether a list with these first elements is one conversation, a bare list of messages."""
-    if format_name is not None:
-        return format_name == "messages" and isinstance(values[0], dict)
-    message = next(filter(looks_like_message, values[:2]), None)
-    return looks_like_messages(values) and not is_whole_record(message)
-
-
-def _describe_content(values: list[Any], sample: list[Frame]) -> str:
-    """Returns what a file was found to hold instead of conversations, in words.
-
-    Args:
-        values: The values of the records in the sample that are JSON.
-        sample: The first records of the file.
-    """
-    if not sample:
-        return "it has no records"
-    if not values:
-        return sample[0].reason or "nothing in it is JSON"
-    first = values[0]
-    if not isinstance(first, dict):
-        return f"its first record is {kind_of(first)}"
-    if not first:
-        return "its first record is an empty object"
-    shown_keys = list(first)[:_MAX_KEYS_SHOWN]
-    keys = ", ".join(f"`{key[:_MAX_KEY_CHARACTERS]}`" for key in shown_keys)
-    return f"its records have {keys}"

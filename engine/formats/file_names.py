@@ -26,12 +26,8 @@ refused."""
 
 _COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 """Endings of compressed files, which are no part of the name of what is in them."""
-_TEXT_ENDINGS = (".txt", ".md", ".log")
-"""Endings of files that may be transcripts."""
-_ARCHIVE_ENDINGS = (".zip", ".tar", ".tgz")
-"""Endings of archives."""
-_KNOWN_ENDINGS = LOG_SUFFIXES.union(_TEXT_ENDINGS, _ARCHIVE_ENDINGS)
-"""Endings that `stem` takes off."""
+_KNOWN_ENDINGS = LOG_SUFFIXES.union((".txt", ".md", ".log", ".zip", ".tar", ".tgz"))
+"""Endings that `stem` takes off: those of logs, of transcripts and of archives."""
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
@@ -48,14 +44,14 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
         others += filter(os.path.islink, paths)  # they are not followed: they may lead back here
         for name in names:
             path = os.path.join(parent, name)
-            if is_no_log(os.path.relpath(path, folder)) or is_special(path):
+            if is_no_log(os.path.relpath(path, folder)) or _is_special(path):
                 others.append(path)
             else:
                 logs.append(path)
     return sorted(logs), sorted(others)
 
 
-def is_special(path: str) -> bool:
+def _is_special(path: str) -> bool:
     """Returns whether a path leads to something other than a file or a folder: a named pipe, a socket or a device."""
     try:
         mode = os.stat(path).st_mode

@@ -21,17 +21,7 @@ from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame, load
 from engine.formats.records import SKIPPED, UNKNOWN, Detection, Input, Parsed, Rejected
 from engine.formats.registry import parse_record
 
-_REQUEST_KEYS = ("body", "params")
-"""Keys of the request in a record of a batch, of OpenAI and of Anthropic."""
-
-_ANSWER_KEYS = ("response", "result")
-"""Keys of the answer in a record of a batch, of OpenAI and of Anthropic."""
-
-_MAX_NAMES_SHOWN = 3
-"""Number of skipped files that are named; the others are counted."""
-
-_MAX_ENDINGS_SHOWN = 5
-"""Most endings of skipped files that are named, the most frequent first."""
+# Kinds of inputs
 
 
 class ConversationFile(Input):
@@ -156,6 +146,13 @@ class UnreadableFile(Input):
         yield Rejected(None, beginning, self.detection.why)
 
 
+_MAX_NAMES_SHOWN = 3
+"""Number of skipped files that are named; the others are counted."""
+
+_MAX_ENDINGS_SHOWN = 5
+"""Most endings of skipped files that are named, the most frequent first."""
+
+
 class SkippedFiles(Input):
     """An input without records: the files in a folder or an archive that hold no conversations.
 
@@ -182,16 +179,13 @@ class SkippedFiles(Input):
         self.names = names
 
 
-class JoinCandidate(NamedTuple):
-    """A file that may hold requests or answers of a batch.
+# Requests and answers of batches
 
-    Attributes:
-        label: Its path, and the name within an archive.
-        frames: Reads its records; may raise OSError and FormatError.
-    """
+_REQUEST_KEYS = ("body", "params")
+"""Keys of the request in a record of a batch, of OpenAI and of Anthropic."""
 
-    label: str
-    frames: Callable[[], Iterator[Frame]]
+_ANSWER_KEYS = ("response", "result")
+"""Keys of the answer in a record of a batch, of OpenAI and of Anthropic."""
 
 
 def is_request(record: Any) -> bool:
@@ -215,6 +209,18 @@ def _is_error(answer: dict[str, Any]) -> bool:
     """Returns whether OpenAI answered a request of a batch with an error only."""
     body = object_or_empty(object_or_empty(answer.get("response")).get("body"))
     return bool(body.get("error")) and not body.get("output")
+
+
+class JoinCandidate(NamedTuple):
+    """A file that may hold requests or answers of a batch.
+
+    Attributes:
+        label: Its path, and the name within an archive.
+        frames: Reads its records; may raise OSError and FormatError.
+    """
+
+    label: str
+    frames: Callable[[], Iterator[Frame]]
 
 
 class _StoredRequest(NamedTuple):

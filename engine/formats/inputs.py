@@ -172,8 +172,8 @@ class _Opener:
 
     def _open_files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
         """Yields the inputs of a folder, and at last one that names the skipped files."""
-        size = 0
-        looked_into: list[str] = []
+        skipped: list[str] = []
+        skipped_size = 0
         store = SessionFolder(logs)
         if store.files:
             size_of_pieces = sum(map(os.path.getsize, store.files))
@@ -187,12 +187,12 @@ class _Opener:
                 inputs = [self._refused_input(Content(path, name, None), error)]
             for opened in inputs:
                 if isinstance(opened, SkippedFiles):
-                    looked_into += opened.names
-                    size += opened.size or 0
+                    skipped += opened.names
+                    skipped_size += opened.size or 0
                 else:
                     yield opened
-        if looked_into or others:
-            yield SkippedFiles(folder, [*looked_into, *others], size)
+        if skipped or others:
+            yield SkippedFiles(folder, [*skipped, *others], skipped_size)
 
     def _stored_sessions(
         self, label: str, size: int, store: SessionFolder, companion_files: list[str]
@@ -214,10 +214,10 @@ class _Opener:
 
     def _open_contents(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
-        be logs, and of the other tables of a database, only the names are told."""
+        be logs, and of the other tables of a database, only the names are in an input (`SkippedFiles`)."""
         opened: list[Input] = []
         skipped: list[str] = []
-        size = 0
+        skipped_size = 0
         streams = {content.name: content.stream for content in file_contents if content.stream}
         store = SessionFolder(list(streams), streams)
         if store.files:
@@ -229,7 +229,7 @@ class _Opener:
         for content in file_contents:
             if content.kind == "other":
                 skipped.append(content.label)
-                size += content.size or 0
+                skipped_size += content.size or 0
                 continue
             try:
                 opened.append(self._open_content(content, file_contents))
@@ -237,21 +237,23 @@ class _Opener:
                 refused = self._refused_input(content, error)
                 if isinstance(refused, SkippedFiles):
                     skipped += refused.names
-                    size += refused.size or 0
+                    skipped_size += refused.size or 0
                 else:
                     opened.append(refused)
-        return [*opened, SkippedFiles(path, skipped, size)] if skipped else opened
+        return [*opened, SkippedFiles(path, skipped, skipped_size)] if skipped else opened
 
     def _refused_input(
         self, content: Content, error: FormatError | OSError
     ) -> UnreadableFile | SkippedFiles:
         """Returns the input for a content that fits no format: skipped if it need not be a log, else unreadable."""
-        may_be_none = content.kind == "table" or (
+        need_not_be_log = content.kind == "table" or (
             content.error is None and suffix(content.label) not in LOG_SUFFIXES
         )
-        if may_be_none and not isinstance(error, TooMuch):
+        if need_not_be_log and not isinstance(error, TooMuch):
             return SkippedFiles(content.label, [content.label], content.size or 0)
-        return UnreadableFile(content, _reason(content.label, error))
+        if isinstance(error, OSError):
+            error = cannot_open(content.label, error)
+        return UnreadableFile(content, error.message)
 
     def _open_content(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
         """Returns the input of a content, with what joins it with other files."""
@@ -312,11 +314,6 @@ def _join_candidates(file_contents: Sequence[Content]) -> list[JoinCandidate]:
         for content in file_contents
         if content.kind == "log" and content.error is None
     ]
-
-
-def _reason(path: str, error: FormatError | OSError) -> str:
-    """Returns why an input is not read."""
-    return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,137 +22,8 @@ from engine.base.conversation import Conversation, Message, Role, ToolCall, with
 from engine.formats.json_values import is_nested_too_deep, storable, without_keys
 from engine.formats.records import Leak
 
-STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
-"""Texts with which the simulated users of tau-bench end a conversation."""
-
-TRUTH_FIELDS = frozenset((
-    "reward", "rewards", "reward_info", "score", "scores", "success", "successful", "succeeded", "solved",
-    "resolved", "passed", "correct", "is_correct", "rating", "ratings", "stars", "grade", "csat", "nps",
-    "satisfaction", "feedback", "thumbs", "winner", "complete", "completed", "is_complete", "completion",
-    "completion_level", "complete_basis", "task_completed", "task_success", "goal_achieved", "finished",
-    "done", "outcome", "status", "exit_status", "termination_reason", "end_reason", "end_marker",
-    "finish_reason", "stop_reason", "truth", "label", "labels", "gold", "ground_truth", "gold_answer",
-    "expected_answer", "reference_answer", "evaluation", "eval_result", "verdict", "judgment", "judgement",
-    "hallucination", "hallucinations",
-))  # fmt: skip
-"""Names of record fields that state an outcome, in lower case with underscores."""
-
-FINISH_CALLS = frozenset((
-    "finish", "finished", "done", "submit", "submit_answer", "final_answer", "complete_task",
-    "task_complete", "task_completed", "finish_task", "end_task", "end_conversation", "end_chat",
-    "terminate", "attempt_completion", "mark_complete", "mark_task_complete",
-))  # fmt: skip
-"""Names of tools whose call does nothing but end the episode, in lower case with underscores."""
-
-_OUTCOME_NAMES = frozenset((
-    "reward", "rewards", "score", "success", "successful", "succeeded", "solved", "resolved", "passed",
-    "won", "correct", "is_correct", "complete", "completed", "is_complete", "completion_level",
-    "task_completed", "task_success", "goal_achieved", "finished", "done", "outcome", "status",
-    "exit_status", "exit_code", "exit_reason", "termination_reason", "terminate_reason", "terminated",
-    "truncated", "end_reason", "stop_reason", "verdict",
-))  # fmt: skip
-"""Names whose values say how a conversation ended, in lower case with underscores."""
-
-_END_NAMES = ("exit_status", "exit_reason", "termination_reason", "terminate_reason", "end_reason")
-"""Outcomes that some programs write as the last message, as a word."""
-
-_SUBMISSION = re.compile(
-    r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
-    re.DOTALL,
-)
-"""Matches a patch that an agent submitted, between its marks."""
-_SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
-"""Matches the command with which mini-SWE-agent submits."""
-_SUBMIT_CALL = re.compile(_SUBMIT_WORD)
-"""Finds `_SUBMIT_WORD`, the command with which mini-SWE-agent submits, in the arguments of a call."""
-_STATEMENT = re.compile(
-    r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
-    r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
-    re.MULTILINE,
-)
-"""Matches a line that gives an outcome a value, as `Reward: 1`."""
-_MAX_WORD = 40
-"""Most characters of a value of an outcome that is looked for in messages."""
-
-_OUTCOME_WORD = re.compile(
-    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
-    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
-)
-"""Finds a word that makes a status an outcome, such as `solved`; that a message is `sent`, `delivered` or `read` is
-none."""
-
-_NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
-"""Fields within which outcomes are looked for."""
-_OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
-"""Arguments of a finishing call that state the outcome."""
-_ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
-"""Arguments of a finishing call with the text for the user, the surest first."""
 _MAX_LEAK = 200
 """Most characters that are kept of a leak."""
-
-_STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
-"""Matches any of `STOP_TOKENS`."""
-
-_END_MARK = re.compile(
-    r"(?:\s*(?:<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end_of_turn|end|eos|return)\|>"
-    r"|<(?:end_of_turn|eos|/s)>|\[(?:DONE|EOS)\]|(?<!\w)TERMINATE[.!]?))+\s*\Z"
-)
-"""Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
-_LAST_MARK_CHARACTERS = frozenset(">]E.!")
-"""Characters in which the marks that `_END_MARK` matches end."""
-_END_MARK_CHARACTERS = 200
-"""Number of characters at the end of a text in which `_END_MARK` is looked for."""
-
-_SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
-"""Matches the last page of WebShop, which shows the score."""
-_OUTCOME_WORDS = (
-    "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
-)  # fmt: skip
-"""Finds words without which a message states no score. It is quick, and spares the slow patterns."""
-_EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
-"""Matches words that say that an episode has ended."""
-_SCORE_LINE = re.compile(
-    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
-    r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
-    r"[ \t]*(?::|=|is)[ \t]*[a-z_][\w() -]{1,40}[.\])]*\s*\Z|"
-    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:{_EPISODE_OVER})?"
-    r"(?:(?:(?:your|the|final|total|task|episode|overall)[ \t]+)+score|"
-    r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*"
-    r"(?:reward|success|solved|resolved|passed|completed))"
-    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|=|is)[ \t]*(?:[-+]?\d+(?:\.\d+)?|true|false)"
-    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.\d+)?)?[ \t*.,!\])]*"
-    r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Matches a last line that states a score or the end of the episode."""
-
-_FINISH_WORD = re.compile(
-    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
-    re.IGNORECASE,
-)
-"""Finds words without which a text has no action that finishes. It is quick, and spares the slow patterns."""
-_ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
-"""Matches the beginning of an action in the text of an agent."""
-_FINISH_WITH_ARGUMENT = re.compile(
-    rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
-    rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
-    rf"|^{_ACTION}finish(?:\s+with)?\s+action input(?:[ \t]+\d+)?:\s*(.*)\Z"
-    r"|^<function=(?:finish|submit)>(?:\s*<parameter=(?:message|answer|result)>(.*?)</parameter>)?.*</function>\Z"
-    r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-"""Matches an action that finishes and gives an answer."""
-_FINISH_ALONE = re.compile(
-    rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
-    rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
-    r"|\A(?:finish|submit|exit|terminate)\Z",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Matches an action that only finishes."""
-_ANSWER_ACTION = re.compile(
-    rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
-)
-"""Matches the words before a final answer; the answer itself stays."""
 
 
 def guard(
@@ -173,19 +44,53 @@ def guard(
     _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
     _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
-    is_changed = any(leak.message is not None for leak in leaks)
-    if not fields:
-        if not is_changed:
-            return conversation, ()
-        return replace(conversation, messages=tuple(messages)), tuple(leaks)
-    guarded = Conversation(
-        conversation.external_id,
-        tuple(messages) if is_changed else conversation.messages,
-        {**conversation.meta, **meta},
-        {**truth, **(conversation.truth or {})} if truth else conversation.truth,
-        conversation.created_at,
+    if not fields and not leaks:
+        return conversation, ()
+    guarded = replace(
+        conversation,
+        messages=tuple(messages),
+        meta={**conversation.meta, **meta},
+        truth={**truth, **(conversation.truth or {})} if truth else conversation.truth,
     )
     return guarded, tuple(leaks)
+
+
+def _with_view(message: Message, view: str) -> Message:
+    """Returns a message of which models see this text; it is hidden if nothing remains."""
+    view = view.rstrip()
+    return replace(message, model_view=view, hidden=not view)
+
+
+def _index_near_end(messages: list[Message], *roles: Role) -> int | None:
+    """Returns the index of the last message of some roles if at most one message follows it; else None."""
+    # the last two messages, the very last first
+    near_end = range(len(messages) - 1, max(-1, len(messages) - 3), -1)
+    return next((index for index in near_end if messages[index].role in roles), None)
+
+
+# Fields of the record
+
+TRUTH_FIELDS = frozenset((
+    "reward", "rewards", "reward_info", "score", "scores", "success", "successful", "succeeded", "solved",
+    "resolved", "passed", "correct", "is_correct", "rating", "ratings", "stars", "grade", "csat", "nps",
+    "satisfaction", "feedback", "thumbs", "winner", "complete", "completed", "is_complete", "completion",
+    "completion_level", "complete_basis", "task_completed", "task_success", "goal_achieved", "finished",
+    "done", "outcome", "status", "exit_status", "termination_reason", "end_reason", "end_marker",
+    "finish_reason", "stop_reason", "truth", "label", "labels", "gold", "ground_truth", "gold_answer",
+    "expected_answer", "reference_answer", "evaluation", "eval_result", "verdict", "judgment", "judgement",
+    "hallucination", "hallucinations",
+))  # fmt: skip
+"""Names of record fields that state an outcome, in lower case with underscores."""
+
+_OUTCOME_WORD = re.compile(
+    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
+    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
+)
+"""Finds a word that makes a status an outcome, such as `solved`; that a message is `sent`, `delivered` or `read` is
+none."""
+
+_NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
+"""Fields within which outcomes are looked for."""
 
 
 def _divide_fields(
@@ -224,6 +129,27 @@ def _normalized_name(name: str) -> str:
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
+# Tokens and marks that end a conversation
+
+STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
+"""Texts with which the simulated users of tau-bench end a conversation."""
+
+_STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
+"""Matches any of `STOP_TOKENS`."""
+
+_END_MARK = re.compile(
+    r"(?:\s*(?:<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|end_of_turn|end|eos|return)\|>"
+    r"|<(?:end_of_turn|eos|/s)>|\[(?:DONE|EOS)\]|(?<!\w)TERMINATE[.!]?))+\s*\Z"
+)
+"""Matches the marks at the end of a text that end it for a model or a program, as of chat templates and AutoGen."""
+
+_LAST_MARK_CHARACTERS = frozenset(">]E.!")
+"""Characters in which the marks that `_END_MARK` matches end."""
+
+_END_MARK_CHARACTERS = 200
+"""Number of characters at the end of a text in which `_END_MARK` is looked for."""
+
+
 def _hide_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides the tokens with which simulated users end a conversation, and marks at the ends of messages.
 
@@ -245,17 +171,48 @@ def _hide_stop_tokens(messages: list[Message], leaks: list[Leak]) -> None:
                 messages[index] = _with_view(message, _STOP_TOKEN.sub("", message.seen))
 
 
-def _with_view(message: Message, view: str) -> Message:
-    """Returns a message of which models see this text; it is hidden if nothing remains."""
-    view = view.rstrip()
-    return replace(message, model_view=view, hidden=not view)
+# Scores in one of the last messages
 
+_SUBMISSION = re.compile(
+    r"<<SUBMISSION\|\|.*?\|\|SUBMISSION>>|<<SWE_AGENT_SUBMISSION>>.*?<<SWE_AGENT_SUBMISSION>>",
+    re.DOTALL,
+)
+"""Matches a patch that an agent submitted, between its marks."""
 
-def _index_near_end(messages: list[Message], *roles: Role) -> int | None:
-    """Returns the index of the last message of some roles if at most one message follows it; else None."""
-    # the last two messages, the very last first
-    near_end = range(len(messages) - 1, max(-1, len(messages) - 3), -1)
-    return next((index for index in near_end if messages[index].role in roles), None)
+_OUTCOME_WORDS = (
+    "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
+)  # fmt: skip
+"""Finds words without which a message states no score. It is quick, and spares the slow patterns."""
+
+_SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
+"""Matches the last page of WebShop, which shows the score."""
+
+_EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
+"""Matches words that say that an episode has ended."""
+
+_SCORE_LINE = re.compile(
+    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"
+    r"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:(?:agent|task|episode|run|final)[ \t]+)?exit[ _]?(?:status|reason)"
+    r"[ \t]*(?::|=|is)[ \t]*[a-z_][\w() -]{1,40}[.\])]*\s*\Z|"
+    rf"^[ \t*>\[(]*(?:observation:[ \t]*)?(?:{_EPISODE_OVER})?"
+    r"(?:(?:(?:your|the|final|total|task|episode|overall)[ \t]+)+score|"
+    r"(?:(?:your|the|final|total|task|episode|overall)[ \t]+)*"
+    r"(?:reward|success|solved|resolved|passed|completed))"
+    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?::|=|is)[ \t]*(?:[-+]?\d+(?:\.\d+)?|true|false)"
+    r"(?:[ \t]*(?:/|out of)[ \t]*\d+(?:\.\d+)?)?[ \t*.,!\])]*"
+    r"(?:\s*(?:done|success|finished)[ \t]*[:=][ \t]*\w+[ \t.]*)?\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Matches a last line that states a score or the end of the episode."""
+
+_OUTCOME_NAMES = frozenset((
+    "reward", "rewards", "score", "success", "successful", "succeeded", "solved", "resolved", "passed",
+    "won", "correct", "is_correct", "complete", "completed", "is_complete", "completion_level",
+    "task_completed", "task_success", "goal_achieved", "finished", "done", "outcome", "status",
+    "exit_status", "exit_code", "exit_reason", "termination_reason", "terminate_reason", "terminated",
+    "truncated", "end_reason", "stop_reason", "verdict",
+))  # fmt: skip
+"""Names whose values say how a conversation ended, in lower case with underscores."""
 
 
 def _hide_score(messages: list[Message], leaks: list[Leak]) -> None:
@@ -295,6 +252,22 @@ def _has_only_outcomes(body: str) -> bool:
         _normalized_name(name) in _OUTCOME_NAMES and not isinstance(entry, dict | list)
         for name, entry in value.items()
     )
+
+
+# What the truth says of the outcome, in one of the last messages
+
+_END_NAMES = ("exit_status", "exit_reason", "termination_reason", "terminate_reason", "end_reason")
+"""Outcomes that some programs write as the last message, as a word."""
+
+_STATEMENT = re.compile(
+    r"^[ \t*>#\[({\"'`-]*(?:observation:[ \t]*)?(?P<name>[A-Za-z][A-Za-z_ -]{1,30}?)[ \t*\"'`]*[:=]"
+    r"[ \t*\"'`]*(?P<value>[^\n]{1,80}?)[ \t*\"'`.,;\])}]*$",
+    re.MULTILINE,
+)
+"""Matches a line that gives an outcome a value, as `Reward: 1`."""
+
+_MAX_WORD = 40
+"""Most characters of a value of an outcome that is looked for in messages."""
 
 
 def _hide_stated_outcomes(
@@ -351,6 +324,60 @@ def _value_as_word(value: Any) -> str:
         return word
 
 
+# Actions that finish, in the last message of the assistant
+
+FINISH_CALLS = frozenset((
+    "finish", "finished", "done", "submit", "submit_answer", "final_answer", "complete_task",
+    "task_complete", "task_completed", "finish_task", "end_task", "end_conversation", "end_chat",
+    "terminate", "attempt_completion", "mark_complete", "mark_task_complete",
+))  # fmt: skip
+"""Names of tools whose call does nothing but end the episode, in lower case with underscores."""
+
+_SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
+"""Matches the command with which mini-SWE-agent submits."""
+
+_SUBMIT_CALL = re.compile(_SUBMIT_WORD)
+"""Finds `_SUBMIT_WORD`, the command with which mini-SWE-agent submits, in the arguments of a call."""
+
+_OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
+"""Arguments of a finishing call that state the outcome."""
+
+_ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
+"""Arguments of a finishing call with the text for the user, the surest first."""
+
+_FINISH_WORD = re.compile(
+    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
+    re.IGNORECASE,
+)
+"""Finds words without which a text has no action that finishes. It is quick, and spares the slow patterns."""
+
+_ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
+"""Matches the beginning of an action in the text of an agent."""
+
+_FINISH_WITH_ARGUMENT = re.compile(
+    rf"^(?:{_ACTION})?(?:finish|submit)[ \t]*(?:\[([^\n]*)\]|\(([^\n]*)\))[ \t.]*\Z"
+    rf"|^{_ACTION}answer\(([^\n]*)\)[ \t.]*\Z"
+    rf"|^{_ACTION}finish(?:\s+with)?\s+action input(?:[ \t]+\d+)?:\s*(.*)\Z"
+    r"|^<function=(?:finish|submit)>(?:\s*<parameter=(?:message|answer|result)>(.*?)</parameter>)?.*</function>\Z"
+    r"|^<attempt_completion>(?:\s*<result>(.*?)</result>)?.*</attempt_completion>\Z",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+"""Matches an action that finishes and gives an answer."""
+
+_FINISH_ALONE = re.compile(
+    rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
+    rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
+    r"|\A(?:finish|submit|exit|terminate)\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Matches an action that only finishes."""
+
+_ANSWER_ACTION = re.compile(
+    rf"^{_ACTION}(?:final )?answer[ \t]*$\n?|^final answer:[ \t]*", re.IGNORECASE | re.MULTILINE
+)
+"""Matches the words before a final answer; the answer itself stays."""
+
+
 def _hide_finish(messages: list[Message], leaks: list[Leak]) -> None:
     """Hides a finish marker in the last message of the assistant, if at most one message follows it."""
     index = _index_near_end(messages, "assistant")
@@ -392,7 +419,8 @@ def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -
     named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
     parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
     view = "\n".join(part for part in parts if part)
-    leaks.extend(Leak(index, "finish-marker", _call_as_text(call)) for call in finishing)
+    shown_calls = (f"{call.name}({call.arguments})" for call in finishing)
+    leaks.extend(Leak(index, "finish-marker", text[:_MAX_LEAK]) for text in shown_calls)
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_MAX_LEAK]))
@@ -405,11 +433,6 @@ def _is_finishing(call: ToolCall) -> bool:
         _normalized_name(call.name) in FINISH_CALLS
         or _SUBMIT_CALL.search(call.arguments) is not None
     )
-
-
-def _call_as_text(call: ToolCall) -> str:
-    """Returns a call as it is listed among the leaks."""
-    return f"{call.name}({call.arguments})"[:_MAX_LEAK]
 
 
 def _answer_in(arguments: str) -> str:

@@ -24,7 +24,7 @@ from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.fields import Field, call_keys, fields_of
-from engine.formats.mappings.guessing import Guess, guess_mappings
+from engine.formats.mappings.guessing import Guess, guess_mappings, values_at
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
@@ -59,12 +59,12 @@ class Trial:
         roles: Number of messages by role.
     """
 
-    conversations: int
-    messages: int
-    rejected: int
-    reason: str
-    account: Account
-    shown: tuple[Conversation, ...]
+    conversations: int = 0
+    messages: int = 0
+    rejected: int = 0
+    reason: str = ""
+    account: Account = field(default_factory=Account)
+    shown: tuple[Conversation, ...] = ()
     whole: bool = True
     roles: Table[str, int] = field(default_factory=dict)
 
@@ -127,7 +127,7 @@ class MappingDraft:
         self._label = label
         self._name = _free_name(label)
         self.texts = tuple(
-            self._text(guess, _message_items(guess, values)) for guess in best_guesses
+            self._text(guess, values_at(guess.where, values)) for guess in best_guesses
         )
 
     @classmethod
@@ -167,14 +167,7 @@ class MappingDraft:
         try:
             mapping = _read_text(text)
         except FormatError as error:
-            return Trial(
-                conversations=0,
-                messages=0,
-                rejected=len(self._frames),
-                reason=error.message.rstrip("."),
-                account=Account(),
-                shown=(),
-            )
+            return Trial(rejected=len(self._frames), reason=error.message.rstrip("."))
         return _try_mapping(mapping, self._frames)
 
     def save(self, text: str) -> str:
@@ -209,7 +202,7 @@ def format_name(text: str) -> str:
 
 
 def _free_name(label: str) -> str:
-    """Returns a name for the format of a file, made of the file's; none that another format has."""
+    """Returns a name for the format of a file, made of the name of the file, that no other format has."""
     name = format_name(label.split(".")[0])
     others = {file.stem for file in mapping_folder().glob("*.toml")}
     others |= {reader.name for reader in built_in_readers()}
@@ -246,14 +239,6 @@ def _escape_controls(text: str) -> str:
         char if char == "\n" or display_safe(char) == char else f"\\U{ord(char):08x}"
         for char in text
     )
-
-
-def _message_items(guess: Guess, values: Sequence[Any]) -> list[Any]:
-    """Returns the items that hold the messages: rows, or elements of lists."""
-    if guess.where == ".":
-        return list(values)
-    path = read_path(guess.where)
-    return [match.value for value in values for match in path.find(value)]
 
 
 def _with_call_keys(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:

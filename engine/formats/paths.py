@@ -146,11 +146,7 @@ def _follow(
 
 def _take_step(target: Target, step: _Key | _Step, record: Any) -> Iterator[Target]:
     """Yields the values to which one step leads from a value; none if the value has nothing there."""
-    value = target.value
-    if isinstance(value, str):
-        value = decoded(value)
-        if value is target.value:
-            return
+    value = decoded(target.value)
     if isinstance(step, _Key):
         if isinstance(value, dict) and value.get(step.name) is not None:
             yield Target(value[step.name], _trail_to(target, step.name))
@@ -194,14 +190,14 @@ def as_word(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def decoded(text: str) -> Any:
-    """Returns the JSON list or object that a text holds, else the text."""
-    if text[:1] not in ("{", "["):
-        return text
+def decoded(value: Any) -> Any:
+    """Returns the list or the object that a text of JSON holds; any other value as it is."""
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
     try:
-        return storable(json.loads(text))
+        return storable(json.loads(value))
     except (ValueError, RecursionError):
-        return text
+        return value
 
 
 def object_in(value: Any) -> dict[str, Any]:
@@ -332,20 +328,19 @@ def _without(value: Any, tree: dict[str | int, Any]) -> Any:
     """Returns a value without what a tree of steps leads to; None in the tree stands for all below a step."""
     if not tree:
         return value
-    if isinstance(value, str):
-        value = decoded(value)
+    value = decoded(value)
     if isinstance(value, dict):
         entries = {
-            key: rest
+            key: remaining
             for key, entry in value.items()
-            if (rest := _without_entry(entry, key, tree)) is not _EMPTIED
+            if (remaining := _without_entry(entry, key, tree)) is not _EMPTIED
         }
         return entries or None
     if isinstance(value, list):
         elements = [
-            rest
+            remaining
             for position, entry in enumerate(value)
-            if (rest := _without_entry(entry, position, tree)) is not _EMPTIED
+            if (remaining := _without_entry(entry, position, tree)) is not _EMPTIED
         ]
         return elements or None
     return value
@@ -356,5 +351,5 @@ def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> A
     if step not in tree:
         return entry
     inner = tree[step]
-    rest = None if inner is None else _without(entry, inner)
-    return _EMPTIED if rest is None else rest
+    remaining = None if inner is None else _without(entry, inner)
+    return _EMPTIED if remaining is None else remaining

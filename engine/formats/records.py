@@ -348,7 +348,7 @@ class Reader:
         name: Name of the format, as `--format` takes it.
         recognize: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
-            the object from which the record was split. Raises BadRecord.
+            the object from which the record was split (`_outer` where a reader does not need it). Raises BadRecord.
         arrange: Splits records that are several conversations and groups those of which several are one. None if each
             record is one conversation.
         conditions: How much it asks of a record; of readers that recognize the same, the one that asks most is taken.

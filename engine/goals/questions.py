@@ -19,7 +19,6 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from engine.goals.records import Support
 from engine.model.chat import split_thinking
 from engine.model.prompt_files import Prompt
 from engine.model.reply_forms import find_verdict
@@ -187,24 +186,6 @@ def clipped(text: str, chars: int) -> str:
     head = chars * 2 // 3  # what a user wants is said first more often than last
     tail = chars - head - len(gap)
     return f"{flat[:head].rstrip()}{gap}{flat[-tail:].lstrip()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """The name that a model gave a cluster, or that phrases of its members gave it.
-
-    Attributes:
-        label: A few words.
-        description: One sentence; empty if there is none.
-        reason: Why the label is not the model's; empty where it is.
-        support: How many members have the words of the label; None where they were not counted, and
-            where the members have no request in common.
-    """
-
-    label: str
-    description: str = ""
-    reason: str = ""
-    support: Support | None = None
 
 
 def clean_label(text: str) -> str:

@@ -260,6 +260,24 @@ class Support(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterName:
+    """The name of a cluster: what a model wrote, or a phrase of its members.
+
+    Attributes:
+        label: A few words; empty where there is none.
+        description: One sentence; empty if there is none.
+        reason: Why a model gave no name that can be used; empty where it gave one, and where none was asked.
+        support: How many members want what the label says; None where they were not counted, and where the members
+            have no request in common.
+    """
+
+    label: str
+    description: str = ""
+    reason: str = ""
+    support: Support | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A conversation in a group.
 
@@ -467,9 +485,9 @@ class GoalDecision:
         author, model: Who made it, and the name of the model if one did; else empty.
         probability: Merge probability that the person was shown; None if none was.
         evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
-            `at_once` is the merge probability above or below which a whole list was decided in one act. Of a rename
-            or theme by the program: `support` of the label, as [members, read]; of a merge of groups without a
-            common request: `rest`.
+            `at_once` is the least merge probability of a list that was merged in one act. A rename by the program has
+            the `support` of its label, as [members, read], and `rest`: whether the members have no request in common.
+            A merge of such groups has `rest` alone.
         source_id: Id of the decision on an earlier clustering that this one repeats.
         reviewed: Id of the decision of a model that this one of a person confirms (`agree`) or replaces.
         labels: Labels of `sides` when it was given.
@@ -503,11 +521,6 @@ class GoalDecision:
     def decided_by(self) -> Author:
         """Who answers for it: its author, or the person who agreed with it."""
         return "human" if self.agreed else self.author
-
-    @property
-    def started_by_person(self) -> bool:
-        """Whether a person made it, or had the rule make it at a key or a command."""
-        return self.author == "human" or (self.evidence or {}).get("started_by") == "human"
 
     @property
     def transferred(self) -> bool:

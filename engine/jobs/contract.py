@@ -31,7 +31,7 @@ HASH_DIGITS = 16
 """Number of hexadecimal digits of a config hash."""
 
 LEAST_ITEMS, MOST_ITEMS = 4, 16
-"""Numbers of conversations that a block has at least (unless it is the last one) and at most."""
+"""Fewest conversations of a block (unless it is the last one), and most."""
 
 BLOCK_CHARS = 32_000
 """Number of characters from which a block takes no more conversations, once it has `LEAST_ITEMS`."""
@@ -49,11 +49,11 @@ class Progress:
     """Progress of a stage after a batch.
 
     Attributes:
-        done: What is done, in the unit of the stage.
-        total: What there is to do, in that unit; None while it is unknown.
+        done: How much is done, in the unit of the stage.
+        total: How much there is to do, in that unit; None while it is unknown.
         note: What is being worked on, a few words.
         share: Share of the whole work that is done, 0 to 1, where the units differ in size; None for `done / total`.
-        result: What was reached on the way, a sentence; empty where nothing was.
+        result: A sentence on a result that was reached with this batch; empty for none.
     """
 
     done: int
@@ -64,7 +64,7 @@ class Progress:
 
 
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
-    """Returns the key under which results are stored: `HASH_DIGITS` over everything that determines them."""
+    """Returns the key under which results are stored: a hash of everything that determines them, `HASH_DIGITS` long."""
     canonical = json.dumps(
         [stage_name, dict(params), dict(fingerprints)],
         sort_keys=True,
@@ -132,8 +132,8 @@ class Stage(ABC):
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
     """Cuts conversations into blocks and yields the ids of each block.
 
-    A block has `LEAST_ITEMS` to `MOST_ITEMS` conversations with about `BLOCK_CHARS` characters; the last one may be
-    smaller.
+    A block is complete with `MOST_ITEMS` conversations, or with at least `LEAST_ITEMS` that have `BLOCK_CHARS`
+    characters together. The last block may be smaller.
 
     Args:
         ids: Ids of conversations, in the order in which they are cut.
@@ -141,8 +141,8 @@ def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
     """
     block: list[int] = []
     block_chars = 0
-    for key, length in zip(ids, chars, strict=True):
-        block.append(key)
+    for conversation_id, length in zip(ids, chars, strict=True):
+        block.append(conversation_id)
         block_chars += length
         if len(block) == MOST_ITEMS or (len(block) >= LEAST_ITEMS and block_chars >= BLOCK_CHARS):
             yield block
@@ -179,7 +179,7 @@ class ThreadedWork(Generic[Result]):
         threading.Thread(target=run_work, name="model-work", daemon=True).start()
 
     def reports(self) -> Iterator[tuple[int, str]]:
-        """Yields the reports (count, note) until the work ends."""
+        """Yields the count and the note of each report until the work ends."""
         while (report := self._reports.get()) is not None:
             yield report
 
@@ -248,6 +248,7 @@ class CpuStage(Stage):
             progress: Returns the progress of the stage from the count and the note of a report.
 
         Raises:
+            Cancelled: `interrupt` was called.
             OutOfMemory: The limit on the address space of the process is too low for a computation.
         """
         _check_address_space()

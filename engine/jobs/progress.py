@@ -20,11 +20,11 @@ LEAST_SHARE = 0.02
 """Share of a step without expected seconds that has to be measured before its time left is estimated."""
 
 MIN_GROWTH_SHOWN = 1.25
-"""An estimate that grows by less than this factor is not shown: the one shown before stays."""
+"""An estimate that grows by less than this factor is not shown: the previous one stays."""
 
 
 class _Mark(NamedTuple):
-    """How much was done at one time, in seconds of the clock."""
+    """The number of units that were done at a time, in seconds of the clock."""
 
     time: float
     done: int
@@ -49,7 +49,8 @@ class RateMeter:
             self._marks.popleft()
 
     def rate(self) -> float | None:
-        """Returns the units a second from the oldest mark in the window until now; None before two marks."""
+        """Returns the units a second since the oldest mark that is kept; None before two marks, or before any time has
+        passed."""
         if len(self._marks) < 2:
             return None
         oldest, newest = self._marks[0], self._marks[-1]
@@ -57,7 +58,7 @@ class RateMeter:
         return (newest.done - oldest.done) / seconds if seconds > 0 else None
 
     def eta(self, done: int, total: int | None) -> float | None:
-        """Returns the seconds left at the present rate; None while rate or total is unknown, or nothing moves."""
+        """Returns the seconds left at the present rate; None while rate or total is unknown, or the rate is 0."""
         rate = self.rate()
         if total is None or rate is None or rate <= 0:
             return None
@@ -141,7 +142,7 @@ class TimeLeft:
     def seconds_left(self) -> float | None:
         """Returns the seconds left of all steps; None while the speed of a step that is not done is unknown.
 
-        The number falls with every measurement that says so, and rises only when it has to rise by a quarter.
+        The number falls with every measurement that says so, but rises only by the factor `MIN_GROWTH_SHOWN` or more.
         """
         total = 0.0
         for step in self._steps.values():

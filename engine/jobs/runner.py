@@ -195,6 +195,7 @@ class JobRunner:
         A stage that fails or is cancelled ends its chain. A chain with a stage of the lane `model` runs in that lane.
 
         Raises:
+            ProjectError: `stop` was called.
             ProjectReadOnly: The project is open read-only.
             WorkbenchError: `check` refuses the stages.
         """
@@ -302,12 +303,12 @@ class JobRunner:
 
     def _begin(self, stage: Stage) -> _RunningStage:
         """Makes the run record of a stage, and returns the stage with it."""
-        key = stage.config_hash
+        config_hash = stage.config_hash  # computed before the transaction
         run_id = self._project.write(
             lambda conn: runs.create(
                 conn,
                 stage=stage.name,
-                config_hash=key,
+                config_hash=config_hash,
                 params=stage.params,
                 fingerprints=stage.fingerprints,
                 code_version=self._code_version,
@@ -348,7 +349,7 @@ class JobRunner:
         return outcome
 
     def _outcome_of(self, job: _Job, running: _RunningStage) -> RunOutcome:
-        """Runs a stage and returns how it ended, whatever error the stage raises."""
+        """Runs a stage and returns how it ended; an error that the stage raises becomes `JobFailed`."""
         run_id = running.run_id
         try:
             if self._run_batches(job, running):
@@ -369,11 +370,14 @@ class JobRunner:
         return JobCancelled(run_id, f"Cancelled. {running.stage.summary()}".rstrip())
 
     def _run_batches(self, job: _Job, running: _RunningStage) -> bool:
-        """Runs the batches of a stage; returns False if the job was cancelled before the first batch.
+        """Runs the batches of a stage, and emits events on them at most every `PROGRESS_SECONDS` and `CHANGED_SECONDS`.
+
+        Returns:
+            False if the job was cancelled before the first batch, else True.
 
         Raises:
-            Cancelled: The job was cancelled later. The stage gets the exception at its last `yield`, so that it can
-                make use of the results that it has.
+            Cancelled: The job was cancelled later. The stage gets the exception once, at its last `yield`, so that it
+                can make use of the results that it has; it may then end without raising it.
         """
         if job.cancelled.is_set():
             return False

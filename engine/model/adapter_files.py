@@ -34,13 +34,10 @@ KEY_PREFIX = "workbench."
 LORA_A, LORA_B = ".lora_a", ".lora_b"
 """Endings of the names of the two matrices that change a tensor: it becomes the tensor plus `B @ A`, scaled."""
 
-_FITS_ONE = "Adapters fit only the base model they were trained on."
-"""Hint about an adapter for another base."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of a model; None where they differ by layer.
+    """Sizes of a model; None where its file names none, or another one for each layer.
 
     Attributes:
         layers: Number of blocks.
@@ -62,6 +59,7 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
 
     Args:
         architecture: Name of the architecture in GGUF.
+        sizes: The sizes of the model.
         norms: Weights of the norms by tensor name, each of shape (numbers,).
     """
     head = {"architecture": architecture, **asdict(sizes)}
@@ -73,7 +71,7 @@ def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.
 
 
 def base_fingerprint(file: GgufFile) -> str | None:
-    """Returns the fingerprint of the weights in a file; None if its norms are quantised.
+    """Returns the fingerprint of the weights in a file; None if it has no norms, or a quantised one.
 
     Raises:
         ModelFileError: The file is damaged.
@@ -113,7 +111,8 @@ class AdapterOrigin:
     """How an adapter was trained, from its file and its card.
 
     Attributes:
-        base_fingerprint: See `engine.model.adapter_files`; empty for adapters from elsewhere.
+        base_fingerprint: Fingerprint of its base (see the beginning of this file); empty if another program made the
+            adapter.
         base_name: Name of the base model; for display only.
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.
@@ -127,7 +126,7 @@ class AdapterOrigin:
     end_token: int | None = None
 
     def values(self) -> dict[str, str | int]:
-        """Returns the known fields, by their keys in a GGUF file."""
+        """Returns the values of the fields that are known, by their keys in a GGUF file."""
         return {
             KEY_PREFIX + name: value
             for name, value in asdict(self).items()
@@ -135,7 +134,7 @@ class AdapterOrigin:
         }
 
     @classmethod
-    def of(cls, file: GgufFile) -> AdapterOrigin:
+    def from_file(cls, file: GgufFile) -> AdapterOrigin:
         """Reads the fields from an adapter's file."""
         texts = {
             field.name: file.text(KEY_PREFIX + field.name)
@@ -150,9 +149,11 @@ def is_adapter(file: GgufFile) -> bool:
     return file.text("general.type") == "adapter"
 
 
-def card_of(adapter: Path) -> Mapping[str, Any]:
-    """Returns the card beside an adapter: `card.json` in a run directory, else the adapter's name with `.json`; {}
-    without."""
+def read_card(adapter: Path) -> Mapping[str, Any]:
+    """Returns the content of the JSON card beside an adapter; {} if there is none that can be read.
+
+    The card of a training run is called `card.json`, that of another adapter like its file, with the ending `.json`.
+    """
     for name in ("card.json", f"{adapter.stem}.json"):
         try:
             card = json.loads(adapter.with_name(name).read_text("utf-8"))
@@ -170,7 +171,7 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
     and shapes are compared, so an adapter for different weights of the same shape passes.
 
     Raises:
-        ModelFileError: A file cannot be read, is no adapter, or the adapter is one for another base.
+        ModelFileError: A file cannot be read, or the adapter is none of the kind LoRA for this base.
     """
     file, weights = read_gguf(adapter), read_gguf(base)
     kind = file.text("adapter.type")
@@ -188,15 +189,18 @@ def refuse_other_base(adapter: Path, base: Path) -> None:
     reason = _mismatch(file, weights)
     if reason:
         raise ModelFileError(
-            f"{adapter.name} is not an adapter for {base.name}: {reason}.", _FITS_ONE
+            f"{adapter.name} is not an adapter for {base.name}: {reason}.",
+            "Adapters fit only the base model they were trained on.",
         )
 
 
-def refuse_without_numbers(adapter: Path) -> None:
+def refuse_broken_weights(adapter: Path) -> None:
     """Checks that the weights of an adapter are finite numbers: with others a model gives no probabilities.
 
+    Tensors in formats that `GgufFile.vector` does not read are not checked.
+
     Raises:
-        AdapterError: Some are not.
+        AdapterError: A weight is not finite.
         ModelFileError: The file cannot be read.
     """
     file = read_gguf(adapter)
@@ -217,7 +221,7 @@ def _mismatch(adapter: GgufFile, base: GgufFile) -> str | None:
     )
     if adapter_architecture != base_architecture:
         return f"it is for the architecture {adapter_architecture or 'unknown'}, not {base_architecture}"
-    origin = AdapterOrigin.of(adapter)
+    origin = AdapterOrigin.from_file(adapter)
     if origin.base_fingerprint and origin.base_fingerprint != base_fingerprint(base):
         name = origin.base_name
         return f"it was trained on {f'{name}, which has ' if name else ''}other weights"

@@ -2,8 +2,11 @@
 
 In a cache that all sequences share, every decode attends to the cells of all of them, so only a few long prompts are
 worth writing at once. If each sequence has cells of its own, it does not slow the others down, but fewer sequences fit,
-and common prefixes are copied. Measured on one core with the default model, prompts of 300 tokens: 24 replies 147
-tokens/s in a shared cache and 223 apart; of 1,000 tokens: 4 replies 69 shared, 12 apart 103.
+and common prefixes are copied.
+
+Speeds were measured on one core with the default model. To prompts of 300 tokens, 24 replies were written at 147 tokens
+a second in a shared cache, and at 223 in cells of their own. To prompts of 1,000 tokens, 4 replies were written at 69
+tokens a second in a shared cache, and 12 at 103 in cells of their own.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ class Layout:
     """Replies that are written together.
 
     Attributes:
-        members: Indices of the replies, rising.
+        members: Indices of the replies among those of the request, rising.
         separate: Number of sequences with cells of their own; 0 if all share the cache.
     """
 
@@ -92,7 +95,7 @@ class _PrefixPlan:
         self._prompts = prompts
         self._free_tokens, self._max_prefixes = max_tokens, max_prefixes
         self._order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
-        # Between each prompt in sorted order and the next.
+        # For each prompt in sorted order but the last, the number of tokens that it shares with the next one.
         self._common_lengths = [
             common_length([prompts[index], prompts[next_index]])
             for index, next_index in pairwise(self._order)
@@ -100,9 +103,10 @@ class _PrefixPlan:
         self._share(0, len(prompts), None, 0)
 
     def _share(self, low: int, high: int, parent: int | None, start: int) -> None:
-        """Shares the common prefix of the prompts `low` to `high` in sorted order, then those of parts of them.
+        """Shares the common prefix of a range of the prompts in sorted order, then those of smaller ranges in it.
 
         Args:
+            low, high: The first prompt of the range, and the first one behind it.
             parent: Index of the prefix that they share so far; None for none.
             start: Length of that prefix in tokens.
         """
@@ -119,7 +123,8 @@ class _PrefixPlan:
             parent, start = len(self.prefixes) - 1, end
             for index in self._order[low:high]:
                 self.prefix_of_prompt[index] = parent
-        # Between two parts only the common prefix of all is shared. Where each prompt is a part, no more is shared.
+        # The range is cut between neighbors that share no more than all of it; if it is cut everywhere, nothing more is
+        # shared.
         cuts = [
             index + 1 for index in range(low, high - 1) if self._common_lengths[index] == common
         ]
@@ -142,12 +147,13 @@ def share_prefixes(
     capacity = model.capacity
     if not capacity.forkable or len(tasks) < 2:
         return list(tasks), 0
-    # In a shared cache there must be room for the longest reply beside the prefixes.
-    longest = max(len(task.prompt) + task.max_tokens for task in tasks)
-    max_tokens = min(capacity.cells - longest, capacity.cells // 2)
     if capacity.separate:
         # Prefixes have sequences of their own, and are shorter than what fits one.
         max_tokens = capacity.cells
+    else:
+        # There must be room for the longest reply beside the prefixes.
+        longest = max(len(task.prompt) + task.max_tokens for task in tasks)
+        max_tokens = min(capacity.cells - longest, capacity.cells // 2)
     plan = _PrefixPlan([task.prompt for task in tasks], max_tokens, len(sequences))
     for prefix, sequence in zip(plan.prefixes, sequences, strict=False):
         if prefix.parent is not None:
@@ -170,10 +176,10 @@ def count_separate(cells: int, length: int) -> int:
 
 
 def divided_capacity(shared: Capacity, cells: int, sequences: int) -> Capacity:
-    """Returns the capacity when the cells are divided among a number of sequences.
+    """Returns the capacity of a model when the cells of its cache are divided among a number of sequences.
 
     Args:
-        shared: The capacity when they share the cache.
+        shared: Its capacity when all sequences share the cache.
     """
     multiples = min(cells // sequences // CELL_MULTIPLE, math.ceil(shared.context / CELL_MULTIPLE))
     own_cells = multiples * CELL_MULTIPLE
@@ -187,8 +193,10 @@ def divided_capacity(shared: Capacity, cells: int, sequences: int) -> Capacity:
 
 
 def layouts(needs: Sequence[int], max_separate: Callable[[int], int]) -> list[Layout]:
-    """Divides replies into groups with a layout for each. It depends on `needs` alone, so that the same request is
-    answered in the same batches and gives the same bits.
+    """Divides replies into groups, and returns the layout of each.
+
+    The division depends on the request and on the size of the cache alone, so that the same request is answered in the
+    same batches and gives the same bits.
 
     Args:
         needs: Number of tokens of each prompt with its longest reply.
@@ -199,7 +207,8 @@ def layouts(needs: Sequence[int], max_separate: Callable[[int], int]) -> list[La
         by_length[_sequence_cells(need)].append(index)
     groups: list[Layout] = []
     sharing_members: list[int] = []
-    # The longest first: it takes all shorter ones with it where there are sequences enough, or few replies are left.
+    # The longest replies are placed first. All shorter ones join them where there are sequences enough for a group, or
+    # where too few replies are left for a group of their own.
     while by_length:
         length = max(by_length)
         sequences = min(PARALLEL, max_separate(length))
@@ -275,7 +284,8 @@ def _write_together(
     max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
     prefixes = range(count - 1, count - 1 - max_prefixes, -1)
     shared, prefix_tokens = share_prefixes(model, tasks, prefixes)
-    # Prefixes use the last sequences; each has a higher number than those that extend it.
+    # Prefixes use the last sequences, and a prefix has a higher number than those that extend it. So all numbers below
+    # the lowest one that a task forks from are free.
     first = min((task.source for task in shared if task.source is not None), default=count)
     free_sequences = range(min(PARALLEL, first))
     return write(model, shared, free_sequences, progress, source_tokens=prefix_tokens)

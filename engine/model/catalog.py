@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
+from engine.model.adapter_files import AdapterOrigin, is_adapter, read_card
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Spending
@@ -64,14 +64,15 @@ class AdapterEntry:
         name: Name in the catalog.
         path: Path of the file.
         origin: `added`, or `elsewhere` if it is not in the catalog.
-        made_of: How it was trained, from its metadata; empty if the file is gone or made by another program.
+        provenance: How it was trained, from its metadata; without values if the file is gone or damaged, or if another
+            program made it.
         card: Contents of the JSON card beside it; empty without one.
     """
 
     name: str
     path: Path
     origin: str
-    made_of: AdapterOrigin
+    provenance: AdapterOrigin
     card: Mapping[str, Any]
 
     @property
@@ -101,10 +102,10 @@ class LoadableModel:
         adapter: File of the adapter; None for the bare model.
         fingerprints: What determines its results, for the config hash: names and SHA-256 of weights and adapter,
             format, layers, version of llama.cpp.
-        noise: Largest change of a probability by batch size; None if it was not measured.
+        noise: Largest change of a probability that other work in the same batch causes; None if it was not measured.
         tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
-        weights_copy: Path of a copy of the first `options.layers` layers that is loaded in place of `path`, written on
-            first use; None: no copy is made.
+        weights_copy: Path of a copy of the first `options.layers` layers, which is written on first use and loaded in
+            place of `path`; None where the whole file is loaded.
         adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
         entry: Entry of the model in the catalog; None for an endpoint.
         endpoint: Name of the endpoint that serves the model; None for a model of this machine.
@@ -144,8 +145,11 @@ class LoadableModel:
 
     @property
     def follows_instructions(self) -> bool:
-        """Whether it is asked with the prompts for capable models, whose replies have fields, and writes labels. A
-        file does from `CAPABLE_WEIGHTS` weights on; an endpoint, if a probe had a reply with a given field of it."""
+        """Whether the model gets the prompts for capable models, whose replies have fields, and may write labels.
+
+        A model of this machine does from `CAPABLE_WEIGHTS` weights on, one behind an endpoint if a probe had a reply
+        with a given field from it.
+        """
         if self.endpoint:
             return self.endpoint_gives_fields
         return read_gguf(self.path).weights >= CAPABLE_WEIGHTS
@@ -322,16 +326,16 @@ class Catalog:
 
     def base_of(self, adapter: AdapterEntry) -> str | None:
         """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
-        base = adapter.made_of.base_name
+        base = adapter.provenance.base_name
         return base if base in {entry.name for entry in self.entries()} else None
 
     def _make_adapter_entry(self, name: str, path: Path, origin: str) -> AdapterEntry:
         """Returns the entry of an adapter file, also of one that is gone or damaged."""
         # A file that is gone or damaged is reported when it is loaded.
-        made_of = AdapterOrigin()
+        provenance = AdapterOrigin()
         with contextlib.suppress(ModelFileError):
-            made_of = AdapterOrigin.of(read_gguf(path))
-        return AdapterEntry(name, path, origin, made_of, card_of(path))
+            provenance = AdapterOrigin.from_file(read_gguf(path))
+        return AdapterEntry(name, path, origin, provenance, read_card(path))
 
     # What was measured
 

@@ -32,13 +32,14 @@ PULLED = "models"
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """One model of a repository.
+    """The file of a model in a repository.
 
     Attributes:
         path: Path of the file in the repository.
-        size: Bytes.
-        sha256: Checksum in hex; the hub published it and the download was checked against it.
-        changed_ns: Modification time when it was checked; a different time means that the file was changed since.
+        size: Number of bytes.
+        sha256: Checksum in hex, as the hub publishes it; a download is checked against it.
+        changed_ns: Modification time of the pulled file when its checksum was right, in nanoseconds since the epoch; 0
+            before that. Another time on disk means that the file was changed since.
     """
 
     path: Annotated[str, msgspec.Meta(pattern="[^/]$")]
@@ -83,7 +84,7 @@ class Manifest:
     @classmethod
     def parse(cls, text: str) -> Manifest:
         """Returns the manifest that a text holds; raises ValueError for any other text."""
-        # The reader of msgspec refuses half a character, which the license that a hub names may have.
+        # Not `msgspec.json`, which refuses half a surrogate pair: the license that a hub names may have one.
         return msgspec.convert(json.loads(text), cls)
 
 
@@ -126,7 +127,7 @@ def known_sha256(file: Path) -> str | None:
 
 
 def delete_pulled(file: Path) -> None:
-    """Deletes the file of a model and its manifest, and their folder where it is empty then."""
+    """Deletes the file of a pulled model and its manifest, and also their folder if it is empty then."""
     file.unlink(missing_ok=True)
     manifest_path(file).unlink(missing_ok=True)
     if not any(file.parent.iterdir()):
@@ -138,8 +139,10 @@ Measured = Literal["tuning", "speed"]
 
 
 class CatalogFile:
-    """The JSON file with the paths of added models and adapters, their checksums, and measurements of them. It is read
-    once; call `save` after a change of `models` or `adapters`.
+    """The JSON file with the paths of added models and adapters, their checksums, and measurements of them.
+
+    It is read once. Call `save` after a change of `models`, `adapters` or `adapters_used`; `record` and `sha256` save
+    what they add.
 
     Attributes:
         models, adapters: Paths of added files by name.
@@ -207,7 +210,11 @@ class CatalogFile:
         return figures
 
     def record(self, what: Measured, path: Path, figures: dict[str, Any]) -> None:
-        """Stores figures of a file; earlier ones with other keys stay."""
+        """Stores figures of a file on this machine, by name; earlier figures of other names stay.
+
+        Raises:
+            ModelFileError: The file cannot be read.
+        """
         key = self._machine_key(path)
         self._content[what][key] = {**self._content[what].get(key, {}), **figures}
         self.save()

@@ -47,7 +47,7 @@ class Call:
     """One request for the next assistant message.
 
     Attributes:
-        module: The part of the simulation that asks, for the transcript.
+        module: Name of what asks, such as a part of a simulation, for the transcript.
         role: The role whose model answers.
         messages: The conversation as this model sees it; at least one message.
         sampling: How the reply is sampled; with a JSON schema it follows that.
@@ -55,8 +55,8 @@ class Call:
         stop: Texts that end the reply and are no part of it.
         seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
         opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
-        probability_of: The field of the JSON schema, true or false or one of some values, whose probability is read;
-            empty for none.
+        probability_of: Name of the field of the JSON schema whose value gets a probability; the field is true or false,
+            or has one of some values. Empty for none.
     """
 
     module: str
@@ -144,8 +144,10 @@ def parsed_object(text: str) -> dict[str, Any] | None:
 
 
 def split_thinking(reply: str) -> tuple[str, str]:
-    """Returns what a model thought in a reply, up to `</think>`, and its answer after that; the answer is empty if the
-    thoughts did not come to an end, and the whole reply if there are none."""
+    """Returns what a model thought in a reply, up to `</think>`, and its answer after that.
+
+    The answer is empty if the thoughts did not come to an end, and the whole reply if there are none.
+    """
     if thoughts := _THINKING.match(reply):
         return thoughts[1].strip(), reply[thoughts.end() :]
     if opening := _BEGUN_THINKING.match(reply):

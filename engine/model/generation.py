@@ -1,9 +1,9 @@
-"""Continuous batching: many replies are written at once, and sequences join and leave the decode batch as they start
-and end.
+"""Writes many replies at once by continuous batching: a reply joins the decode batch when it starts, and leaves it when
+it ends.
 
 A sequence is what one reply is written on. The cache of a model has a cell for each token that was read, and a forked
-sequence shares the cells of the one that it comes from. In a shared cache a decode attends to the cells of all
-sequences; in the other layout each sequence has cells of its own (`engine.model.batched_replies`).
+sequence shares the cells of the one that it comes from, or has copies of them. In a shared cache a decode attends to
+the cells of all sequences; in the other layout each sequence has cells of its own (`engine.model.batched_replies`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ PARALLEL = 24
 """Most replies that are written at the same time."""
 
 LIVE_CELLS = 1536
-"""Tokens that the replies of one batch may hold in a shared cache when one more joins them. Every decode attends to all
-live cells of a shared cache, so many long prompts at once cost more than they gain."""
+"""Most cells of a shared cache that the prompts and replies in writing fill together, if there are several. Every
+decode attends to all filled cells, so many long prompts at once cost more than they gain."""
 
 Stopped = Literal["end", "stop", "length"]
 """Why a reply ended: at an end token, at a stop text, or at the limit of its length."""
@@ -63,7 +63,7 @@ class Reply:
     """One generated reply.
 
     Attributes:
-        tokens: Token ids, without the token that ended it.
+        tokens: Token ids, without the end token; with those of the stop text that ended it.
         text: The tokens as text, cut before the stop text that ended it; broken UTF-8 is replaced.
         stopped: Why it ended.
     """
@@ -79,6 +79,7 @@ class Task:
 
     Attributes:
         prompt: Token ids; at least one, and short enough to leave `max_tokens` of the context.
+        sampling: How the next token is chosen.
         max_tokens: Most tokens of the reply.
         stop: Texts that end the reply; it ends before the first of them.
         seed: Seed of the sampling; the reply does not depend on those beside it.
@@ -97,12 +98,12 @@ class Task:
 
     @property
     def own_cells(self) -> int:
-        """The cells of the cache that the prompt needs in addition to the forked ones."""
+        """The cells of the cache that the prompt needs in addition to those of `source`."""
         return len(self.prompt) - self.decoded
 
     @property
     def reserved_cells(self) -> int:
-        """The cells that the prompt needs together with the longest reply."""
+        """The cells that the prompt and the longest reply need in addition to those of `source`."""
         return self.own_cells + self.max_tokens
 
 
@@ -127,7 +128,7 @@ class _Writer:
 
     @property
     def cells(self) -> int:
-        """Cells of its own that it fills once all known tokens are decoded."""
+        """The cells that it fills in addition to those of the source, once all known tokens are decoded."""
         return self.task.own_cells + len(self.tokens)
 
     @property
@@ -267,7 +268,12 @@ def _make_consecutive(
 def _decode_batch(
     model: GenerativeModel, writers: Sequence[_Writer], capacity: Capacity
 ) -> list[_Writer]:
-    """Decodes one batch and returns the writers that got a new token, which is appended to them."""
+    """Decodes one batch, and appends a token to each reply whose known tokens are all decoded then.
+
+    Returns:
+        The writers of these replies.
+    """
+    # Each writer with its span, and whether all of its known tokens are in the span.
     scheduled: list[tuple[_Writer, Span, bool]] = []
     free_tokens = capacity.batch
     # Replies in progress go first, one token each; what is left of the batch is filled with prompts.
@@ -299,7 +305,7 @@ def _reply_if_ended(model: TokenModel, writer: _Writer) -> Reply | None:
     """Returns the reply of a writer whose newest token ended it; None if it goes on."""
 
     def reply(tokens: Sequence[int], data: bytes, stopped: Stopped) -> Reply:
-        """Returns a reply with its text; the last character may be cut in the middle of its bytes."""
+        """Returns a reply with its text, of which the last character may be incomplete."""
         return Reply(tuple(tokens), data.decode("utf-8", "replace"), stopped)
 
     if writer.tokens[-1] in model.stop_tokens:  # control tokens, which have no bytes

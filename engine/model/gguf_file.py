@@ -16,9 +16,8 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -79,11 +78,15 @@ _DAMAGED = "The file is damaged; get it again."
 
 
 class Unsound(ValueError):
-    """The header is invalid; the message says why, after "it is a damaged GGUF file:"."""
+    """The header is invalid. The message is a clause that says why, such as `a tensor in it is not aligned`."""
 
 
 def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     """Returns the bytes of a tensor; None for a format that this program does not know.
+
+    Args:
+        shape: Dimensions in the order of GGUF, the fastest one first.
+        kind: llama.cpp's number of the format.
 
     Raises:
         Unsound: A size is 0, or a row is no whole number of blocks.
@@ -101,30 +104,27 @@ def bytes_of(shape: Sequence[int], kind: int) -> int | None:
     return math.prod(shape) // block_length * block_bytes
 
 
-def check_layout(
-    tensors: Sequence[tuple[Sequence[int], int, int]], alignment: int, room: int
-) -> None:
+def _check_layout(tensors: Iterable[TensorInfo], alignment: int, room: int) -> None:
     """Checks the positions of tensors.
 
     The size of a tensor in an unknown format is not checked, so that newer files stay readable; llama.cpp refuses
     formats that it does not know.
 
     Args:
-        tensors: Shape, format and first byte of each, counted from the beginning of the data section.
+        tensors: The tensors, with offsets from the beginning of the data section.
         room: Bytes of the data section.
 
     Raises:
         Unsound: The layout is invalid.
     """
     end = 0
-    by_offset = itemgetter(2)
-    for shape, kind, offset in sorted(tensors, key=by_offset):
-        if offset % alignment:
+    for tensor in sorted(tensors, key=lambda info: info.offset):
+        if tensor.offset % alignment:
             raise Unsound("a tensor in it is not aligned")
-        if offset < end:
+        if tensor.offset < end:
             raise Unsound("a tensor in it lies over another")
         # A tensor in an unknown format has one byte at the least.
-        end = offset + (bytes_of(shape, kind) or 1)
+        end = tensor.offset + (bytes_of(tensor.shape, tensor.kind) or 1)
         if end > room:
             raise Unsound(
                 f"it ends before its tensors do, {end - max(room, 0):,} bytes are missing"
@@ -152,7 +152,7 @@ class GgufFile:
 
     Attributes:
         path: Path of the file.
-        values: Metadata by key, except arrays.
+        values: Values of the metadata by key, without arrays.
         tensors: Tensors by name.
         lists: Short arrays of integers by key.
         size: Bytes of the file.
@@ -180,8 +180,8 @@ class GgufFile:
         return sum(math.prod(tensor.shape) for tensor in self.tensors.values())
 
     def vector(self, name: str) -> NDArray[np.float32] | None:
-        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32,
-        F16 and BF16.
+        """Returns a tensor as a flat F32 array, shape (numbers,); None if it is in another format than F32, F16 and
+        BF16.
 
         Raises:
             KeyError: There is no tensor with this name.
@@ -204,10 +204,10 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks the metadata and the tensor list of a file.
+    """Reads the metadata and the list of tensors of a file, checks both, and returns them.
 
     Raises:
-        ModelFileError: The file is missing, is no GGUF file, one of several that make a model, or damaged.
+        ModelFileError: The file is missing, damaged, no GGUF file, or one of several that make a model.
     """
     try:
         with path.open("rb") as file:
@@ -262,11 +262,7 @@ class _Cursor:
             raise Unsound("its alignment is no power of two")
         # The data section begins at the next multiple of the alignment.
         start = math.ceil(self._position / alignment) * alignment
-        check_layout(
-            [(info.shape, info.kind, info.offset) for info in infos.values()],
-            alignment,
-            len(self._data) - start,
-        )
+        _check_layout(infos.values(), alignment, len(self._data) - start)
         placed = {
             name: TensorInfo(info.shape, info.kind, start + info.offset)
             for name, info in infos.items()
@@ -322,7 +318,11 @@ class _Cursor:
         return int(self._scalar(code))
 
     def _count(self, least: int, what: str) -> int:
-        """Returns the next number, that of the things named `what`, which take at least `least` bytes each.
+        """Returns the next number, a count of things that follow in the header.
+
+        Args:
+            least: Bytes that each of them takes at least.
+            what: Their name in the error.
 
         Raises:
             Unsound: The header has no room for so many.

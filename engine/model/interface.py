@@ -53,8 +53,8 @@ class Capacity:
 
     Attributes:
         context: Longest sequence, in tokens.
-        cells: Tokens that may be live at once over all sequences; shared tokens count once. At least one full
-            sequence and four batches.
+        cells: Tokens that the cache holds at once over all sequences; shared tokens count once. If all sequences share
+            the cache, there are cells for one full sequence and four batches.
         batch: Tokens of one decode.
         rows: Most rows of logits of one decode.
         sequences: Sequence ids are `range(sequences)`.
@@ -99,8 +99,8 @@ class LoadOptions:
         threads: Threads for decoding; None takes all cores.
         gpu_layers: Layers on the GPU; -1 is all, used only where llama.cpp was built with GPU support.
         batch: Tokens of one decode.
-        embedding: Load for text embeddings instead of next-token distributions.
-        layers: Load a copy of the weights with so many first layers only; None loads all.
+        embedding: Whether the model computes embeddings of texts instead of next-token distributions.
+        layers: Number of first layers to load, from a copy of the weights without the others; None loads all.
     """
 
     context: int | None = None
@@ -117,8 +117,9 @@ class Sampling:
 
     Attributes:
         temperature: 0 takes the most probable token.
-        top_k: Keep so many tokens; 0 keeps all.
-        top_p, min_p: Nucleus and minimum relative probability; 1 and 0 keep all.
+        top_k: Number of the most probable tokens to choose from; 0 for all.
+        top_p: Choose from the most probable tokens that together have this probability; 1 for all.
+        min_p: Choose from the tokens with at least this share of the probability of the most probable one; 0 for all.
         json_schema: JSON schema as text that the reply must follow, or None.
     """
 
@@ -130,7 +131,7 @@ class Sampling:
 
 
 class TextTokenizer(Protocol):
-    """Texts and messages to tokens."""
+    """Converts texts into tokens, and messages into the text that a model reads."""
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Returns the token ids of `text`.
@@ -145,7 +146,7 @@ class TextTokenizer(Protocol):
 
 
 class Tokenizer(TextTokenizer, Protocol):
-    """Text to tokens and back."""
+    """Converts text into tokens and back."""
 
     def token_bytes(self, token: int) -> bytes:
         """Returns the bytes a token stands for; empty for control tokens."""

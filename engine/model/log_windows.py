@@ -29,7 +29,7 @@ GAP = "\n[…]\n"
 
 
 def longest_piece(limit: int) -> int:
-    """Returns the most tokens, or characters, of a piece of a log that exceeds `limit`: longer ones are shortened."""
+    """Returns the most tokens, or characters, that a piece of a log keeps if the log is longer than `limit` of them."""
     return limit // 3
 
 
@@ -40,7 +40,7 @@ class Window:
     Attributes:
         pieces: Its pieces, in order.
         boundaries: The boundaries that it covers (piece indices).
-        clipped: Whether pieces over `longest_piece` are shortened to that in it.
+        clipped: Whether its pieces that are longer than `longest_piece` are shortened to that.
     """
 
     pieces: tuple[int, ...]
@@ -63,8 +63,8 @@ def plan_windows(
         boundaries: Piece indices, rising.
         leading_pieces: Number of leading pieces in every window (0 or 1: the system message).
         limit: Most tokens of a window.
-        overlap: Most of the room of a later window that the steps up to its first boundary take, as a share; the piece
-            of the boundary itself may take more.
+        overlap: Share of the room of a later window that the steps up to its first boundary take at most; the piece of
+            that boundary alone may take more.
 
     Returns:
         Windows that together cover each boundary exactly once.

@@ -1,4 +1,5 @@
-"""Estimates the memory that a model needs, and how many of its layers fit on a GPU, from the header of its file.
+"""Estimates the memory that a model needs and how many of its layers fit on a GPU, from the header of its file; tells
+how much memory this machine has.
 
 The cache of a model has a cell for each token of a sequence: the keys and values of all layers, which later tokens
 attend to. The compute buffer is what a decode works in. All sizes are bytes.
@@ -32,7 +33,7 @@ ALL_F32 = 0
 """Value of `general.file_type` of a file whose weights are F32; the cache of its model is F32 too."""
 
 MAX_SEQUENCES = 64
-"""Sequence ids of one context, which share its cells; also how many sequences one token may belong to."""
+"""Number of sequences of a context whose cache all sequences share, and most sequences that one token may belong to."""
 
 MAX_ROWS = 256
 """Most rows of logits of one decode."""
@@ -92,19 +93,19 @@ class GpuPlan:
 
     Attributes:
         layers: Number of layers, as llama.cpp's `n_gpu_layers` counts them: the output is one.
-        of: Number of layers of the model.
+        all_layers: Number of layers of the model, counted in the same way.
         used: Bytes of GPU memory that they need with cache and compute buffer; 0 without layers on the GPU.
         free: Bytes of GPU memory that were free.
     """
 
     layers: int
-    of: int
+    all_layers: int
     used: int
     free: int
 
 
 def estimate(file: GgufFile, options: LoadOptions | None = None) -> MemoryEstimate:
-    """Returns the memory that loading a model with these options needs."""
+    """Returns the memory that loading a model with these options needs; None stands for the default options."""
     options = options or LoadOptions()
     context = context_tokens(options, _figure(file, "context_length") or MAX_DEFAULT_CONTEXT)
     cell_bytes = sum(_cell_bytes_of_layer(file, layer) for layer in range(_count_layers(file)))
@@ -148,7 +149,6 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
     llama.cpp fills it from the output downwards, and keeps the embedding of the tokens in main memory; where the
     output shares that embedding, the GPU gets a copy. A layer brings its part of the cache.
     """
-    options = options or LoadOptions()
     need = estimate(file, options)
     sizes = _tensor_bytes(file)
     layers = _count_layers(file)
@@ -169,7 +169,7 @@ def plan_layers(file: GgufFile, free: int, options: LoadOptions | None = None) -
         if used + addition > free:
             break
         used, count = used + addition, count + 1
-    return GpuPlan(layers=count, of=len(additions), used=used if count else 0, free=free)
+    return GpuPlan(layers=count, all_layers=len(additions), used=used if count else 0, free=free)
 
 
 def _compute_bytes(file: GgufFile, options: LoadOptions, cells: int) -> int:
@@ -214,14 +214,17 @@ def _is_f32(file: GgufFile) -> bool:
 
 
 def _count_layers(file: GgufFile) -> int:
-    """Returns the number of layers."""
+    """Returns the number of layers that the header names, at most the number of tensors."""
     # A header may claim more layers than there are tensors, which would only cost time.
     return min(_figure(file, "block_count"), len(file.tensors))
 
 
 def _tensor_bytes(file: GgufFile) -> dict[str, int]:
-    """Returns the bytes of each tensor; of one in a format that is not known here, as if it had a byte for each number,
-    at most the whole file: a damaged header may claim any shape."""
+    """Returns the bytes of each tensor, by name.
+
+    In a format that is not known here a number counts as a byte, and a tensor as at most the whole file: a damaged
+    header may claim any shape.
+    """
     sizes = {}
     for name, info in file.tensors.items():
         size = bytes_of(info.shape, info.kind)
@@ -245,12 +248,15 @@ def _largest_figure(file: GgufFile, name: str) -> int:
 
 
 def _layer_figure(file: GgufFile, name: str, layer: int, default: int = 0) -> int:
-    """Returns the metadata value of one layer."""
+    """Returns the metadata value of one layer, which may be one of all layers; `default` if there is none."""
     by_layer = file.lists.get(_key(file, name))
     if by_layer:
         return max(0, by_layer[layer]) if layer < len(by_layer) else 0
     figure = file.number(_key(file, name))
     return default if figure is None else max(0, figure)
+
+
+# The memory and the load of this machine
 
 
 def available_memory() -> int | None:
@@ -357,9 +363,10 @@ def _query_gpus(fields: str, seconds: float) -> list[str]:
 
 
 def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
-    """Returns the options with as many layers on the GPU as it has room for now, where all of them were asked for.
+    """Returns the options with as many layers on the GPU as it has room for now.
 
-    To be asked when no model is loaded that is going to make room.
+    Options that name a number of layers stay as they are, and so do all options without a GPU. A model that is going to
+    be freed has to be freed before.
 
     Raises:
         ModelFileError: The file cannot be read.
@@ -369,4 +376,4 @@ def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
         return options
     _, free = gpu
     plan = plan_layers(read_gguf(path), free, options)
-    return options if plan.layers == plan.of else replace(options, gpu_layers=plan.layers)
+    return options if plan.layers == plan.all_layers else replace(options, gpu_layers=plan.layers)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from engine.model.interface import TextTokenizer  # which imports numpy
 
 LOG_MARK = "\x1eLOG\x1e"
-"""Stands for the log while a chat template is applied."""
+"""Text that stands for the log while a chat template is applied."""
 
 _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
 """A place in a prompt text that a value is put into, like `[[TASK]]`, with its name."""
@@ -39,7 +39,7 @@ class Prompt:
 
     Attributes:
         name: File name without suffix.
-        chat: Use the model's chat template.
+        chat: Whether all but `reply` is put into a user message of the model's chat template.
         before, question: Text before and after the log.
         reply: Beginning of the model's answer, written for it.
         end: The answer that means that nothing remains; empty where the prompt has no such answer.
@@ -64,7 +64,7 @@ class Prompt:
 
     @property
     def version(self) -> str:
-        """The name; of one that is not as it came with the program, also the first digits of its hash."""
+        """The name of the prompt, followed by the first digits of its hash if it differs from the shipped one."""
         if self == parse_prompt(self.name, prompt_text(self.name)):
             return self.name
         content = json.dumps(self.as_params(), sort_keys=True)
@@ -112,6 +112,9 @@ def parse_prompt(name: str, text: str) -> Prompt:
         raise UsageError(f"The prompt {name} is none: {error}.") from error
 
 
+# A prompt in tokens
+
+
 @dataclass(frozen=True, slots=True)
 class TokensAround:
     """The tokens of a prompt: those before a log and those after it."""
@@ -133,12 +136,12 @@ def tokens_around(prompt: Prompt | None, tokenizer: TextTokenizer) -> TokensArou
     content = prompt.before + LOG_MARK + prompt.question
     rendered = tokenizer.render_chat([{"role": "user", "content": content}])
     before, after = rendered.split(LOG_MARK, 1)
-    head = started(tokenizer, before)
+    head = tokenize_with_start(tokenizer, before)
     tail = tokenizer.tokenize(after, special=True)
     return TokensAround(head, tail + (tokenizer.tokenize(prompt.reply) if prompt.reply else []))
 
 
-def started(tokenizer: TextTokenizer, text: str) -> list[int]:
+def tokenize_with_start(tokenizer: TextTokenizer, text: str) -> list[int]:
     """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
     # Most templates write the start token themselves; one tokenized in front of it would double it.
@@ -153,6 +156,18 @@ def common_length(token_lists: Sequence[Sequence[int]]) -> int:
     return sum(1 for _ in alike)
 
 
+def sharable_length(prompts: Sequence[Sequence[int]], least: int) -> int:
+    """Returns the length of the common beginning of prompts that one sequence can hold for all of them.
+
+    The last token of each prompt is left out, because its decoding gives the first distribution.
+
+    Args:
+        least: Length in tokens below which sharing is not worth it; 0 is returned then.
+    """
+    shared = min(common_length(prompts), min(map(len, prompts)) - 1)
+    return shared if shared >= least else 0
+
+
 def opening_tokens(tokenizer: TextTokenizer) -> list[int]:
     """Returns the tokens with which every next step begins, whatever its number is."""
     # What two headers with different numbers share, at most the words before the number.
@@ -160,6 +175,9 @@ def opening_tokens(tokenizer: TextTokenizer) -> list[int]:
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)
     return first[: min(common_length([first, other]), len(bare))]
+
+
+# Prompt texts of plays
 
 
 def prompt_kinds() -> list[str]:

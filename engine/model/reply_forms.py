@@ -33,7 +33,8 @@ _VERDICT = re.compile(
     r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<word>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$)))",
     re.I,
 )
-"""A verdict in one word: it begins the reply or a sentence, or follows "Answer:", "The answer is" or a comma."""
+"""Matches a verdict in one word, which begins the reply or a sentence, or follows "Answer:", "The answer is" or a
+comma. The group `first` or `word` has the word."""
 
 _MARKS = " \t*_`#\"'"
 """Characters of print that surround a field or its value in a plain reply."""
@@ -143,8 +144,10 @@ def json_objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _plain_values(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values of a reply in plain text: those on lines `Field: value`, else a verdict in its first lines;
-    where a text is all that is asked for, the whole reply.
+    """Returns the values of a reply in plain text.
+
+    They are those on lines `Field: value`. If the first field is a verdict that has no such line, the one in the first
+    lines of the reply is taken. If a text is all that is asked for and has no such line, it is the whole reply.
 
     Raises:
         UnreadableReply: It has none of them.
@@ -179,19 +182,21 @@ def _plain_value(text: str, schema: Mapping[str, Any]) -> Any:
 
 
 def _with_known_words(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns values in which words stand for what they mean: yes and no for true and false where the field is a
-    verdict, and those that a field has in whatever case."""
-    json_values = {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
-    known: dict[str, dict[str, Any]] = {
-        name: json_values
-        if field.get("type") == "boolean"
-        else {str(word).casefold(): word for word in field.get("enum", ())}
-        for name, field in schema.items()
-    }
-    return {
-        name: known.get(name, {}).get(str(value).strip(_MARKS + ".").casefold(), value)
-        for name, value in values.items()
-    }
+    """Returns values in which words are replaced by the JSON values that they stand for, in whatever case they are
+    written: yes and no where the field is a verdict, and the values of a field that has one of some."""
+    replaced = {}
+    for name, value in values.items():
+        word = str(value).strip(_MARKS + ".").casefold()
+        replaced[name] = _values_by_word(schema.get(name, {})).get(word, value)
+    return replaced
+
+
+def _values_by_word(field_schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the JSON values of a field by the words that stand for them, in small letters; {} for a field without
+    them."""
+    if field_schema.get("type") == "boolean":
+        return {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
+    return {str(value).casefold(): value for value in field_schema.get("enum", ())}
 
 
 class ValuePlace(NamedTuple):
@@ -223,12 +228,11 @@ def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> 
     text = reply.decode("utf-8", "surrogateescape")
     _, answer = split_thinking(text)
     value_by_word = {word.casefold(): value for value, several in words.items() for word in several}
-    longest_first = sorted(map(re.escape, value_by_word), key=len, reverse=True)
-    name = field.replace("_", "[ _]")
+    any_word = "|".join(sorted(map(re.escape, value_by_word), key=len, reverse=True))
+    json_label = rf'(?<!\\)"{field}"'
+    line_label = rf"""^[ \t*_`#"'-]*{field.replace("_", "[ _]")}[ *_`"']*"""
     place = re.search(
-        rf"""(?:(?<!\\)"{field}"|^[ \t*_`#"'-]*{name}[ *_`"']*)\s*:[\s*_`"']*({"|".join(longest_first)})(?!\w)""",
-        answer,
-        re.I | re.M,
+        rf"""(?:{json_label}|{line_label})\s*:[\s*_`"']*({any_word})(?!\w)""", answer, re.I | re.M
     )
     if place is None and words is VERDICT_WORDS:
         place = find_verdict(answer)

@@ -47,7 +47,7 @@ FITTED_CHARS_PER_TOKEN = 3
 languages, so that the text fits in tokens."""
 
 MIN_ROOM = 1_000
-"""Fewest characters of what is put inside a prompt; a context that is too small even for that many is refused."""
+"""Fewest characters that `ModelWork.room` returns; a context that is too small even for that many is refused later."""
 
 ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
@@ -63,8 +63,8 @@ class ModelWork:
     """The model of a run as one stage uses it; `interrupt` may be called from any thread.
 
     Attributes:
-        has_answered: Whether the model answered about an item in `each`.
-        failure: Why it did not answer about the last item without an answer; None before that.
+        has_answered: Whether the model has answered about any item in `each`.
+        failure: The error about the last item of the last block without any answer; None before that.
     """
 
     def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
@@ -129,8 +129,11 @@ class ModelWork:
         return client.tokens_per_reply if isinstance(client, EndpointModel) else None
 
     def spent(self) -> str:
-        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time, or
-        if the stage did not load the model: the count is then that of the stage before."""
+        """Returns the cost of the requests, as a sentence for the end of a summary.
+
+        It is empty if they cost only time, and if this stage did not load the model: the count is then that of the
+        stage before.
+        """
         cost = self.process.spent() if self._has_loaded else ""
         return f" {cost}." if cost else ""
 
@@ -161,40 +164,49 @@ class ModelWork:
             failed_result: Returns the result of an item that fails alone, given the reason.
 
         Raises:
+            Cancelled: `interrupt` was called.
             ModelCrashed: Every single item failed, so the fault is not in the items.
-            RequestRefused: So did `MAX_REFUSED_IN_A_ROW` items in this and in earlier blocks.
+            RequestRefused: Every single item was refused, and with those of earlier blocks `MAX_REFUSED_IN_A_ROW` in a
+                row.
         """
-        failure: ModelCrashed | RequestRefused
         for _ in range(ATTEMPTS):
             self.check()
             try:
                 results = list(work(items))
-                self.has_answered, self._refused_in_a_row = True, 0
-                return results
-            except ModelCrashed as error:
-                failure = error
-            except RequestRefused as error:
-                failure = error
+            except ModelCrashed:
+                continue
+            except RequestRefused:
                 break
-        results = []
-        is_any_answered = False
+            self.has_answered, self._refused_in_a_row = True, 0
+            return results
+        return self._each_alone(items, work, failed_result)
+
+    def _each_alone(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Sequence[Item]], Sequence[Result]],
+        failed_result: Callable[[str], Result],
+    ) -> list[Result]:
+        """Returns the results of `work` on the items of a block one by one; see `each`."""
+        results: list[Result] = []
+        failures: list[ModelCrashed | RequestRefused] = []
         for item in items:
             self.check()
             try:
                 results.extend(work([item]))
-                is_any_answered = True
             except ModelCrashed as error:
-                failure = error
+                failures.append(error)
                 results.append(failed_result(f"the model process died on it: {error.message}"))
             except RequestRefused as error:
-                failure = error
+                failures.append(error)
                 results.append(failed_result(error.message))
-        if is_any_answered:
+        if len(failures) < len(items):
             self.has_answered, self._refused_in_a_row = True, 0
             return results
-        self.failure, self._refused_in_a_row = failure, self._refused_in_a_row + len(items)
-        if isinstance(failure, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
-            raise failure
+        self.failure = failures[-1]
+        self._refused_in_a_row += len(items)
+        if isinstance(self.failure, ModelCrashed) or self._refused_in_a_row >= MAX_REFUSED_IN_A_ROW:
+            raise self.failure
         return results
 
     def replies(
@@ -382,8 +394,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
             ModelError: No endpoint is left, or every item was refused.
         """
         done, waiting, failure = 0, iter(keys), None
-        # Entries of the items that were answered and are not committed yet.
-        answered: list[list[Entry]] = []
+        uncommitted: list[list[Entry]] = []  # the entries of each item that was answered
         running: set[Future[list[Entry]]] = set()
         with ThreadPoolExecutor(MAX_PARALLEL_REQUESTS, "asking") as threads:
             try:
@@ -398,16 +409,18 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
                     finished, running = wait(running, return_when=FIRST_COMPLETED)
                     errors = [error for future in finished if (error := future.exception())]
                     failure = failure or next(iter(errors), None)
-                    answered += [future.result() for future in finished if not future.exception()]
-                    if answered and self._work.has_answered:
-                        done += len(answered)
-                        entries = [entry for item in answered for entry in item]
-                        answered = []
+                    uncommitted += [
+                        future.result() for future in finished if not future.exception()
+                    ]
+                    if uncommitted and self._work.has_answered:
+                        done += len(uncommitted)
+                        entries = [entry for item_entries in uncommitted for entry in item_entries]
+                        uncommitted = []
                         yield self._commit(run_id, entries, done, total)
             except BaseException:  # also ctrl+c, and the end of the generator
                 self._work.interrupt()
                 raise
-        failure = failure or (self._work.failure if answered else None)
+        failure = failure or (self._work.failure if uncommitted else None)
         if isinstance(failure, ModelError):
             failure.message += self._work.spent()
         if failure:

@@ -2,7 +2,7 @@
 
 The model process writes under the grammar of the schema; an endpoint gets the best form that it was shown to follow
 (`engine.model.endpoints.capabilities`), and what it writes is read tolerantly. A reply that cannot be read is asked for
-once more, with what was wrong; one that still cannot be read is a failure, which retains what the model wrote.
+once more, with what was wrong; if that one cannot be read either, the failure says what the model wrote.
 
 The value of a field that is true or false, or one of some values, has its probability where the server lists tokens;
 elsewhere it is what the model said, and no number is made of it.
@@ -57,7 +57,8 @@ class StructuredReply(Generic[FieldsT]):
         fields: What the model replied; None where its reply cannot be read.
         text: The reply as it was written.
         error: What is wrong with a reply that cannot be read; empty otherwise.
-        probability: Of the value of the field that it was asked for; None where no tokens are listed.
+        probability: Probability of the value of the field `Call.probability_of`; None where `Completion.probability`
+            is.
         note: What was left out of the question or changed in it; None for nothing.
     """
 

@@ -31,7 +31,7 @@ the epoch)."""
 
 
 class ReplyCache:
-    """Satisfies `engine.model.endpoints.sender.Replies`; any thread may use it."""
+    """The cache of the replies of endpoints, a `Replies` of `engine.model.endpoints.sender`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
@@ -43,9 +43,7 @@ class ReplyCache:
         except sqlite3.DatabaseError:
             path.unlink(missing_ok=True)
             self._conn = _open(path)
-        (self._stored_bytes,) = self._conn.execute(
-            "SELECT coalesce(sum(bytes), 0) FROM reply"
-        ).fetchone()
+        self._stored_bytes = self._sum_bytes()
         self._evict()
 
     def get(self, key: str) -> str | None:
@@ -72,8 +70,11 @@ class ReplyCache:
             self._conn.close()
 
     def _evict(self) -> None:
-        """Deletes the least recently used replies where all together have more bytes than they may. A reply that took
-        the place of another, or was stored by another program, is counted then."""
+        """Deletes the least recently used replies if all together have more bytes than they may.
+
+        The sum is computed anew then, since `put` counts a replaced reply twice, and not those that other processes
+        store.
+        """
         if self._stored_bytes <= self._most_bytes:
             return
         # Each reply with the bytes of itself and of all that were used after it.
@@ -82,9 +83,12 @@ class ReplyCache:
             f"DELETE FROM reply WHERE key IN (SELECT key FROM ({sums}) WHERE upto > ?)",
             (self._most_bytes * KEPT_SHARE,),
         )
-        (self._stored_bytes,) = self._conn.execute(
-            "SELECT coalesce(sum(bytes), 0) FROM reply"
-        ).fetchone()
+        self._stored_bytes = self._sum_bytes()
+
+    def _sum_bytes(self) -> int:
+        """Returns the bytes of all replies together."""
+        (total,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
+        return int(total)
 
 
 def _open(path: Path) -> sqlite3.Connection:

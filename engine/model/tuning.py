@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.errors import Cancelled, OutOfMemory
+from engine.base.errors import Cancelled
 from engine.base.files import create_private_folder, temporary_private_folder
-from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Span, TokenModel
 from engine.model.llamacpp.files import gpu_offload, quantize
 from engine.model.llamacpp.model import LlamaModel
@@ -53,7 +52,7 @@ NOISE_TOKENS = 64
 """Tokens on which the batch noise is measured."""
 
 CLEAR_GAIN = 1.1
-"""Ratio of two speeds from which the difference is no chance."""
+"""Ratio of two speeds from which on the difference is taken for more than chance."""
 
 THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
@@ -67,7 +66,7 @@ MAX_F32_SHARE = 0.4
 format."""
 
 
-def speed_of(
+def measure_speed(
     model: TokenModel,
     tokens: Sequence[int],
     *,
@@ -96,7 +95,7 @@ def speed_of(
     return best
 
 
-def noise_of(model: TokenModel, tokens: Sequence[int]) -> float:
+def measure_noise(model: TokenModel, tokens: Sequence[int]) -> float:
     """Returns the largest change of any next-token probability when the same tokens are decoded one by one.
 
     Kernels differ by batch size, so two correct scores of the same text can differ by this much.
@@ -154,7 +153,7 @@ def tune(
     Returns:
         `candidates` (a list of `format`, `tokens_per_s`, `agreement`, `bytes`, `verdict`), `chosen`, `file` (name in
         `folder`, or None for the file as shipped), `threads`, `tokens_per_s` of the chosen one, `gain` (its speed over
-        that of the shipped file) and `noise` (see `noise_of`).
+        that of the shipped file) and `noise` (see `measure_noise`).
 
     Raises:
         Cancelled: `cancelled` said so.
@@ -224,7 +223,7 @@ class _Comparison:
         (tokens,)."""
         self.report("expanding to F32")
         reference = self.folder / "f32.gguf"
-        expand(self.source, reference)
+        quantize(self.source, reference, "f32", self.cores)
         model = _load(reference, self.cancelled)
         f32_tokens = _top_tokens(model, model.tokenize(self.text)[:AGREEMENT_TOKENS])
         model.close()
@@ -263,11 +262,11 @@ class _Comparison:
         tokens = model.tokenize(self.text)
         (candidate,) = (entry for entry in self._candidates if entry["format"] == weight_format)
         candidate["tokens_per_s"] = max(
-            candidate["tokens_per_s"] or 0.0, speed_of(model, tokens, rounds=1)
+            candidate["tokens_per_s"] or 0.0, measure_speed(model, tokens, rounds=1)
         )
         # What other programs do changes how long a reading takes, and much less how much work it is.
         clock = time.perf_counter if gpu_offload() else time.process_time
-        speed = speed_of(model, tokens, rounds=1, clock=clock)
+        speed = measure_speed(model, tokens, rounds=1, clock=clock)
         model.close()
         return speed
 
@@ -280,24 +279,9 @@ class _Comparison:
         return tuned_file
 
 
-def expand(source: Path, target: Path) -> None:
-    """Writes the weights of `source` in F32, the yardstick for all other formats of them.
-
-    Raises:
-        ModelFileError: The file is missing or no GGUF file.
-        ModelError: They take too much of memory or disk, or llama.cpp could not write them.
-    """
-    read_gguf(source)
-    if not _expandable(source, target.parent):
-        raise OutOfMemory(
-            f"{source.name} takes too much memory or disk in F32.",
-            f"It may take {MAX_F32_SHARE:.0%} of each.",
-        )
-    quantize(source, target, "f32", os.cpu_count() or 1)
-
-
 def _expandable(source: Path, folder: Path) -> bool:
-    """Whether the F32 expansion of a file takes an acceptable share of memory and of the folder's disk."""
+    """Whether the weights of a file in F32 take at most `MAX_F32_SHARE` of the memory and of the free disk of a
+    folder."""
     # Four bits a weight is the least that is shipped, so eight times the file is the most F32 can take.
     need = source.stat().st_size * 8
     free_on_disk = shutil.disk_usage(folder).free
@@ -314,8 +298,8 @@ def _load(path: Path, cancelled: Callable[[], bool]) -> LlamaModel:
 def by_turns(
     candidates: Sequence[dict[str, Any]], measure: Callable[[str], float]
 ) -> tuple[dict[str, Any], float]:
-    """Returns the choice among formats that are measured by turns, forth and back, so that what other programs do
-    meanwhile slows all alike; see `choose_format`, by the median speed of each.
+    """Measures formats by turns, forth and back, so that what other programs do meanwhile slows all alike, and chooses
+    one by the median speed of each; see `choose_format`.
 
     Args:
         candidates: Faithful formats, the file as shipped first, as `tune` returns them.
@@ -384,10 +368,10 @@ def choose_threads(speed: Callable[[int], float], cores: int, *, is_busy: bool) 
 def _best_threads(
     path: Path, text: str, cores: int, is_busy: bool, cancelled: Callable[[], bool]
 ) -> tuple[int, float, float]:
-    """Returns the number of threads, its speed in tokens a second and the noise; see `noise_of`."""
+    """Returns the number of threads, its speed in tokens a second and the noise; see `measure_noise`."""
     model = _load(path, cancelled)
     tokens = model.tokenize(text)
-    noise = noise_of(model, tokens)
+    noise = measure_noise(model, tokens)
     best_speeds: dict[int, float] = {}
 
     def speed(threads: int) -> float:
@@ -395,7 +379,7 @@ def _best_threads(
         if cancelled():
             raise Cancelled("Tuning was cancelled.")
         model.use_threads(threads)
-        tokens_per_s = speed_of(model, tokens, rounds=1)
+        tokens_per_s = measure_speed(model, tokens, rounds=1)
         best_speeds[threads] = max(tokens_per_s, best_speeds.get(threads, 0.0))
         return tokens_per_s
 

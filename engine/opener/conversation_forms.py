@@ -35,12 +35,16 @@ from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
 from engine.questions.question import NOTE, Question, read_built_in
 
+# Conversations, and what is written beside them
+
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "label-studio"
 ]  # fmt: skip
 """The forms besides the uniform one, which alone has a place for everything."""
+
 Companion = Literal["scores", "answers", "goals", "trees"]
 """A kind of knowledge of the project that can be written beside the messages."""
+
 _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "scores": ("state", "p_end", "p", "p_succeeded", "score_set", "remaining"),
     "answers": (SUCCEEDED, "note", "tags"),
@@ -48,34 +52,9 @@ _COLUMNS: dict[Companion, tuple[str, ...]] = {
     "trees": ("leaves", "max_logprob", "entropy", "perplexity"),
 }
 """Columns of the table of conversations (`engine.opener.table_export`) that belong to each companion."""
+
 _CONVERSATIONS_AT_A_TIME = 200
 """Number of conversations whose messages are in memory at the same time."""
-_SHAREGPT_NAMES = {
-    "system": "system",
-    "developer": "system",
-    "user": "human",
-    "assistant": "gpt",
-    "tool": "observation",
-}
-"""Name in ShareGPT of the speaker of a message of each role."""
-_ROW_COLUMNS = (
-    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
-    *("tool_calls", "tool_call_id", "reasoning", "facts"),
-)
-"""Columns of a table with a row for each message, before those of the companions."""
-
-ENDINGS: dict[ConversationForm, str] = {
-    "openai": "jsonl",
-    "anthropic": "jsonl",
-    "sharegpt": "jsonl",
-    "inspect": "json",
-    "csv": "csv",
-    "parquet": "parquet",
-    "label-studio": "json",
-}
-"""The usual ending of the name of a file in each form, which is also the kind of the file."""
-_COUNTED_BY_CONVERSATION = ("metadata", "truth")
-"""Parts that are counted by conversations when they are left behind; all other parts by messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +113,9 @@ def read_conversations(
             )
 
 
+# Parts that several forms have
+
+
 def metadata_and_time(item: ExportedConversation) -> dict[str, Any]:
     """Returns the fields `metadata`, with truth and companions, and `created_at`; a field without a value is left
     out."""
@@ -147,14 +129,6 @@ def metadata_and_time(item: ExportedConversation) -> dict[str, Any]:
     if conversation.created_at:
         fields["created_at"] = conversation.created_at
     return fields
-
-
-def parse_arguments(call: ToolCall) -> Any:
-    """Returns the arguments of a call as a JSON value; arguments that are no JSON as text."""
-    try:
-        return json.loads(call.arguments)
-    except ValueError:
-        return call.arguments
 
 
 def message_line(message: Message) -> dict[str, Any]:
@@ -173,6 +147,24 @@ def call_lines(message: Message) -> list[dict[str, Any]]:
         {"id": call.call_id, "name": call.name, "arguments": call.arguments}
         for call in message.tool_calls
     ]
+
+
+def parse_arguments(call: ToolCall) -> Any:
+    """Returns the arguments of a call as a JSON value; arguments that are no JSON as text."""
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+
+
+def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
+    """Counts those of the fields of a message, which have no place in a form, that are not empty."""
+    words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
+    for field in fields:
+        left_behind[words[field]] += bool(getattr(message, field))
+
+
+# Chat APIs
 
 
 def openai_records(
@@ -211,9 +203,8 @@ def anthropic_records(
         for message in item.conversation.messages:
             _count_left_behind(message, left_behind, "name", "facts")
             if message.role in ("system", "developer"):
-                left_behind["a place after the first message, as a system message"] += bool(
-                    messages
-                )
+                is_late = bool(messages)
+                left_behind["a place after the first message, as a system message"] += is_late
                 system.append(message.content)
                 continue
             side = "assistant" if message.role == "assistant" else "user"
@@ -224,6 +215,31 @@ def anthropic_records(
         if system:
             line["system"] = "\n\n".join(system)
         yield {**line, "messages": messages, **metadata_and_time(item)}
+
+
+def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
+    """Yields the content blocks of a message, as the chat API of Anthropic has them."""
+    if message.role == "tool":
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id}
+        yield {**result, "content": message.content}
+        return
+    if message.reasoning:
+        yield {"type": "thinking", "thinking": message.reasoning}
+    if message.content or not message.tool_calls:
+        yield {"type": "text", "text": message.content}
+    for call in message.tool_calls:
+        arguments = parse_arguments(call)
+        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+
+
+_SHAREGPT_NAMES = {
+    "system": "system",
+    "developer": "system",
+    "user": "human",
+    "assistant": "gpt",
+    "tool": "observation",
+}
+"""Name in ShareGPT of the speaker of a message of each role."""
 
 
 def sharegpt_records(
@@ -246,36 +262,11 @@ def sharegpt_records(
                 turns.append(
                     {"from": "function_call", "value": json.dumps(value, ensure_ascii=False)}
                 )
-        yield {
-            "id": item.conversation.external_id,
-            "conversations": turns,
-            **metadata_and_time(item),
-        }
+        name = item.conversation.external_id
+        yield {"id": name, "conversations": turns, **metadata_and_time(item)}
 
 
-def _count_left_behind(message: Message, left_behind: Counter[str], *fields: str) -> None:
-    """Counts those of the fields of a message, which have no place in a form, that are not empty."""
-    words = {"reasoning": "reasoning", "facts": "times and other facts", "name": "names"}
-    for field in fields:
-        left_behind[words[field]] += bool(getattr(message, field))
-
-
-def _anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:
-    """Yields the content blocks of a message, as the chat API of Anthropic has them."""
-    if message.role == "tool":
-        yield {
-            "type": "tool_result",
-            "tool_use_id": message.tool_call_id,
-            "content": message.content,
-        }
-        return
-    if message.reasoning:
-        yield {"type": "thinking", "thinking": message.reasoning}
-    if message.content or not message.tool_calls:
-        yield {"type": "text", "text": message.content}
-    for call in message.tool_calls:
-        arguments = parse_arguments(call)
-        yield {"type": "tool_use", "id": call.call_id, "name": call.name, "input": arguments}
+# Logs of Inspect
 
 
 def inspect_samples(
@@ -389,6 +380,15 @@ def _inspect_calls(
     return calls
 
 
+# Tables with a row for each message
+
+_ROW_COLUMNS = (
+    *("conversation_id", "source", "position", "role", "name", "content", "time", "model"),
+    *("tool_calls", "tool_call_id", "reasoning", "facts"),
+)
+"""Columns of a table with a row for each message, before those of the companions."""
+
+
 def message_rows(
     items: Iterable[ExportedConversation], left_behind: Counter[str]
 ) -> Iterator[dict[str, Any]]:
@@ -400,8 +400,10 @@ def message_rows(
     for item in items:
         conversation = item.conversation
         left_behind["metadata"] += bool(conversation.meta)
-        truth = conversation.truth
-        companions = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.companions.items()}
+        shared = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.companions.items()}
+        if item.writes_truth:
+            truth = conversation.truth
+            shared = {"truth": None if truth is None else as_json(truth), **shared}
         for position, message in enumerate(conversation.messages, 1):
             facts = json.loads(message.facts) if message.facts else {}
             time_key = next((key for key in TIMES if facts.get(key) is not None), "")
@@ -419,12 +421,7 @@ def message_rows(
                 "tool_call_id": message.tool_call_id,
                 "reasoning": message.reasoning,
                 "facts": as_json(facts) if facts else None,
-                **(
-                    {"truth": None if truth is None else as_json(truth)}
-                    if item.writes_truth
-                    else {}
-                ),
-                **companions,
+                **shared,
             }
 
 
@@ -441,6 +438,40 @@ def column_types(companions: Collection[Companion], *, truth: bool) -> dict[str,
 def _as_text(value: Any) -> str | None:
     """Returns a text unchanged, another value as JSON, and None for None."""
     return value if value is None or isinstance(value, str) else as_json(value)
+
+
+# Tasks for Label Studio
+
+
+def label_studio_tasks(
+    items: Iterable[ExportedConversation], left_behind: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """Yields a task for each conversation, for a project with `labeling_config`."""
+    for item in items:
+        dialogue = []
+        for message in item.conversation.messages:
+            _count_left_behind(message, left_behind, "reasoning", "facts")
+            speaker = f"{message.role} ({message.name})" if message.name else message.role
+            calls = message.tool_calls
+            text = with_calls(message.content, calls) if calls else message.content
+            dialogue.append({"author": speaker, "text": text})
+        left_behind["metadata"] += bool(item.conversation.meta)
+        names = {"conversation": item.conversation.external_id, "source": item.source}
+        yield {"data": {"key": item.key, **names, "dialogue": dialogue}}
+
+
+def settings_file(
+    form: ConversationForm, path: Path, questions: Sequence[Question] = ()
+) -> tuple[Path, str] | None:
+    """Returns path and text of the file with the settings of the annotation; None for a form without settings.
+
+    Args:
+        path: The exported file, beside which the settings are.
+        questions: What the annotator is asked; empty asks for verdicts.
+    """
+    if form != "label-studio":
+        return None
+    return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
 
 def labeling_config(questions: Sequence[Question]) -> str:
@@ -472,43 +503,18 @@ def _annotator_guide(questions: Sequence[Question]) -> str:
     return "\n\n".join(parts)
 
 
-def label_studio_tasks(
-    items: Iterable[ExportedConversation], left_behind: Counter[str]
-) -> Iterator[dict[str, Any]]:
-    """Yields a task for each conversation, for a project with `labeling_config`."""
-    for item in items:
-        dialogue = []
-        for message in item.conversation.messages:
-            _count_left_behind(message, left_behind, "reasoning", "facts")
-            speaker = f"{message.role} ({message.name})" if message.name else message.role
-            calls = message.tool_calls
-            text = with_calls(message.content, calls) if calls else message.content
-            dialogue.append({"author": speaker, "text": text})
-        left_behind["metadata"] += bool(item.conversation.meta)
-        name = item.conversation.external_id
-        yield {
-            "data": {
-                "key": item.key,
-                "conversation": name,
-                "source": item.source,
-                "dialogue": dialogue,
-            }
-        }
+# All forms
 
-
-def settings_file(
-    form: ConversationForm, path: Path, questions: Sequence[Question] = ()
-) -> tuple[Path, str] | None:
-    """Returns path and text of the file with the settings of the annotation; None for a form without settings.
-
-    Args:
-        path: The exported file, beside which the settings are.
-        questions: What the annotator is asked; empty asks for verdicts.
-    """
-    if form != "label-studio":
-        return None
-    return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
-
+ENDINGS: dict[ConversationForm, str] = {
+    "openai": "jsonl",
+    "anthropic": "jsonl",
+    "sharegpt": "jsonl",
+    "inspect": "json",
+    "csv": "csv",
+    "parquet": "parquet",
+    "label-studio": "json",
+}
+"""The usual ending of the name of a file in each form, which is also the kind of the file."""
 
 RECORD_MAKERS: dict[
     ConversationForm,
@@ -618,6 +624,10 @@ def _list_frame(form: ConversationForm, task: str) -> tuple[str, str]:
     return inspect_frame(task) if form == "inspect" else ("[", "]")
 
 
+_COUNTED_BY_CONVERSATION = ("metadata", "truth")
+"""Parts that are counted by conversations when they are left behind; all other parts by messages."""
+
+
 def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
     """Returns a sentence for each part that was left behind, the most frequent first."""
     sentences = []
@@ -628,11 +638,8 @@ def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:
             )
             continue
         unit = "conversation" if part in _COUNTED_BY_CONVERSATION else "message"
-        hint = (
-            "; the export of the table has them"
-            if form in ("csv", "parquet") and part == "metadata"
-            else ""
-        )
+        has_table = part == "metadata" and form in ("csv", "parquet")
+        hint = "; the export of the table has them" if has_table else ""
         sentences.append(
             f"{counted(count, unit)} with {part}, which the form {form} has no place for{hint}."
         )

@@ -309,7 +309,7 @@ def _memory_need_text(facts: ModelFacts) -> str:
         return ""
     need, plan = facts.footprint.need, facts.footprint.plan
     text = f", takes {_size_text(need.total)} for logs of {need.context:,} tokens"
-    return text if plan is None else f"{text}, {plan.layers} of {plan.of} layers on the GPU"
+    return text if plan is None else f"{text}, {plan.layers} of {plan.all_layers} layers on the GPU"
 
 
 def _check_default_model(facts: ModelFacts) -> Check:
@@ -407,9 +407,8 @@ def check_terminal() -> Check:
         fix = "Use a terminal that can place text, or the headless commands."
         return Check("terminal", "bad", finding, fix)
     if encoding != "utf-8":
-        return Check(
-            "terminal", "warn", finding, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`."
-        )
+        fix = "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`."
+        return Check("terminal", "warn", finding, fix)
     if size.columns < MIN_TERMINAL_COLUMNS or size.lines < MIN_TERMINAL_ROWS:
         fix = f"Make it at least {MIN_TERMINAL_COLUMNS}x{MIN_TERMINAL_ROWS}."
         return Check("terminal", "warn", finding, fix)

@@ -165,7 +165,9 @@ def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]
 
 def answer_line(row: AnsweredConversation) -> dict[str, Any]:
     """Returns a conversation with the answers of people as JSON values; `earlier` has those on an earlier text."""
-    earlier = row.in_force.earlier
+    earlier: dict[str, Any] = {}
+    if (answers := row.in_force.earlier) is not None:
+        earlier = {"earlier": asdict(answers) | {"answers": dict(answers.answers)}}
     return {
         **row.conversation.names(),
         SUCCEEDED: None if row.in_force.verdict is None else str(row.in_force.verdict),
@@ -176,11 +178,7 @@ def answer_line(row: AnsweredConversation) -> dict[str, Any]:
         "repeats": [str(verdict) for verdict in row.repeats],
         "others": [{"annotator": other.annotator, SUCCEEDED: other.value} for other in row.others],
         "disagreement": row.disagreement,
-        **(
-            {}
-            if earlier is None
-            else {"earlier": asdict(earlier) | {"answers": dict(earlier.answers)}}
-        ),
+        **earlier,
     }
 
 

@@ -31,6 +31,7 @@ from engine.opener.key_figures import (
 )
 from engine.opener.open_project import OpenProject
 from engine.questions.question import NOTE, PEOPLE, YES
+from engine.questions.records import CompletionRate
 from engine.questions.service.questions import QuestionSummary
 from engine.results.associations.formatting import (
     association_tables,
@@ -184,7 +185,6 @@ class _Report:
     def _key_figures(self) -> KeyFigures:
         """Returns the key figures of the conversations."""
         store = self._services.conversations
-        by_score = self._services.comparison.goes_by_score(self._filter)
         no, yes = (
             store.counts(
                 ListQuery(Filter((*self._filter.terms, Term(SUCCEEDED, ":", (verdict,)))))
@@ -197,7 +197,7 @@ class _Report:
             trouble=store.in_trouble(self._filter),
             judged=(no, no + yes),
             failures=imported_failures(self._services, self._filter),
-            succeeded=self._measures.rate(by_score=by_score).corrected,
+            succeeded=self._completion_rate.corrected,
             change=month_change(self._services, self._filter),
             doubt=doubt_in_force(self._sets),
         )
@@ -234,21 +234,16 @@ class _Report:
         """Yields numbers of conversations, sources, languages, personal data."""
         store = self._services.conversations
         counts = store.counts(ListQuery(self._filter) if self._filter else None)
+        duplicates, unread = counts.duplicates, counts.quarantined
+        duplicates_text = f" Exact duplicates left out: {duplicates:,}." if duplicates else ""
+        unread_text = f" Records that could not be read: {unread:,}." if unread else ""
         yield Paragraph(
             f"{counted(counts.conversations, 'conversation')} with {counted(counts.messages, 'message')} and"
             f" {counted(counts.turns, 'turn')}, from {counted(counts.sources, 'source')}."
-            + (f" Exact duplicates left out: {counts.duplicates:,}." if counts.duplicates else "")
-            + (
-                f" Records that could not be read: {counts.quarantined:,}."
-                if counts.quarantined
-                else ""
-            )
+            f"{duplicates_text}{unread_text}"
         )
-        for title, field in (
-            ("Sources", "source"),
-            ("Languages", "language"),
-            ("Models that answered", "model"),
-        ):
+        fields = {"Sources": "source", "Languages": "language", "Models that answered": "model"}
+        for title, field in fields.items():
             values = store.values(field, self._filter)
             if values:
                 yield text_table(
@@ -321,10 +316,9 @@ class _Report:
             )
         share = figures.succeeded
         if share is None and not all_judged:
-            by_score = self._services.comparison.goes_by_score(self._filter)
-            why = self._measures.rate(by_score=by_score).why
             self._unknown.append(
-                f"How many of all got what they wanted is not known, which only verdicts say: {why}."
+                "How many of all got what they wanted is not known, which only verdicts say:"
+                f" {self._completion_rate.why}."
             )
         elif share is not None:
             yield Paragraph(
@@ -391,6 +385,12 @@ class _Report:
                     f"{count:,} ({count / total:.0%})",
                     correction,
                 )
+
+    @cached_property
+    def _completion_rate(self) -> CompletionRate:
+        """The share of conversations whose user got what they wanted, or why it is not known."""
+        by_score = self._services.comparison.goes_by_score(self._filter)
+        return self._measures.rate(by_score=by_score)
 
     @cached_property
     def _readings(self) -> list[FirstReading]:
@@ -549,15 +549,10 @@ class _Report:
             )
         words = self._services.word_reasons.strongest(STRONGEST_WORDS)
         if words:
+            columns = ("words", "in a message of", "messages before the end", "weight")
             yield text_table(
                 "The words that speak most for an end and against one",
-                (
-                    "words",
-                    "in a message of",
-                    "messages before the end",
-                    "weight",
-                    "conversations",
-                ),
+                (*columns, "conversations"),
                 tuple(
                     (
                         one_line(word.text, GOAL_CHARACTERS),

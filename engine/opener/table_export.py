@@ -1,6 +1,7 @@
 """Exports the table of conversations, with a row for each and all that is known of it, for other programs.
 
-The columns are the fixed ones, and one for each field of `meta` and `truth`; names of nested fields are joined by dots.
+The columns are the fixed ones, and one for each field of `meta` and `truth`. The *path* of a field is the keys that
+lead to it, of which the first is `meta` or `truth`; its name is these keys joined by dots, as in `meta.user.plan`.
 """
 
 from __future__ import annotations
@@ -38,14 +39,8 @@ _FIXED_COLUMNS = (  # grouped by subject
 """Columns that every table has, in order."""
 
 _NUMBER_COLUMNS = {
-    "p_end",
-    "p",
-    "p_succeeded",
-    "trouble",
-    "max_logprob",
-    "entropy",
-    "perplexity",
-}
+    "p_end", "p", "p_succeeded", "trouble", "max_logprob", "entropy", "perplexity",
+}  # fmt: skip
 """Fixed columns of numbers."""
 
 _COUNT_COLUMNS = {"messages", "turns", "length", "leaves"}
@@ -56,6 +51,9 @@ _TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "n
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
+
+_FieldPath = tuple[str, ...]
+"""The path of a field of `meta` or `truth`."""
 
 
 def _rows(
@@ -123,30 +121,44 @@ class TableColumns:
             their values.
         objects: `meta` and `truth`, each only if it has fields without a column, which then are in the column of this
             name.
+        ambiguous: Names that several fields would have, as `{"a.b": 1, "a": {"b": 2}}` has `a.b` twice.
     """
 
     fields: dict[str, set[type]] = field(default_factory=dict)
     objects: tuple[str, ...] = ()
+    ambiguous: frozenset[str] = frozenset()
 
     @classmethod
     def read(
         cls, conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
     ) -> TableColumns:
         """Reads which fields the conversations have, and returns the columns for them."""
-        types: dict[str, set[type]] = {}
-        counts: Counter[str] = Counter()
+        types: dict[_FieldPath, set[type]] = {}
+        counts: Counter[_FieldPath] = Counter()
         for name, value in _objects(conn, ids, truth=truth):
-            for key, inner in _flatten(name, value):
-                counts[key] += 1
-                types.setdefault(key, set()).add(_type(inner))
-        fields: dict[str, set[type]] = {}
-        objects = []
+            for path, inner in _flatten((name,), value):
+                counts[path] += 1
+                types.setdefault(path, set()).add(_type(inner))
+        name_counts = Counter(map(".".join, types))
+        columns = cls(ambiguous=frozenset(name for name in name_counts if name_counts[name] > 1))
         for name in ("meta", "truth"):
-            keys = [key for key, _ in counts.most_common() if key.startswith(f"{name}.")]
-            fields |= {key: types[key] for key in sorted(keys[:MAX_COLUMNS])}
-            if len(keys) > MAX_COLUMNS:
-                objects.append(name)
-        return cls(fields, tuple(objects))
+            paths = [path for path, _ in counts.most_common() if path[0] == name]
+            columns.fields |= {
+                key: types[path]
+                for key, path in sorted(
+                    (columns.name_of(path), path) for path in paths[:MAX_COLUMNS]
+                )
+            }
+            if len(paths) > MAX_COLUMNS:
+                columns.objects += (name,)
+        return columns
+
+    def name_of(self, path: _FieldPath) -> str:
+        """Returns the name of a field; where it would be ambiguous, keys with dots stand in quotation marks."""
+        name = ".".join(path)
+        if name not in self.ambiguous:
+            return name
+        return ".".join(f'"{key}"' if "." in key else key for key in path)
 
     @property
     def names(self) -> list[str]:
@@ -173,9 +185,11 @@ def table_lines(
     config = score_sets.config_in_force(conn)
     score_set = None if config is None else name_of(config)
     for row in _rows(conn, ids, truth=truth):
-        fields = dict(_flatten("meta", row["meta"])) | dict(
-            _flatten("truth", row.get("truth") or {})
-        )
+        fields = {
+            columns.name_of(path): value
+            for name in ("meta", "truth")
+            for path, value in _flatten((name,), row.get(name) or {})
+        }
         line: dict[str, Any] = dict.fromkeys(columns.names)
         line.update({key: value for key, value in row.items() if key in line})
         line["score_set"] = None if row["state"] == "unscored" else score_set
@@ -230,16 +244,16 @@ def _type(value: Any) -> type:
     return type(value)
 
 
-def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields name and value of the fields of an object, and of the objects in it, with names joined by dots.
+def _flatten(path: _FieldPath, value: Any) -> Iterator[tuple[_FieldPath, Any]]:
+    """Yields path and value of the fields of the object at a path, and of the objects in it.
 
     Lists are values; an empty object is left out.
     """
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
-            yield from _flatten(f"{name}.{key}", inner)
+            yield from _flatten((*path, key), inner)
     elif value != {}:
-        yield name, value
+        yield path, value
 
 
 def _perplexity(log_probability: float | None) -> float | None:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import APPLICATION_ID, atomic_replacement
+from engine.base.files import APPLICATION_ID, atomic_replacement, sync
 from engine.project.connections import file_uri, find_damage, fold_log, translate_file_errors
 from engine.project.write_lock import WriteLock, check_log
 
@@ -115,8 +115,7 @@ def _copy_backup(backup: str, target: Path, real: str) -> None:
     ):
         _check_backup(conn, backup)
         _vacuum(conn, target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
+        sync(target)
 
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:

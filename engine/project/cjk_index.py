@@ -21,9 +21,6 @@ INDEX = "message_fts_signs"
 _CJK = re.compile(f"[{CJK}]")
 """Matches one Chinese or Japanese character."""
 
-_INSERT = f"INSERT INTO {INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)"
-"""Adds a message to the index, by its id."""
-
 Text = tuple[int, str, str | None]
 """Id, content and tool calls of a message."""
 
@@ -40,7 +37,9 @@ def fill(conn: sqlite3.Connection) -> None:
 
 def add(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:
     """Adds those of the messages that contain Chinese or Japanese characters."""
-    conn.executemany(_INSERT, _with_cjk(texts))
+    conn.executemany(
+        f"INSERT INTO {INDEX} (rowid, content, tool_calls) VALUES (?, ?, ?)", _with_cjk(texts)
+    )
 
 
 def remove(conn: sqlite3.Connection, texts: Iterable[Text]) -> None:

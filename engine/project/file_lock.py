@@ -108,7 +108,8 @@ class ProjectFile:
             return False
 
     def sample(self) -> bytes:
-        """Returns a digest of the size and of about 256 evenly spaced pages; of a file of up to 1 MiB of all pages."""
+        """Returns a digest of the size of the file and of about `_MAX_SAMPLED_PAGES` evenly spaced pages, of all pages
+        where there are no more."""
         size = os.fstat(self.fd).st_size
         digest = hashlib.blake2b(str(size).encode())
         step = max(_PAGE_BYTES, size // _MAX_SAMPLED_PAGES // _PAGE_BYTES * _PAGE_BYTES)

@@ -224,43 +224,44 @@ class Project:
 
     @classmethod
     def _open_for_reading(cls, name: str, real: str, reason: _NotWritable) -> Project:
-        """Opens a file that this process does not write; `reason` says why not.
+        """Opens a file that this process does not write; `reason` says why not. Raises as `_open_to_read` does."""
+        try:
+            return cls._open_to_read(name, real, reason, immutable=False)
+        except sqlite3.OperationalError as error:
+            # Without the right, or the room, to create its side files SQLite cannot open a file in WAL mode. A log
+            # that is there already would be left unread.
+            has_no_right = connections.primary_code(error) in _NO_SIDE_FILES_CODES
+            has_no_room = connections.lacks_space(error, Path(real).parent)
+            if not (has_no_right or (has_no_room and not has_log(real))):
+                raise
+        return cls._open_to_read(name, real, reason, immutable=True)
 
-        The second attempt tells SQLite that nobody writes the file, so that it needs no side files.
+    @classmethod
+    def _open_to_read(
+        cls, name: str, real: str, reason: _NotWritable, *, immutable: bool
+    ) -> Project:
+        """Opens a file for reading; `immutable` tells SQLite that nobody writes it, so that it needs no side files.
 
         Raises:
             ProjectTooOld: The file is of an older version, which only a writer can bring up to date.
+            ProjectError: The file is no project that can be read.
+            sqlite3.OperationalError: SQLite cannot open the file.
         """
-        for immutable in (False, True):
-            file = ProjectFile(real, os.O_RDONLY)
-            project = cls(
-                name, real, read_only=str(reason), immutable=immutable, file=file, lock=None
-            )
-            project._hint, project.waits_for_writer = reason.hint, reason.locked
-            try:
-                _check_beginning(name, file)
-                check_readable(real, file)
-                schema = check_schema(name, project.reader(), allow_empty=False)
-            except sqlite3.OperationalError as error:
-                project.close()
-                # Without the right, or the room, to create its side files SQLite cannot open a file in WAL mode. A log
-                # that is there already would be left unread.
-                has_no_right = connections.primary_code(error) in _NO_SIDE_FILES_CODES
-                has_no_room = connections.lacks_space(error, Path(real).parent)
-                if immutable or not (has_no_right or (has_no_room and not has_log(real))):
-                    raise
-            except BaseException:
-                project.close()
-                raise
-            else:
-                if schema < SCHEMA:
-                    project.close()
-                    raise ProjectTooOld(
-                        f"{name} is of an older version and cannot be brought up to date: {reason}.",
-                        "Open it once where it can be written, or copy it to such a place.",
-                    )
-                return project
-        raise AssertionError("the last attempt returns or raises")
+        file = ProjectFile(real, os.O_RDONLY)
+        project = cls(name, real, read_only=str(reason), immutable=immutable, file=file, lock=None)
+        project._hint, project.waits_for_writer = reason.hint, reason.locked
+        try:
+            _check_beginning(name, file)
+            check_readable(real, file)
+            if check_schema(name, project.reader(), allow_empty=False) < SCHEMA:
+                raise ProjectTooOld(
+                    f"{name} is of an older version and cannot be brought up to date: {reason}.",
+                    "Open it once where it can be written, or copy it to such a place.",
+                )
+        except BaseException:
+            project.close()
+            raise
+        return project
 
     def is_written(self) -> bool:
         """Returns whether a process has the project open for writing; only then can its runs be running."""

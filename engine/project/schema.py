@@ -152,6 +152,9 @@ VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_GOAL}", _CONVERSATION
 """The statements that make the views."""
 
 
+# Making and migrating the schema
+
+
 def create(conn: sqlite3.Connection) -> None:
     """Makes the tables, indexes and views of version 1.0 in an empty file."""
     conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -253,8 +256,8 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
         "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
         " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
     ).fetchone()
-    application = _header_number(conn, "application_id")
-    schema = _header_number(conn, "user_version")
+    (application,) = conn.execute("PRAGMA application_id").fetchone()
+    (schema,) = conn.execute("PRAGMA user_version").fetchone()
     if not tables and not schema and application in (0, APPLICATION_ID):
         if allow_empty:
             return 0
@@ -285,13 +288,7 @@ def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> i
             "If it is yours, import the logs again, or open it with the commit that made it. If not, do not trust it:"
             " `workbench repair` saves what it holds without it.",
         )
-    return schema
-
-
-def _header_number(conn: sqlite3.Connection, pragma: str) -> int:
-    """Returns a number in the header of the file, which SQLite gives by a pragma."""
-    (number,) = conn.execute(f"PRAGMA {pragma}").fetchone()
-    return int(number)
+    return int(schema)
 
 
 def migrate(conn: sqlite3.Connection, schema: int) -> None:

@@ -13,15 +13,11 @@ from typing import Any, TypeVar
 
 from engine.base.conversation import MAX_MESSAGES
 
-K = TypeVar("K")
-"""A key of a table."""
+# Values as they are stored
 
 MESSAGE_BITS = (MAX_MESSAGES - 1).bit_length()
 """Number of bits of the index of a message. The id of a message is the id of its conversation, shifted left by this
 number of bits, plus the index."""
-
-CHUNK = 500
-"""Number of keys in one IN list, far below SQLite's limit on variables."""
 
 
 def message_ids(conversation_id: int) -> tuple[int, int]:
@@ -34,6 +30,19 @@ def utc_now() -> str:
     """Returns the present time in UTC with milliseconds, in the stored form: `2026-07-01T12:00:00.123Z`."""
     now = datetime.datetime.now(datetime.UTC)
     return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
+
+
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+"""Returns a value as JSON in the form that is stored; ASCII, so that it is valid text whatever the value holds."""
+
+
+# Queries
+
+K = TypeVar("K")
+"""A key of a table."""
+
+CHUNK = 500
+"""Number of keys in one IN list, far below SQLite's limit on variables."""
 
 
 def chunks(keys: Sequence[K], size: int = CHUNK) -> Iterator[Sequence[K]]:
@@ -73,6 +82,30 @@ def placeholders(values: Sequence[object]) -> str:
     return ",".join("?" * len(values))
 
 
+def rows_in(
+    conn: sqlite3.Connection,
+    query: str,
+    keys: Sequence[Any],
+    values: Sequence[Any] = (),
+    order: str = "",
+) -> Iterator[tuple[Any, ...]]:
+    """Yields the rows of a query for keys, of which there may be more than fit one IN list.
+
+    Args:
+        query: The query up to and with the last word before the keys, `IN`.
+        keys: The keys that a column is compared with.
+        values: The parameters of the query that come before the keys.
+        order: The clause behind the keys, `ORDER BY ...`; rows are ordered within each `CHUNK` of keys only.
+    """
+    for chunk in chunks(keys):
+        yield from conn.execute(f"{query} ({placeholders(chunk)}) {order}", (*values, *chunk))
+
+
+def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> array[int]:
+    """Returns the integers of a query with one column, in its order, without making a list of a million rows."""
+    return array("q", chain.from_iterable(conn.execute(sql, values)))
+
+
 def not_undone(table: str, act: str) -> str:
     """Returns an SQL condition that an act was not undone, or was redone after it was undone.
 
@@ -84,10 +117,6 @@ def not_undone(table: str, act: str) -> str:
         f"coalesce((SELECT act.kind FROM {table} AS act WHERE act.target = {act}"
         " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
     )
-
-
-to_json = json.JSONEncoder(separators=(",", ":")).encode
-"""Returns a value as JSON in the form that is stored; ASCII, so that it is valid text whatever the value holds."""
 
 
 @contextmanager
@@ -103,9 +132,7 @@ def snapshot(conn: sqlite3.Connection) -> Iterator[None]:
         conn.execute("ROLLBACK")
 
 
-def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> array[int]:
-    """Returns the integers of a query with one column, in its order, without making a list of a million rows."""
-    return array("q", chain.from_iterable(conn.execute(sql, values)))
+# Sets of conversations
 
 
 class IdSet:

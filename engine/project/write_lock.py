@@ -18,8 +18,10 @@ import json
 import os
 import socket
 import time
+from pathlib import Path
 
 from engine.base.errors import ProjectError, ProjectLinked, ProjectLocked, ProjectMoved
+from engine.base.files import sync
 from engine.project.file_lock import ProjectFile
 from engine.project.sql import utc_now
 
@@ -44,6 +46,9 @@ _MAX_OWNER_BYTES = 1000
 
 _ATTEMPTS = 50
 """Number of attempts to read what another process may be changing at the same time."""
+
+
+# Holding the lock
 
 
 class WriteLock:
@@ -104,9 +109,8 @@ class WriteLock:
         """Writes who holds the lock into the lock file."""
         assert self._fd is not None
         text = json.dumps(self._owner).encode()
-        with contextlib.suppress(
-            OSError
-        ):  # on a full disk the lock works without the name of its holder
+        # on a full disk the lock works without the name of its holder
+        with contextlib.suppress(OSError):
             os.pwrite(self._fd, text, 0)
             os.ftruncate(self._fd, len(text))
 
@@ -201,9 +205,9 @@ class WriteLock:
         try:
             status_of_name = os.stat(self._project)
         except OSError:
-            raise self._moved("moved or deleted") from None
+            raise self._moved_error("moved or deleted") from None
         if not os.path.samestat(status, status_of_name):
-            raise self._moved("replaced by another file")
+            raise self._moved_error("replaced by another file")
         if status.st_nlink > 1:
             raise ProjectMoved(
                 f"{os.path.basename(self._project)} was given a second name (a hard link)",
@@ -214,13 +218,17 @@ class WriteLock:
                 raise _overwritten(self._project)
             self._size_and_time = status.st_size, status.st_mtime_ns  # only the time was changed
 
-    def _moved(self, what: str) -> ProjectMoved:
-        """Returns the error for a file that was moved: `what`, a participle, happened to it, and where it is now."""
+    def _moved_error(self, happened: str) -> ProjectMoved:
+        """Returns the error for a file that is no longer at its path; it says where the file is now.
+
+        Args:
+            happened: What happened to the file as far as can be told, a participle; said where its place is not known.
+        """
         assert self.file is not None
         name, where = os.path.basename(self._project), _present_path(self.file.fd)
         if where is None:
             hint = "Save it as a new file where its screens are open; else see `workbench restore` for backups."
-            return ProjectMoved(f"{name} was {what}", hint)
+            return ProjectMoved(f"{name} was {happened}", hint)
         in_same_folder = os.path.dirname(where) == os.path.dirname(self._project)
         return ProjectMoved(
             f"{name} was moved to {os.path.basename(where) if in_same_folder else where}",
@@ -273,11 +281,7 @@ class WriteLock:
 
     def sync_log(self) -> None:
         """Waits until SQLite's log is on the disk."""
-        fd = os.open(self._project + "-wal", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync(Path(self._project + "-wal"))
 
     def log_size(self) -> int:
         """Returns the length of SQLite's log in bytes; 0 without a log."""
@@ -315,6 +319,24 @@ def _wait_for_file(file: ProjectFile, deadline: float) -> None:
         if pid or time.monotonic() > deadline:  # a dead holder has no id
             raise ProjectLocked(f"{_process_name(pid or 0)} has it open under another name")
         time.sleep(_RETRY_SECONDS)
+
+
+def _present_path(fd: int) -> str | None:
+    """Returns the present path of an open file; None where the system does not tell it."""
+    try:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        return path if os.path.samestat(os.stat(path), os.fstat(fd)) else None
+    except OSError:
+        return None
+
+
+# Reading a project that is not locked here
+
+
+def check_log(project_path: str) -> None:
+    """Checks a project that this process does not have open; see `check_readable`."""
+    with contextlib.closing(ProjectFile(project_path, os.O_RDONLY)) as file:
+        check_readable(project_path, file)
 
 
 def check_readable(project_path: str, file: ProjectFile) -> None:
@@ -365,26 +387,12 @@ def _was_copied(lock_path: str, owner: dict[str, object]) -> bool:
         return False
 
 
-def check_log(project_path: str) -> None:
-    """Checks a project that this process does not have open; see `check_readable`."""
-    with contextlib.closing(ProjectFile(project_path, os.O_RDONLY)) as file:
-        check_readable(project_path, file)
+# SQLite's log
 
 
 def has_log(project_path: str) -> bool:
     """Returns whether there is a log with content beside a project."""
     return _log_size(project_path) > 0
-
-
-def is_running(pid: int) -> bool:
-    """Returns whether a process with this id runs on this machine."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # the process is that of another user
-        pass
-    return True
 
 
 def _log_size(project_path: str) -> int:
@@ -393,6 +401,16 @@ def _log_size(project_path: str) -> int:
         return os.path.getsize(project_path + "-wal")
     except OSError:
         return 0
+
+
+def _log_of_another(path: str) -> ProjectError:
+    """Returns the error for a log beside a project that belongs to another file."""
+    name = os.path.basename(path)
+    return ProjectError(
+        f"{name}-wal has changes of another file, which was moved away or replaced while it was open.",
+        f"Move that file back to {name} and open it once. Otherwise copy {name}, {name}-wal and {name}.lock to another"
+        f" folder first: what is in the log is nowhere else. Then remove {name}-wal and {name}.lock here.",
+    )
 
 
 def _overwritten(path: str) -> ProjectMoved:
@@ -405,14 +423,7 @@ def _overwritten(path: str) -> ProjectMoved:
     )
 
 
-def _log_of_another(path: str) -> ProjectError:
-    """Returns the error for a log beside a project that belongs to another file."""
-    name = os.path.basename(path)
-    return ProjectError(
-        f"{name}-wal has changes of another file, which was moved away or replaced while it was open.",
-        f"Move that file back to {name} and open it once. Otherwise copy {name}, {name}-wal and {name}.lock to another"
-        f" folder first: what is in the log is nowhere else. Then remove {name}-wal and {name}.lock here.",
-    )
+# Who holds a lock
 
 
 def _read_owner(lock_path: str) -> dict[str, object]:
@@ -448,10 +459,12 @@ def _process_name(pid: int | str) -> str:
     return f"another workbench (pid {pid})" if pid else "another workbench"
 
 
-def _present_path(fd: int) -> str | None:
-    """Returns the present path of an open file; None where the system does not tell it."""
+def is_running(pid: int) -> bool:
+    """Returns whether a process with this id runs on this machine."""
     try:
-        path = os.readlink(f"/proc/self/fd/{fd}")
-        return path if os.path.samestat(os.stat(path), os.fstat(fd)) else None
-    except OSError:
-        return None
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # the process is that of another user
+        pass
+    return True

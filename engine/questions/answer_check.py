@@ -101,32 +101,39 @@ def draw(by: str, answers: Sequence[MachineAnswer], answered: Collection[int]) -
     """
     counts = Counter(str(answer.value) for answer in answers)
     common = [value for value, _ in counts.most_common(MAX_STRATA - 1)]
-    parts: dict[str, list[MachineAnswer]] = {}
     known = []
+    unanswered: dict[str, list[MachineAnswer]] = {}  # by value, all rare ones together by ""
     for answer in answers:
+        value = str(answer.value)
         if answer.conversation_id in answered:
-            known.append((answer.conversation_id, str(answer.value)))
+            known.append((answer.conversation_id, value))
         else:
-            value = str(answer.value)
-            parts.setdefault(value if value in common else "", []).append(answer)
-    can_split = 2 * len(parts) <= MAX_STRATA
+            unanswered.setdefault(value if value in common else "", []).append(answer)
+    can_split = 2 * len(unanswered) <= MAX_STRATA
     strata = []
-    for value, part in sorted(parts.items()):
+    for value, part in sorted(unanswered.items()):
         has_p = all(answer.p is not None for answer in part)
         part.sort(key=lambda answer: (answer.p or 0.0, answer.conversation_id))
         middle = len(part) // 2 if has_p and can_split and len(part) >= MIN_SPLIT else len(part)
-        for half in filter(None, (part[:middle], part[middle:])):
-            error = 1 - sum(answer.p or 0.0 for answer in half) / len(half)
-            keys = [(answer.conversation_id, str(answer.value)) for answer in half]
-            random.Random(f"{by}:{value}:{keys[0][0]}:{len(keys)}").shuffle(keys)
-            strata.append(
-                Stratum(
-                    len(half),
-                    min(max(error, ERROR_RANGE[0]), ERROR_RANGE[1]) if has_p else EXPECTED_ERROR,
-                    tuple(keys[:MAX_DRAWN]),
-                )
-            )
+        halves = filter(None, (part[:middle], part[middle:]))
+        strata += [_make_stratum(half, has_p, f"{by}:{value}") for half in halves]
     return extend(AnswerCheck(by, counts, tuple(known), tuple(strata)))
+
+
+def _make_stratum(answers: Sequence[MachineAnswer], has_p: bool, seed: str) -> Stratum:
+    """Returns the stratum of some answers, of which none is drawn yet.
+
+    Args:
+        has_p: Whether all have a probability.
+        seed: Begins the seed of the random order; the first answer and the number of answers complete it.
+    """
+    error = EXPECTED_ERROR
+    if has_p:
+        error = 1 - sum(answer.p or 0.0 for answer in answers) / len(answers)
+        error = min(max(error, ERROR_RANGE[0]), ERROR_RANGE[1])
+    order = [(answer.conversation_id, str(answer.value)) for answer in answers]
+    random.Random(f"{seed}:{order[0][0]}:{len(order)}").shuffle(order)
+    return Stratum(len(order), error, tuple(order[:MAX_DRAWN]))
 
 
 def restrict(check: AnswerCheck, answers: Mapping[int, str]) -> AnswerCheck:

@@ -182,12 +182,11 @@ class MachineShare:
     @property
     def in_words(self) -> str:
         """The corrected share with its interval, `23% (14% to 35%)`; that of the machine where there is none."""
+        if self.corrected is None:
+            return self.apparent_in_words
         share = self.corrected
-        if share is None:
-            return self._figure(self.apparent)
-        return (
-            f"{self._figure(share.value)} ({self._figure(share.low)} to {self._figure(share.high)})"
-        )
+        value, low, high = map(self._figure, (share.value, share.low, share.high))
+        return f"{value} ({low} to {high})"
 
     @property
     def apparent_in_words(self) -> str:
@@ -222,20 +221,18 @@ class CheckReport:
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences."""
-        known = [share for share in self.shares if share.corrected is not None]
-        return [
+        sentences = [
             f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
-            f" of {self.drawn} drawn.",
-            *(
-                f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent_in_words} as it answered."
-                for share in known
-            ),
-            *(
-                [f"{self.more:,} more answers would halve the intervals."]
-                if known and self.more
-                else []
-            ),
+            f" of {self.drawn} drawn."
         ]
+        known = [share for share in self.shares if share.corrected is not None]
+        sentences += [
+            f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent_in_words} as it answered."
+            for share in known
+        ]
+        if known and self.more:
+            sentences.append(f"{self.more:,} more answers would halve the intervals.")
+        return sentences
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,21 +20,6 @@ RowKind = Literal["scores", "keywords", "position"]
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A comparison that is not possible yet.
-
-    Attributes:
-        metric: Name of the metric.
-        what: One sentence on what is missing.
-        how: How to get it, with a command if there is one.
-    """
-
-    metric: str
-    what: str
-    how: str
-
-
-@dataclass(frozen=True, slots=True)
 class AdapterTraining:
     """How an adapter was trained.
 

@@ -169,7 +169,7 @@ def _is_refusal(text: str) -> bool:
 
 
 def _closes(text: str) -> bool:
-    """Returns whether a user in lower case thanks, is content or says goodbye, and asks nothing."""
+    """Returns whether a message of the user, in lower case, thanks, is content or says goodbye, and asks nothing."""
     if _QUESTION_MARK.search(text):
         return False
     hits = (hit.start() for pattern in _patterns("closing") for hit in pattern.finditer(text))
@@ -182,7 +182,8 @@ def _mentions_error(text: str) -> bool:
 
 
 def _is_error(entry: _Entry) -> bool:
-    """Returns whether a tool says in a result that it failed; what the result only quotes or lists does not count."""
+    """Returns whether a tool says in a result that it failed; an error that the result only quotes or lists does not
+    count."""
     if not _mentions_error(entry.text):
         return False
     return any(map(_mentions_error, _own_words(entry.raw)))
@@ -247,7 +248,8 @@ class _SignReader:
         assistant: The messages of the assistant.
         user: Those of the user.
         results: The answers of tools.
-        results_of: The texts of the results of each message of the assistant by the id of the call, "" without one.
+        results_of: For each message of the assistant, by its index, the texts of the results of its calls by the id of
+            the call, which is "" for a call without one.
         replies: Indices of the messages of the user right after a question of the assistant.
         last_role: Who has the last word.
         ends_in_call: Whether the last message calls a tool.
@@ -378,7 +380,7 @@ class _SignReader:
             yield SignReading(Sign.REPEATS, share, tuple(repeats), reason)
 
     def _repeated_requests(self) -> Iterator[SignReading]:
-        """Yields the sign of requests that the user nearly made before."""
+        """Yields the sign of messages in which the user says nearly the same as in an earlier one."""
         before: list[frozenset[str]] = []
         repeats = []
         for entry in self.user:
@@ -429,7 +431,8 @@ def trouble(scores: Floats) -> Floats:
 
 
 def are_long(messages: Ints) -> Bools:
-    """Returns which conversations have more messages than `LONG_SHARE` of all, and half again as many as is usual.
+    """Returns which conversations have more messages than `LONG_SHARE` of all conversations have, and than `LONG_RATIO`
+    times the median.
 
     Args:
         messages: Number of messages of each conversation, shape (conversations,).

@@ -26,7 +26,7 @@ from engine.conversations.tables.fields import (
     select_among,
 )
 from engine.project import settings
-from engine.project.sql import IdSet, chunks, placeholders, read_ids
+from engine.project.sql import IdSet, placeholders, read_ids, rows_in
 
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints
@@ -82,29 +82,25 @@ def of_conversations(
     """Returns the signs of each of these conversations, those first that the fewest have; conversations without any are
     left out, and so are signs that all have alike."""
     signs_by_id: dict[int, tuple[SignReading, ...]] = {}
-    for page in chunks(ids):
-        for key, sign, value, messages, reason in conn.execute(
-            "SELECT conversation_id, sign, value, messages, reason FROM sign WHERE score > 0"
-            f" AND conversation_id IN ({placeholders(page)}) ORDER BY score DESC, sign",
-            page,
-        ):
-            reading = SignReading(Sign(sign), value, tuple(json.loads(messages)), reason)
-            signs_by_id[key] = (*signs_by_id.get(key, ()), reading)
+    rows = rows_in(
+        conn,
+        "SELECT conversation_id, sign, value, messages, reason FROM sign WHERE score > 0"
+        " AND conversation_id IN",
+        ids,
+        order="ORDER BY score DESC, sign",
+    )
+    for key, sign, value, messages, reason in rows:
+        reading = SignReading(Sign(sign), value, tuple(json.loads(messages)), reason)
+        signs_by_id[key] = (*signs_by_id.get(key, ()), reading)
     return signs_by_id
 
 
 def trouble_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
     """Returns the trouble of each of these conversations; those whose signs were not read are left out."""
-    trouble_by_id: dict[int, float] = {}
-    for page in chunks(ids):
-        trouble_by_id.update(
-            conn.execute(
-                "SELECT conversation_id, total FROM trouble WHERE total IS NOT NULL"
-                f" AND conversation_id IN ({placeholders(page)})",
-                page,
-            ).fetchall()
-        )
-    return trouble_by_id
+    query = (
+        "SELECT conversation_id, total FROM trouble WHERE total IS NOT NULL AND conversation_id IN"
+    )
+    return dict(rows_in(conn, query, ids))
 
 
 def ids_most_trouble_first(conn: sqlite3.Connection) -> Iterator[int]:

@@ -49,12 +49,12 @@ class Shape:
 
     @property
     def linear(self) -> int:
-        """Number of weights of the linear layers in all blocks."""
+        """The number of weights of the linear layers in all blocks."""
         return self.layers * sum(into * out for into, out in self._linears())
 
     @property
     def embeddings(self) -> int:
-        """Number of weights of the embedding, and of the output projection where it is another matrix."""
+        """The number of weights of the embedding, and of the output projection where it is another matrix."""
         return self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     def adapter(self, rank: int) -> int:
@@ -63,12 +63,12 @@ class Shape:
 
     @property
     def query_width(self) -> int:
-        """Length of the queries of all heads together."""
+        """The length of the queries of all heads together."""
         return self.heads * self.head
 
     @property
     def key_width(self) -> int:
-        """Length of the keys of all heads together, which is that of the values too."""
+        """The length of the keys of all heads together, which is that of the values too."""
         return self.kv_heads * self.head
 
     def _linears(self) -> list[tuple[int, int]]:
@@ -136,7 +136,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Returns the first GPU that the driver lists, else the CPU."""
+    """Returns the first GPU that the driver lists, else the CPU, with its memory."""
     gpu = first_gpu("memory.total", GPU_SECONDS)
     if gpu is not None:
         name, total_bytes = gpu
@@ -207,6 +207,8 @@ def _shape(config: dict[str, Any]) -> Shape | None:
     )
 
 
+# Settings, memory and time of a run
+#
 # The memory of a run is the peak of its longest step. Weights and adapter are exact up to rounding. Activations are
 # those of a transformer of the llama family, which keeps for each token and layer the results that the backward pass
 # reads.
@@ -306,7 +308,9 @@ class Memory:
         return self.weights + self.adapter + self.activations + self.logits + self.libraries
 
 
-def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
+def estimate_memory(
+    shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool
+) -> Memory:
     """Returns the estimated peak memory of a run, on the GPU or in the system.
 
     Args:
@@ -369,12 +373,12 @@ def fit_to_memory(
     gpu: bool,
     chosen: Collection[str] = (),
 ) -> TrainConfig:
-    """Returns the config with the fastest settings that fit a machine, else with those that need the least memory.
+    """Returns the config with the fastest settings that fit a machine; if none fit, with those that need least memory.
 
     Args:
         shape: Shape of the base; None where it is unknown, which gives settings that need little memory.
         memory: Memory of the GPU, or else of the system, in bytes; None if unknown.
-        longest, labels, gpu: See `memory_of`.
+        longest, labels, gpu: See `estimate_memory`.
         chosen: Names of the fields that the user set, which are not changed.
     """
 
@@ -387,6 +391,8 @@ def fit_to_memory(
     config = set_to(
         max_tokens=longest_log(memory if gpu else None), batch=GPU_BATCH if gpu else CPU_BATCH
     )
+    if shape is None or memory is None:
+        return set_to(rows=1, recompute=gpu)
     # the fastest first, the one that needs the least memory last
     candidates = [
         set_to(rows=rows, recompute=recompute)
@@ -394,10 +400,8 @@ def fit_to_memory(
         for rows in (ROWS if gpu else (1,))
         if rows <= config.batch
     ]
-    if shape is None or memory is None:
-        return set_to(rows=1, recompute=gpu)
     for candidate in candidates:
-        if memory_of(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
+        if estimate_memory(shape, candidate, longest, labels, gpu=gpu).total <= ROOM * memory:
             return candidate
     return candidates[-1]
 
@@ -413,12 +417,14 @@ def advice_on(config: TrainConfig, memory: Memory) -> str:
     return "Use a smaller base: the weights need most of it."
 
 
-def steps_of(config: TrainConfig, conversations: int) -> int:
+def count_steps(config: TrainConfig, conversations: int) -> int:
     """Returns the number of optimizer steps of a run."""
     return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
 
 
-def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
+def estimate_seconds(
+    config: TrainConfig, steps: int, tokens: int, valid: int, speed: float
+) -> float:
     """Returns the estimated duration of a run in seconds.
 
     Args:

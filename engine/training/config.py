@@ -23,10 +23,10 @@ RECIPE_HELP: Mapping[Recipe, str] = {
 """A sentence on what an adapter learns, by recipe."""
 
 VERSION = 1
-"""Version of the config file and of the event file; a config of another version is refused."""
+"""Version of the config file; a config of another version is refused."""
 
 NUMBER_LIMIT = 2**63
-"""Bound above every number in configs and events; a far larger integer could not become a float."""
+"""Bound on the size of every number in configs and events; a far larger integer could not become a float."""
 
 FIRST_WORDS_TOKENS = 32
 """Number of tokens of a next step that are learned after its opening: the rest of the header, and the first words."""

@@ -28,13 +28,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.files import create_private_file
 from engine.training.config import NUMBER_LIMIT
-
-State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
-"""The state of a run."""
 
 Event = dict[str, Any]
 """One event, as JSON values."""
@@ -88,8 +85,7 @@ class RunDirectory:
 
     @property
     def manifest(self) -> Path:
-        """The file that says from what the data was made; it has at least `train_sha256`, `valid_sha256`,
-        `held_out`."""
+        """The file that says from what the data was made; see `engine.training.run_files`."""
         return self.path / "manifest.json"
 
     @property
@@ -178,7 +174,7 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
 
 @contextlib.contextmanager
 def lock_run(run: RunDirectory) -> Iterator[bool]:
-    """Takes the lock of a run for the block if the lock is free; yields whether it was."""
+    """Holds the lock of a run for the block if the lock is free; yields whether it is held."""
     with run.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,20 +195,6 @@ def is_running(run: RunDirectory) -> bool:
     except OSError:
         return True
     return False
-
-
-def state_of(events: list[Event], is_running: bool) -> State:
-    """Returns the state of a run from its events; `is_running` is whether its process is alive."""
-    if is_running:
-        return "running"
-    for event in reversed(events):
-        if event["event"] == "done":
-            return "stopped" if event.get("reason") == "stopped" else "finished"
-        if event["event"] == "error":
-            return "failed"
-        if event["event"] in ("started", "step", "checkpoint"):
-            return "interrupted"
-    return "new"
 
 
 def is_out_of_memory(text: str) -> bool:

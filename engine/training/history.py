@@ -17,18 +17,11 @@ from msgspec.structs import asdict
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import (
-    Event,
-    RunDirectory,
-    State,
-    is_out_of_memory,
-    is_running,
-    read_events,
-    state_of,
-)
+from engine.training.events import Event, RunDirectory, is_out_of_memory, is_running, read_events
 from engine.training.records import (
     LossPoint,
     RunDetail,
+    RunState,
     SampleRow,
     Setting,
     TrainingRun,
@@ -66,7 +59,7 @@ class _Events:
 
     Attributes:
         offset, file: Number of bytes that were read, and the file that they are from, as (device, inode).
-        loss, valid: The training loss, and the figures of the validation, by step.
+        loss, valid: The training loss of each event `step`, and the figures of each validation, by step.
         samples: The samples by step, conversation and text before the boundary.
         warnings: The messages of the events `warning`.
         resumed: Steps at which the run was resumed.
@@ -74,7 +67,7 @@ class _Events:
         validating: Whether a validation has begun and not ended.
         decisive: The newest event from which the state of the run follows if no process is alive.
         ending: The event `done` or `error` of the last process.
-        best: The best validation so far; the first one if none is marked as best.
+        best: The last validation that is marked as best; the first one if none is.
         past_seconds: Running time of earlier processes.
         began, last_time: Time of the first event of the last process, and of the newest event, in seconds since the
             epoch.
@@ -161,7 +154,7 @@ class RunHistory:
         )
 
     def detail(self, in_use: bool = False) -> RunDetail:
-        """Returns the state, curves, samples and config of the run; `in_use` as in `row`."""
+        """Returns the state, curves, samples and config of the run; `in_use` is whether scoring uses its adapter."""
         row = self.row(in_use)
         events = self._events
         manifest = manifest_summary(self.run)
@@ -179,7 +172,7 @@ class RunHistory:
         )
 
     def _log_end(self) -> str:
-        """Returns the end of the output of the processes of the run, at most `TAIL_BYTES`; the text is untrusted."""
+        """Returns the last `TAIL_BYTES` of the log of the run, as untrusted text; "" if it cannot be read."""
         try:
             with self.run.log.open("rb") as file:
                 size = file.seek(0, 2)
@@ -210,17 +203,19 @@ class RunHistory:
                 _add_event(self._events, event)
         return self._events
 
-    def _state(self, alive: bool) -> State:
+    def _state(self, alive: bool) -> RunState:
         """Returns the state of the run; `alive` is whether it has a process."""
         decisive = self._events.decisive
         if alive:
             return "running"
         if decisive is None:
             return "failed" if self.run.log.exists() else "new"
-        return state_of([decisive], is_running=False)
+        if decisive["event"] == "done":
+            return "stopped" if decisive.get("reason") == "stopped" else "finished"
+        return "failed" if decisive["event"] == "error" else "interrupted"
 
-    def _problem(self, state: State) -> tuple[str, str]:
-        """Returns why the run did not finish, and a hint; two empty texts if it finished or is running."""
+    def _problem(self, state: RunState) -> tuple[str, str]:
+        """Returns why the run failed or was interrupted, and a hint; two empty texts in any other state."""
         if state == "failed" and self._events.ending is not None:
             message = str(self._events.ending.get("message", ""))
             hint = str(self._events.ending.get("hint", ""))
@@ -252,7 +247,8 @@ class RunHistory:
         )
 
     def _seconds(self, pid: int | None) -> float:
-        """Returns the running time of all processes together, in seconds; `pid` is the id of the running one."""
+        """Returns the running time of all processes together, in seconds; `pid` is the id of the running one, or
+        None."""
         events = self._events
         if events.began is None or events.started is None:
             return 0.0

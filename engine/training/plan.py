@@ -29,10 +29,10 @@ from engine.training.base import (
     Machine,
     advice_on,
     base_for,
+    count_steps,
+    estimate_memory,
+    estimate_seconds,
     fit_to_memory,
-    memory_of,
-    seconds_of,
-    steps_of,
     this_machine,
 )
 from engine.training.config import FIRST_WORDS_TOKENS, TrainConfig
@@ -65,7 +65,7 @@ class TrainingPlan:
         name: Name of the run.
         config: The settings of the run.
         data: The conversations to train on and to hold out.
-        estimate: Estimated cost of the run; scaled up where `data` has only a part of the matching conversations.
+        estimate: Estimated cost of the run on all matching conversations, also where `data` has only a part of them.
     """
 
     name: str
@@ -155,7 +155,8 @@ class TrainingPlanner:
         return TrainingPlan(name, config, data, estimate)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
-        """Returns the survey for a request; it reads all conversations if `whole`."""
+        """Returns the survey for a request; it reads all conversations if `whole`, else at most
+        `MAX_SURVEYED_CONVERSATIONS`."""
         with self._project.reading() as conn, snapshot(conn):
             ids = Selection(request.filter).ids(conn)
             reads_all = whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS
@@ -182,11 +183,13 @@ class TrainingPlanner:
         held_out_count = _scale_count(len(data.split.held_out), survey, None)
         selection_count = _scale_count(len(selection), survey, MAX_SELECTION_CONVERSATIONS)
         tokens = round(_tokens(train, config) * count / len(train))
-        steps = steps_of(config, count)
+        steps = count_steps(config, count)
         memory_bytes, fits, advice = None, True, ""
         if base.shape is not None:
             labels = _most_labels(config, train)
-            need = memory_of(base.shape, config, inputs.longest_tokens, labels, gpu=machine.has_gpu)
+            need = estimate_memory(
+                base.shape, config, inputs.longest_tokens, labels, gpu=machine.has_gpu
+            )
             memory_bytes = need.total
             fits = machine.memory is None or memory_bytes <= machine.memory
             advice = "" if fits else advice_on(config, need)
@@ -194,7 +197,7 @@ class TrainingPlanner:
         seconds = None
         if speed is not None:
             validation_tokens = round(_tokens(selection, config))
-            seconds = seconds_of(config, steps, tokens, validation_tokens, speed)
+            seconds = estimate_seconds(config, steps, tokens, validation_tokens, speed)
         return TrainingEstimate(
             name=name,
             matched=survey.matched,

@@ -55,8 +55,8 @@ class Grace:
 
 
 def _count_gpus() -> int:
-    """Returns the number of GPUs of this machine."""
-    # imported here, because they import numpy, for which the first screen should not wait
+    """Returns the number of GPUs that a run can use."""
+    # imported here, because these modules import numpy, for which the first screen should not wait
     from engine.model.memory_plan import count_gpus
     from engine.training.base import GPU_SECONDS
 
@@ -164,7 +164,7 @@ class Trainers:
             except OSError as error:
                 raise WorkbenchError(f"The training process cannot start: {error}.") from error
             self._children[run.path] = child
-            # before that, others would think that the run has no process
+            # until the process holds the lock, others would think that the run has none
             until = time.monotonic() + START_SECONDS
             while child.poll() is None and pid_of(run) is None and time.monotonic() < until:
                 time.sleep(START_POLL_SECONDS)

@@ -1,13 +1,13 @@
-"""Rows about training runs, for screens and the command line."""
+"""Records of training runs for screens and the command line: what can be chosen, what a run would cost, and how runs
+stand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from engine.training.events import State
-
-RunState = State
-"""The state of a run; screens, which do not know of events, import it from here."""
+RunState = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+"""The state of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class TrainingEstimate:
     Attributes:
         name: Name of the run.
         matched: Number of conversations that match the filter.
-        train, held_out: Number of these to train on and to hold out; the others cannot be used.
+        train, held_out: Number of these to train on and to hold out; the others are not used.
         selection, test: Number of held-out conversations that select the checkpoint, and that test it.
-        tokens: Number of tokens of one epoch; None if they were not counted.
+        tokens: Number of tokens of one epoch.
         steps: Number of optimizer steps.
         memory: Peak memory in bytes; None if unknown.
         fits: Whether this machine has that memory.
@@ -62,8 +62,8 @@ class TrainingEstimate:
     held_out: int
     selection: int
     test: int
-    tokens: int | None
-    steps: int | None
+    tokens: int
+    steps: int
     memory: int | None
     fits: bool
     seconds: float | None
@@ -85,7 +85,8 @@ class TrainingRun:
         held_out: Number of conversations that are held out of training.
         created_at: When the run was created, in UTC as ISO 8601.
         seconds: Running time of all processes of the run together.
-        step, steps, epoch, epochs: Progress and total; None before the first step, `epoch` counts from 0.
+        step, steps: Number of steps that are done, and of all; None before the process has started.
+        epoch, epochs: Number of epochs that are done, as a fraction, and of all; None where it is not known.
         loss: Mean training loss over the labels of the last steps.
         tokens_per_s, seconds_left, memory: Values of the newest event `step`; memory is the peak so far in bytes.
         validating: Whether the run is validating now.

@@ -83,7 +83,7 @@ def all_runs(project: Path) -> list[RunDirectory]:
         for path in sorted(_subfolders(folder)):
             run = RunDirectory(path)
             owner = manifest_summary(run).get("project")
-            # a run whose manifest cannot be read counts as one of the project beside it
+            # a run whose manifest cannot be read belongs to the project after whose file its folder is named
             is_ours = owner.get("id") == project_key if isinstance(owner, dict) else folder == home
             if is_ours and run.config.exists():
                 runs.setdefault(path.name, run)
@@ -166,7 +166,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
 
 
 def check_data(plan: DataPlan) -> None:
-    """Checks that there are conversations to train on, to select a checkpoint by, and to test the checkpoint on.
+    """Checks that there are conversations to train on, and enough held-out ones to select a checkpoint and to test it.
 
     Raises:
         UsageError: There are not.
@@ -249,7 +249,11 @@ def _ids_in_manifest(run: RunDirectory, part: str, words: str) -> frozenset[str]
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
-    """Returns the manifest without the ids of conversations, of which there may be a million; cached by the file."""
+    """Returns the manifest of a run without the ids of conversations, of which there may be a million; {} if there is
+    none.
+
+    It is read anew only after the file has changed.
+    """
     try:
         status = run.manifest.stat()
     except OSError:
@@ -266,7 +270,7 @@ def _cached_summary(run: RunDirectory, changed_ns: int, size: int) -> Mapping[st
 
 
 def machine_name() -> str:
-    """Returns a name of this kind of machine; a measured speed is valid only for machines of one name."""
+    """Returns a name of this kind of machine; a measured speed holds only for machines with the same name."""
     return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
 
 

@@ -58,7 +58,7 @@ class TrainingRuns:
         return [self._history(run) for run in all_runs(self.project_path)]
 
     def history(self, name: str) -> RunHistory:
-        """Returns the history of the run with a name; raises UsageError if there is no such run."""
+        """Returns the history of a run; raises UsageError if there is no run with this name."""
         return self._history(run_named(self.project_path, name))
 
     def check_idle(self) -> None:
@@ -87,8 +87,8 @@ class TrainingRuns:
             settings: New values of settings in `CHANGEABLE`.
 
         Raises:
-            UsageError: The run is finished or running, a setting cannot change any more, another
-                run is running, or training is not possible here.
+            UsageError: There is no such run, it is finished or running, a setting cannot change any more, another run
+                is running, or training is not possible here.
         """
         history = self.history(name)
         state = history.row().state
@@ -288,11 +288,7 @@ def estimate_lines(estimate: TrainingEstimate) -> list[str]:
         f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
         f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
     )
-    facts = []
-    if estimate.tokens is not None:
-        facts.append(f"{amount(estimate.tokens)} tokens an epoch")
-    if estimate.steps is not None:
-        facts.append(counted(estimate.steps, "step"))
+    facts = [f"{amount(estimate.tokens)} tokens an epoch", counted(estimate.steps, "step")]
     if estimate.seconds is None:
         facts.append("time unknown until the first steps")
     else:

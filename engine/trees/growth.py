@@ -1,9 +1,9 @@
 """Grows many trees on one model: batches nodes into decodes and assigns KV cache sequences to their paths.
 
-The prompt of a tree is one sequence; a path forks it and shares its cells. A node that has been read leaves its
-sequence to its most probable child and forks it for the others. When sequences run out the least probable waiting
-path is evicted, and decoded again from the prompt when its turn comes. The common prefix of prompts, such as a shared
-system message or several places of one conversation, is decoded once.
+The prompt of a tree is on one sequence, its trunk; a path forks it and shares its cells. A node that has been read
+leaves its sequence to its most probable child and forks it for the others. When sequences run out, the least probable
+waiting path loses its own, and is decoded again from the prompt when its turn comes. The common prefix of prompts, such
+as a shared system message or the log before several places of one conversation, is decoded once.
 
 `Grower` decides what each decode reads; `Roster` decides which trees grow, and gives out the sequences.
 """
@@ -19,6 +19,7 @@ import numpy as np
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, LogProbs, Span, TokenModel, log_probs
+from engine.model.prompt_files import sharable_length
 from engine.trees.tree import Tree
 
 NODES_PER_DECODE = 32
@@ -37,7 +38,12 @@ MIN_SHARED_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one call of `grow`, over all its trees: nodes read and seconds; None is no limit."""
+    """Limits of one call of `grow`, over all its trees.
+
+    Attributes:
+        nodes: Most nodes that are read; None for no limit.
+        seconds: Seconds after which no further decode begins; None for no limit.
+    """
 
     nodes: int | None = None
     seconds: float | None = None
@@ -49,13 +55,11 @@ class GrowthCost:
 
     Attributes:
         nodes: Number of nodes read.
-        tokens: Number of tokens decoded.
-        seconds, model_seconds: Seconds in all, and those of them in the model.
+        seconds, model_seconds: Seconds in all, and those of them in which the model decoded.
         finished: Whether no node is left to read.
     """
 
     nodes: int
-    tokens: int
     seconds: float
     model_seconds: float
     finished: bool
@@ -85,7 +89,7 @@ class GrowingTree:
     Attributes:
         trunk: Sequence that holds the prompt without its last token, which every new path decodes itself.
         decoded: Number of tokens in the trunk.
-        origin: The tree whose cells the first `shared` tokens of this prompt use; None without one.
+        origin: The tree whose cells the first `shared` tokens of this prompt use; None if it uses none of another tree.
         sequence_by_node: Node id -> sequence that holds the path before the token of that waiting node.
     """
 
@@ -116,7 +120,7 @@ class GrowingTree:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the rows of logits of one span are for.
+    """What the rows of logits of one span are for: the distribution after a node, or the recorded answer.
 
     Attributes:
         sequence: The sequence that the span is decoded on.
@@ -150,7 +154,7 @@ class Grower:
         self._model = model
         self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
         self._roster = Roster(model, (), 1)
-        self._nodes = self._tokens = 0
+        self._nodes = 0
         self._model_seconds = 0.0
 
     def grow(
@@ -176,7 +180,7 @@ class Grower:
         self._check_room(jobs)
         self._model.clear()
         self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
-        self._nodes = self._tokens = 0
+        self._nodes = 0
         self._model_seconds = 0.0
         while not roster.is_empty:
             roster.start_waiting()
@@ -192,7 +196,6 @@ class Grower:
         self._model.clear()
         return GrowthCost(
             self._nodes,
-            self._tokens,
             time.perf_counter() - start,
             self._model_seconds,
             roster.is_empty,
@@ -229,8 +232,8 @@ class Grower:
     # One decode
 
     def _decode_once(self, max_nodes: int) -> None:
-        """Makes one decode: reads at most `max_nodes` waiting nodes first, then recorded answers, and fills the rest of
-        the batch with prompts. The rows of logits come in the order of `readings`."""
+        """Makes one decode: reads at most `max_nodes` waiting nodes first, then recorded answers, and fills what is
+        left of the batch with prompts."""
         spans: list[Span] = []
         readings: list[_Reading] = []
         room = self._add_paths(spans, readings, min(max_nodes, self._roster.max_paths))
@@ -241,8 +244,7 @@ class Grower:
         began = time.perf_counter()
         logits = self._model.decode(spans)
         self._model_seconds += time.perf_counter() - began
-        self._tokens += sum(len(span.tokens) for span in spans)
-        first_row = 0
+        first_row = 0  # the rows of logits come in the order of the readings
         for reading in readings:
             rows = logits[first_row : first_row + reading.rows]
             first_row += reading.rows
@@ -256,7 +258,7 @@ class Grower:
         room = self._model.capacity.batch
         prefilled = [growing for growing in self._roster.growing_trees if growing.is_prefilled]
         while len(readings) < max_nodes:
-            # Of equally probable paths that of the first tree, hence the negative index.
+            # The index is negative, so that of equally probable paths that of the first tree is taken.
             candidates = [
                 (path_log_p, -index)
                 for index, growing in enumerate(prefilled)
@@ -283,8 +285,10 @@ class Grower:
         return room
 
     def _tokens_for(self, growing: GrowingTree, node: int) -> tuple[Sequence[int], int]:
-        """Returns the tokens to decode for a node (its own, or all from the prompt's last on) and the first one's
-        position."""
+        """Returns the tokens to decode for a node, and the position of the first of them.
+
+        It is the node's own token where a sequence holds the path before it, else all from the prompt's last token on.
+        """
         tree = growing.job.tree
         if node in growing.sequence_by_node:
             return (tree.nodes[node].token,), growing.base + tree.nodes[node].depth
@@ -407,7 +411,7 @@ class Roster:
         if not self._waiting:
             return False
         job = self._waiting[0]
-        common = _common_length(removed, job)
+        common = _sharable_length(removed, job)
         _, common_with_others = self._most_alike(job)
         fits = not self.growing_trees or self._fits(len(job.prompt) - removed.shared, removed)
         if not fits or common <= common_with_others:
@@ -476,7 +480,7 @@ class Roster:
         """Returns whether this many more prompt tokens fit, with all other prompts and the longest possible paths.
 
         Args:
-            removed: The tree that was just removed; its cells are taken over, as far as other trees share them.
+            removed: The tree that was just removed; those of its cells stay in use that other trees share.
         """
         prompt_cells = self._prompt_cells() + more_tokens
         if removed:  # the cells that another tree shares stay
@@ -487,17 +491,19 @@ class Roster:
         return prompt_cells <= MAX_PROMPT_CELLS and fits_cache
 
     def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
-        """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
+        """Returns the growing tree whose prompt shares most first tokens with that of a job, and their number; None and
+        0 if no tree shares enough."""
         most_alike: GrowingTree | None = None
         longest = 0
         for growing in self.growing_trees:
-            common = _common_length(growing, job)
+            common = _sharable_length(growing, job)
             if common > longest:
                 most_alike, longest = growing, common
         return most_alike, longest
 
     def _hand_over_cells(self, removed: GrowingTree) -> None:
-        """Makes the tree that shares most cells with a removed one the origin of the others that share them."""
+        """Makes the tree that shares most cells with a removed one the owner of these cells, for the accounts of the
+        others that share them."""
         heirs = [growing for growing in self.growing_trees if growing.origin is removed]
         if not heirs:
             return
@@ -507,14 +513,6 @@ class Roster:
         first.origin, first.shared = removed.origin, min(first.shared, removed.shared)
 
 
-def _common_length(growing: GrowingTree, job: Job) -> int:
-    """Returns the length of the common prefix without either last token; 0 if below `MIN_SHARED_TOKENS`."""
-    # Bisection: `low` tokens are known to be equal, more than `high` are not.
-    low, high = 0, min(growing.base, len(job.prompt) - 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if list(growing.job.prompt[low:middle]) == list(job.prompt[low:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return low if low >= MIN_SHARED_TOKENS else 0
+def _sharable_length(growing: GrowingTree, job: Job) -> int:
+    """Returns how many first tokens the prompts of a growing tree and of a job share; 0 if too few to be worth it."""
+    return sharable_length([growing.job.prompt, job.prompt], MIN_SHARED_TOKENS)

@@ -34,8 +34,8 @@ TOO_WIDE = (
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
-    """Bounds on a probability: responses of mass `low` certainly have the property, of mass 1 - `high` certainly
-    not."""
+    """Bounds on a probability: responses of mass `low` certainly have the property, and responses of mass 1 - `high`
+    certainly do not have it."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     """Returns bounds on the probability that a response has a property.
 
     Args:
-        predicate: Its answer for a beginning must hold for every response that begins so.
+        predicate: Decides the property; its answer for a beginning must hold for every response that begins so.
     """
     holds: list[float] = []
     fails: list[float] = []
@@ -143,7 +143,8 @@ def json_has(path: str, value: str | None = None) -> Predicate:
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Reads `contains two years`, `equals yes`, `regex ^\\d+$` or `json order.id` (or `json order.id=7`).
+    """Returns the predicate that a text describes, such as `contains two years`, `equals yes`, `regex ^\\d+$`,
+    `json order.id` or `json order.id=7`.
 
     Raises:
         UsageError: The text is no such property.
@@ -166,7 +167,8 @@ def parse_predicate(text: str) -> Predicate:
 
 
 def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
-    """Returns the text without a possible beginning of a stop text at its end, which is removed from the response."""
+    """Returns bytes without a possible beginning of a stop text at their end, which would be no part of the
+    response."""
     begun_bytes = max(
         (
             size
@@ -180,7 +182,7 @@ def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
 
 
 def _closed_text(data: bytes) -> str:
-    """Decodes the text without an incomplete UTF-8 character at its end."""
+    """Returns the text of bytes without an incomplete UTF-8 character at their end; other broken bytes are replaced."""
     # A character has at most four bytes, so at most three of an incomplete one are at the end.
     for cut in range(4):
         try:

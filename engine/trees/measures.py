@@ -17,7 +17,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.trees.records import TreeItem, TreeRow
-from engine.trees.tree import LEAVES, ROOT, Kind, Tree, TreeRecord, restore
+from engine.trees.tree import LEAVES, ROOT, Kind, Tree, restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def entropy_term(mass: float) -> float:
 # Trees that stand out
 
 TOP_DECILE = 0.9
-"""Share of the trees that do not stand out by one figure."""
+"""Share of the trees that do not stand out by a figure: all but the top tenth."""
 
 MIN_TREES_FOR_DECILES = 10
 """Smallest number of trees of which some stand out."""
@@ -219,7 +219,7 @@ def unusual_table(unusual_trees: Sequence[TreeItem], trees: int) -> ReportTable:
 
 
 def unusual_lines(unusual_trees: Sequence[TreeItem]) -> list[dict[str, Any]]:
-    """Returns trees that stand out as JSON values."""
+    """Returns trees that stand out as JSON values, one for each tree."""
     return [
         {
             "id": tree.name,
@@ -238,10 +238,17 @@ def _top_decile_limit(values: Sequence[float]) -> float:
     return sorted(values)[int(TOP_DECILE * len(values))] if values else math.inf
 
 
-def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
-    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why.
+# Trees as JSON values
 
-    Probabilities are of 0 to 1, their logarithms natural, and entropies in bits.
+
+def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
+    """Returns a tree with its measures and answers as JSON values; where there is no tree, `reason` says why.
+
+    Probabilities are from 0 to 1, their logarithms are natural, and entropies are in bits.
+
+    Args:
+        name: The id of the conversation in its source.
+        tree: The tree; None for no answers.
     """
     return {
         "id": name,
@@ -266,8 +273,8 @@ def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
 
 
 def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
-    return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+    """Returns what `tree_line` does for a stored tree; `frame` is None where there is no tree."""
+    return tree_line(name, row, None if frame is None else restore(frame))
 
 
 def _answer_lines(tree: Tree) -> list[dict[str, Any]]:

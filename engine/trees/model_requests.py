@@ -1,10 +1,11 @@
-"""The requests that grow response trees, the places of a log where they grow, and the handlers in the model process."""
+"""The request that grows response trees, the places of a log where they grow, and its handler in the model process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from engine.base.conversation import LogPiece, count_pinned
 from engine.base.errors import UsageError
@@ -14,7 +15,7 @@ from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
 from engine.trees.growth import Budget, Grower, GrowthCost, Job
 from engine.trees.records import TreeOptions, TreePlace
-from engine.trees.tree import Tree, TreeRecord, record, restore
+from engine.trees.tree import Tree, frame_of, restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,10 @@ def _log_before(pieces: Sequence[LogPiece], index: int, pinned_pieces: int) -> P
 
 @dataclass(frozen=True)
 class GrownTree:
-    """A tree as it was grown, and what belongs to it.
+    """A tree as it was grown, with its recorded answer and what growing it took.
 
     Attributes:
-        record: The tree as it crosses the pipe and is stored.
+        frame: The tree as it crosses the pipe and is stored, see `frame_of`.
         answer: Tokens of the recorded answer; empty without one.
         answer_log_probs: Natural log-probabilities of its first tokens.
         prompt_tokens: Number of tokens before the root.
@@ -80,7 +81,7 @@ class GrownTree:
         seconds: The tree's share of the time that growing took: its share of the nodes of all trees of the request.
     """
 
-    record: TreeRecord
+    frame: dict[str, Any]
     answer: tuple[int, ...]
     answer_log_probs: tuple[float, ...]
     prompt_tokens: int
@@ -90,7 +91,7 @@ class GrownTree:
     @cached_property
     def tree(self) -> Tree:
         """The tree itself."""
-        return restore(self.record)
+        return restore(self.frame)
 
 
 class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
@@ -104,7 +105,7 @@ class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
 def grow_trees(
     model: TokenModel, request: Grow, report: Callable[[int], None]
 ) -> tuple[list[GrownTree], GrowthCost]:
-    """Answers a request: returns the tree of each place, and what growing them all took.
+    """Returns the tree of each place of a request, and what growing them all took.
 
     Args:
         report: Called with the number of nodes read so far; raises Cancelled when the request was cancelled.
@@ -120,7 +121,7 @@ def grow_trees(
     all_nodes = sum(len(job.tree.nodes) for job in jobs)
     grown = [
         GrownTree(
-            record(job.tree),
+            frame_of(job.tree),
             tuple(job.answer),
             tuple(job.answer_log_probs),
             len(job.prompt),

@@ -107,16 +107,16 @@ class TreeRow:
     Attributes:
         conversation_id: Id of the conversation.
         step: The step of the log at whose place the tree was grown; the last step for a tree at the end of the log.
-        config_hash: The configuration under which the tree is stored.
-        run_id: The run that grew it.
+        config_hash: The key of the configuration under which the tree is stored; "" before it is stored.
+        run_id: Id of the run that grew it; 0 before it is stored.
         reason: Why there is no tree, in which case all figures are None or 0; None otherwise.
         prompt_tokens: Number of tokens before the root.
         note: The part of the log that was left out; None if nothing was.
-        leaves, answers, nodes: How many it has; `answers` are leaves of different text.
+        leaves, answers, nodes: Number of leaves, of different texts among them, and of nodes.
         max_log_prob: Natural log-probability of the most probable leaf's path; None without a leaf.
         covered, pruned, unexpanded: Probability on leaves, on children left out, and on nodes not read; their sum is 1.
-        entropy: Bits of the distribution over responses, what is not covered among them.
-        fork_entropy: Entropy of the first fork in bits; None if the tree has one leaf.
+        entropy: Entropy of the responses in bits, as `Measures.entropy` defines it.
+        fork_entropy: Entropy in bits at the first node with several children; None if the tree has one branch.
         answer_log_prob: Natural log-probability of the recorded answer's first `answer_tokens` tokens, of which
             `answer_held` are in the tree; None without a recorded answer.
         seconds: The tree's share of the time that growing took.
@@ -182,13 +182,13 @@ def item_id(conversation_id: int, step: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NodeColumns:
-    """The nodes of a tree in order of their ids, a parent before its children; node 0 is the end of the prompt.
+    """The nodes of a tree by columns, in the order of their ids: a parent before its children, the root (0) first.
 
     Attributes:
         parent: Id of the parent node; -1 for the root.
         spelling: Bytes of the token.
         path: Natural log-probability of the path from the root.
-        below: Probability of all leaves at or below the node.
+        below: Probability of all leaves at or below the node together.
         kind: Whether it has children, waits to be read, or which kind of leaf it is.
         entropy: Bits of the distribution of the next token; None where it was not read.
         recorded: Ids of the nodes on the recorded answer's path, from the first token; empty without one.

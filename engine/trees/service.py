@@ -28,7 +28,7 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.stages import TreeStage
-from engine.trees.tree import Tree, TreeRecord, restore
+from engine.trees.tree import Tree, restore
 
 
 class TreeService:
@@ -53,7 +53,8 @@ class TreeService:
     # Reading
 
     def items(self, query: ListQuery) -> list[TreeItem]:
-        """Returns the trees that are shown of the matching conversations, by conversation and step."""
+        """Returns the rows of the trees of the matching conversations under the configuration that is shown, by
+        conversation and step, also rows with a reason in place of a tree."""
         with self._project.reading() as conn:
             rows = tree_tables.rows(conn)
             if query.filter:
@@ -73,7 +74,7 @@ class TreeService:
         ]
 
     def steps(self, conversation_id: int) -> list[int]:
-        """Returns the steps of a conversation at which there is a tree, in order; reads no nodes of trees."""
+        """Returns the steps of a conversation at which a tree is shown, in order; reads no nodes of trees."""
         rows = self._project.read(tree_tables.trees, conversation_id)
         return [row.step for row in rows if row.reason is None]
 
@@ -86,15 +87,26 @@ class TreeService:
         return OpenTree(item, node_columns(*self._restore(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[Answer]:
-        """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
+        """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers.
+
+        Raises:
+            NotFound: There is no such tree.
+        """
         tree, _ = self._find(conversation_id, step, config_hash)
         return answers(tree)
 
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
-        """Returns bounds on the probability of a property such as `contains two years`; raises UsageError for a text
-        that names no property."""
+        """Returns bounds on the probability of a property of the response to which a tree belongs.
+
+        Args:
+            text: The property, such as `contains two years`; see `parse_predicate`.
+
+        Raises:
+            NotFound: There is no such tree.
+            UsageError: The text names no property.
+        """
         predicate = parse_predicate(text)
         tree, _ = self._find(conversation_id, step, config_hash)
         bounds = guarantee(tree, predicate)
@@ -116,7 +128,7 @@ class TreeService:
         )
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
-        return restore(TreeRecord.from_frame(frame)), list(frame["answer"])
+        return restore(frame), list(frame["answer"])
 
     # Work
 
@@ -142,7 +154,11 @@ class TreeService:
             WorkbenchError: As `model` does.
         """
         model = self.model(request)
-        stage = TreeStage(
+        return [*self._setup.tuning_before(model), self._stage(request, model)]
+
+    def _stage(self, request: TreeRequest, model: LoadableModel) -> TreeStage:
+        """Returns the stage that grows the trees of a request with a model."""
+        return TreeStage(
             self._project,
             self._setup.process,
             model,
@@ -151,7 +167,6 @@ class TreeService:
             selection=Selection(request.filter, limit=request.limit),
             nodes=request.nodes,
         )
-        return [*self._setup.tuning_before(model), stage]
 
     def estimate(self, request: TreeRequest) -> Estimate:
         """Returns how many conversations a run would still grow trees for, and how long that takes at the speed
@@ -160,8 +175,7 @@ class TreeService:
         Raises:
             WorkbenchError: As `model` does.
         """
-        stage = self.stages(request)[-1]
-        assert isinstance(stage, TreeStage)
+        stage = self._stage(request, self.model(request))
         with self._project.reading() as conn:
             selected_ids = Selection(request.filter, limit=request.limit).ids(conn)
             missing_count = len(

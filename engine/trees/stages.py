@@ -28,7 +28,7 @@ from engine.trees.tables import TreeEntry
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A tree to grow at a place of a conversation; if `place` is None, `reason` says why none grows."""
+    """A place of a conversation where a tree is to grow; if `place` is None, `reason` says why none grows."""
 
     conversation_id: int
     place: Place | None
@@ -63,7 +63,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
             options: Alpha, mode and limits of the trees.
             place: The place of the log: `last-answer`, `end` or `every`.
             selection: The conversations whose trees are grown.
-            nodes: Most nodes of a tree, averaged over a block; None sets no limit.
+            nodes: Most nodes that are read of a tree, as a mean over the trees of a block; None sets no limit.
         """
         super().__init__(project, process, model)
         self._options, self._place_option = options, place
@@ -173,7 +173,7 @@ def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:
     if isinstance(tree_or_reason, str):
         row = TreeRow(spot.conversation_id, step, config_hash="", run_id=0, reason=tree_or_reason)
         return TreeEntry(row, None)
-    frame = {**tree_or_reason.record.as_frame(), **answer_frame(tree_or_reason)}
+    frame = {**tree_or_reason.frame, **answer_frame(tree_or_reason)}
     return TreeEntry(tree_row(spot.conversation_id, step, tree_or_reason), frame)
 
 

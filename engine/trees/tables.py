@@ -1,7 +1,7 @@
 """Stores response trees: their measures as columns, so that filters can ask for them, and each tree as compressed JSON.
 
 The trees of one run configuration (`TreeConfig`) are a set, and one set is shown: the one that grew last. A row without
-a tree has the reason why there is none. A frame is a tree as JSON values, see `engine.trees.tree.TreeRecord`."""
+a tree has the reason why there is none. A frame is a tree as JSON values, see `engine.trees.tree.frame_of`."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def trees(
 def frame(
     conn: sqlite3.Connection, conversation_id: int, step: int, config_hash: str | None = None
 ) -> dict[str, Any] | None:
-    """Returns the packed tree at a step under a configuration, by default the one that is shown; None when there is
-    none."""
+    """Returns the frame of the tree at a step under a configuration, by default the one that is shown; None where there
+    is no tree."""
     row = conn.execute(
         "SELECT packed FROM tree WHERE conversation_id = ? AND config_hash = ? AND step = ?",
         (conversation_id, config_hash or chosen(conn), step),
@@ -128,8 +128,13 @@ def frame(
 def export_trees(
     conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
-    """Yields (conversation, row, frame) of every tree that is shown: of the conversations `ids` in their order, or of
-    all in id order. The frame is None where there is a reason in place of a tree."""
+    """Yields the conversation, the row and the frame of every tree that is shown.
+
+    The frame is None where there is a reason in place of a tree.
+
+    Args:
+        ids: Ids of the conversations, in the order of the result; None for all, in id order.
+    """
     with snapshot(conn):
         config = chosen(conn)
         if ids is None:
@@ -157,7 +162,7 @@ def rows(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeR
 
 
 def seconds(conn: sqlite3.Connection, config_hash: str) -> float | None:
-    """Returns the mean seconds per conversation of the trees of a configuration; None without any."""
+    """Returns the mean seconds that the trees of a conversation took under a configuration; None without any tree."""
     row = conn.execute(
         "SELECT sum(seconds) / count(DISTINCT conversation_id) FROM tree"
         " WHERE config_hash = ? AND packed IS NOT NULL",

@@ -2,10 +2,12 @@
 
 This module calls no model: the caller asks which node to read next and passes in the distribution after it.
 
-Words of this file: a child is in the tree if its probability reaches `alpha`. In mode `path` alpha is compared with the
-probability of the whole path from the root; in mode `token` with that of the child's token after its parent, and the
-most probable child is always in the tree. All log-probabilities are natural logarithms; those of a path are called
-`path_log_p`, those of one token after its parent `log_p`.
+A child is in the tree if its probability reaches `alpha`. In mode `path` alpha is compared with the probability of the
+whole path from the root; in mode `token` with that of the child's token after its parent, and the most probable child
+is always in the tree. A child that is not in the tree is *pruned*.
+
+All log-probabilities are natural logarithms; those of a path are called `path_log_p`, those of one token after its
+parent `log_p`. `p_ln_p` is a probability times its natural logarithm, the term of an entropy.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ class Node:
         depth: Tokens on the path.
         kind: How the node stands in the tree; see `Kind`.
         children: Ids of the child nodes, in the order in which they were added.
-        pruned: Probability (of everything, not conditional) of its children that are not in the tree. Of a CUT
-            node, whose mass is covered, it is the whole mass and is not counted.
+        pruned: Probability of the paths to its pruned children. Of a CUT node it is the whole mass, and is not counted,
+            because that mass is covered.
         pruned_entropy: Sum of -p log2 p over those children, p as for `pruned`.
         entropy: Bits of the distribution of its children; None before it was read.
     """
@@ -89,7 +91,8 @@ class Account:
 
 
 class Tree:
-    """Grows best-first: `take` names the most probable node to read next, `expand` gets its distribution."""
+    """A tree that grows best-first: `take` gives the most probable waiting node, `expand` adds its children by the
+    distribution after it."""
 
     def __init__(
         self,
@@ -135,7 +138,7 @@ class Tree:
                 the temperature) changes them, shape (vocabulary,).
 
         Returns:
-            Ids of the new children whose distributions are wanted, most probable first.
+            Ids of the new children that wait to be read, most probable first.
         """
         node = self.nodes[node_id]
         probabilities = np.exp(distribution)
@@ -215,8 +218,10 @@ class Tree:
         return tokens[::-1]
 
     def text(self, node_id: int) -> bytes:
-        """Returns the bytes from the root to a node: whole paths are decoded, because a character may straddle
-        tokens."""
+        """Returns the bytes of the path from the root to a node, without the stop text that ended it.
+
+        They are not decoded here, because a character may straddle tokens.
+        """
         data = b"".join(map(self.spelling, self.tokens(node_id)))
         if self.nodes[node_id].kind is Kind.ENDED:
             stop_offsets = [offset for text in self._stops if (offset := data.find(text)) >= 0]
@@ -224,7 +229,7 @@ class Tree:
         return data
 
     def path_of(self, tokens: Iterable[int]) -> list[int]:
-        """Returns the ids of the nodes of these tokens, from the first on, as far as they are in the tree."""
+        """Returns the ids of the nodes on the path of these tokens from the root, as far as it is in the tree."""
         path: list[int] = []
         for token in tokens:
             children = self.nodes[path[-1] if path else ROOT].children
@@ -240,47 +245,17 @@ def _times_own_log(log_p: float) -> float:
     return math.exp(log_p) * max(log_p, MIN_LOG_PROB)
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRecord:
-    """A tree as columns: one value for each node in order of ids, and the bytes of its tokens.
+def frame_of(tree: Tree) -> dict[str, Any]:
+    """Returns a tree as JSON values, which cross the pipe from the model process and are stored.
 
-    Attributes:
-        options: The tree's options as JSON values.
-        columns: `parent`, `token`, `log_p`, `kind`, `pruned`, `pruned_entropy` and `entropy` (None where it was not
-            read), each with one value for each node.
-        spellings: Bytes of each token, in hex.
-        stop_tokens: Tokens that end a response.
+    The frame has `options` (see `options_frame`), `columns`, `spellings` (the bytes of each token, in hex, by token)
+    and `stop_tokens`. The columns are named below; each has one value for each node, in the order of node ids.
     """
-
-    options: Mapping[str, Any]
-    columns: Mapping[str, list[Any]]
-    spellings: Mapping[str, str]
-    stop_tokens: tuple[int, ...]
-
-    def as_frame(self) -> dict[str, Any]:
-        """Returns the record as JSON values."""
-        return {
-            "options": dict(self.options),
-            "columns": dict(self.columns),
-            "spellings": dict(self.spellings),
-            "stop_tokens": list(self.stop_tokens),
-        }
-
-    @classmethod
-    def from_frame(cls, frame: Mapping[str, Any]) -> TreeRecord:
-        """Returns the inverse of `as_frame`."""
-        return cls(
-            frame["options"], frame["columns"], frame["spellings"], tuple(frame["stop_tokens"])
-        )
-
-
-def record(tree: Tree) -> TreeRecord:
-    """Returns the columns of a tree."""
     nodes = tree.nodes
     tokens = {node.token for node in nodes[1:]}
-    return TreeRecord(
-        options_frame(tree.options),
-        {
+    return {
+        "options": options_frame(tree.options),
+        "columns": {
             "parent": [node.parent for node in nodes],
             "token": [node.token for node in nodes],
             "log_p": [node.log_p for node in nodes],
@@ -289,20 +264,20 @@ def record(tree: Tree) -> TreeRecord:
             "pruned_entropy": [node.pruned_entropy for node in nodes],
             "entropy": [node.entropy for node in nodes],
         },
-        {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
-        tuple(sorted(tree.stop_tokens)),
-    )
+        "spellings": {str(token): tree.spelling(token).hex() for token in sorted(tokens)},
+        "stop_tokens": sorted(tree.stop_tokens),
+    }
 
 
-def restore(recorded: TreeRecord) -> Tree:
-    """Returns the tree that was recorded; it can be read and measured, and grows no further."""
-    spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}
+def restore(frame: Mapping[str, Any]) -> Tree:
+    """Returns the tree of a frame; it can be read and measured, and grows no further."""
+    spellings = {int(token): bytes.fromhex(text) for token, text in frame["spellings"].items()}
     tree = Tree(
-        options_from(recorded.options),
-        frozenset(recorded.stop_tokens),
+        options_from(frame["options"]),
+        frozenset(frame["stop_tokens"]),
         lambda token: spellings.get(token, b""),
     )
-    columns = recorded.columns
+    columns = frame["columns"]
     nodes: list[Node] = []
     for node_id, parent in enumerate(columns["parent"]):
         parent_node = nodes[parent] if node_id else None

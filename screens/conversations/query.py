@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.text import one_line, short_name
+from engine.base.text import LINE_LIMIT, one_line, short_name
 from engine.completeness.records import DecisionRule
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
@@ -21,7 +21,7 @@ from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, rate_piece
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.row_table import NO_VALUE, Column, Piece
 
 SORT_TITLES: dict[SortKey, str] = {
     "id": "order of import",
@@ -146,7 +146,7 @@ def summary_content(listing: Listing, marked: int) -> Content:
 
 def no_match(total: int, query: ListQuery) -> EmptyState:
     """Returns what the list says where none of its `total` conversations matches the filter."""
-    filter = one_line(str(query.filter), 80)
+    filter = one_line(str(query.filter), LINE_LIMIT)
     return EmptyState(
         f"None of {total:,} conversations matches: {filter}",
         "changes the filter",
@@ -207,6 +207,7 @@ class ListColumns:
         return [columns[key] for key in columns if key in keys or key == FIXED]
 
     def _all_columns(self) -> list[Column[ConversationRow]]:
+        """Returns every column, in the order of `COLUMN_TITLES`."""
         return [
             Column("state", "", 1, _state_cell),
             Column("p", "score", number_format.BAR_WIDTH + 4, self._score_cell),
@@ -229,7 +230,7 @@ class ListColumns:
     def _score_cell(self, row: ConversationRow) -> Sequence[Piece]:
         p = row.p_end_normalised
         if p is None:
-            return [("–", "tone--muted")]
+            return NO_VALUE
         tone = STATE_LOOKS[row.state].tone_class
         digits = self.rule.digits(p)
         return [(number_format.bar(p), tone), (" " + number_format.probability(p, digits), "")]
@@ -263,7 +264,7 @@ def _state_cell(row: ConversationRow) -> Sequence[Piece]:
 def _success_cell(row: ConversationRow) -> Sequence[Piece]:
     p = row.success
     if p is None:
-        return [("–", "tone--muted")]
+        return NO_VALUE
     return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
 
 
@@ -311,4 +312,4 @@ def _verdict_cell(row: ConversationRow) -> Sequence[Piece]:
 
 
 def _tags_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [(one_line(", ".join(row.tags), 60), "tone--accent")] if row.tags else []
+    return [(one_line(", ".join(row.tags)), "tone--accent")] if row.tags else []

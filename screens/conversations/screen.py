@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, one_line
 from engine.conversations.filter_fields import WORD_FIELD
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow
@@ -191,6 +191,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             return Listing(query, ids, read_counts(self.services, query))
 
         def show(listing: Listing) -> None:
+            """Shows the list, and then counts, unless that was done."""
             self._show_listing(listing)
             if cursor_id is not None:
                 self.table.move_to_id(cursor_id)
@@ -237,11 +238,9 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Shows the counts of what is listed, or what to do when nothing is."""
         self._listing = listing
         if listing.counts is not None:
-            had, self._columns.has_verdicts = (
-                self._columns.has_verdicts,
-                bool(listing.counts.everything.verdicts),
-            )
-            if had != self._columns.has_verdicts:
+            has_verdicts = bool(listing.counts.everything.verdicts)
+            if has_verdicts != self._columns.has_verdicts:
+                self._columns.has_verdicts = has_verdicts
                 self.show_columns(self.columns_shown)
         self.set_class(not listing.ids and listing.counts is not None, "-empty")
         if listing.ids and self.focused is None:  # the table was hidden while it was empty
@@ -358,7 +357,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         """Goes to triage of the marked conversations, else of all listed ones."""
         name = f"{len(self.marks):,} marked" if self.marks else str(self.query_shown.filter)
         ids = self.marks.chosen(self.table.ids) if self.marks else self.table.ids
-        self.triage_only(one_line(name or "all conversations", 60), ids)
+        self.triage_only(one_line(name or "all conversations", NAME_LIMIT), ids)
 
     def action_ask(self) -> None:
         """Asks for a question and who answers it, and starts that."""

@@ -21,7 +21,7 @@ from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import rate_piece
-from screens.widgets.groups import goal_value, label_of
+from screens.widgets.groups import LONG_LABEL_LIMIT, goal_value, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
@@ -82,7 +82,7 @@ def drifts(
         untested.append(
             Drift(
                 goal=goal_value(group, groups),
-                label=label_of(group, 200),
+                label=label_of(group, LONG_LABEL_LIMIT),
                 shares=tuple(0.0 if row is None else row.share for row in rows),
                 first=StateCounts() if first is None else first.states,
                 last=StateCounts() if last is None else last.states,
@@ -168,7 +168,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter lists the periods of a group, and leads to the conversations of one."""
-        drift = self.table.here
+        drift = self.table.cursor_item
         if drift is None:
             return
         goal = Filter().with_choice("goal", drift.goal)

@@ -22,7 +22,7 @@ from screens.shell.goal_dialogs import NO_GROUP, DecisionScreen, pick_group, spl
 from screens.shell.marking import Marking, Marks
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Preview
-from screens.widgets.groups import group_line, label_of
+from screens.widgets.groups import SHORT_LABEL_LIMIT, group_line, label_of
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
 
@@ -62,9 +62,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self._group_id = group_id
         self._group: GoalGroup | None = None
         self._order: MemberOrder = "central"
-        self._members: dict[
-            int, MemberRow
-        ] = {}  # by the id of the conversation, as they are listed
+        self._members: dict[int, MemberRow] = {}  # by the id of the conversation, in their order
         self.marks = Marks()
         self.table = RowTable[MemberRow](
             member_columns(),
@@ -204,5 +202,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
     def action_judge(self) -> None:
         """Goes to triage of the marked members, else of all that are listed."""
         ids = self._marked_or_cursor() if self.marks else self.table.ids
-        label = "in no goal" if self._group is None else f"goal “{label_of(self._group, 40)}”"
-        self.triage_only(label, ids)
+        name = "in no goal"
+        if self._group is not None:
+            name = f"goal “{label_of(self._group, SHORT_LABEL_LIMIT)}”"
+        self.triage_only(name, ids)

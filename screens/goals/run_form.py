@@ -75,9 +75,13 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
 """Who decides on proposed merges."""
 
 
+QUESTION_CHARACTERS = 30
+"""Most characters of the name of a question in a choice, which has one line of the form."""
+
+
 def explanation_choice(question: str) -> FormChoice:
     """Returns the choice of what explains the answers to a question."""
-    name = one_line(question, 30)
+    name = one_line(question, QUESTION_CHARACTERS)
     return FormChoice(
         f"why “{name}”", "Themes of failure: notes, explanations and the places that are cited."
     )

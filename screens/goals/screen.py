@@ -44,9 +44,12 @@ from screens.shell.goal_dialogs import (
     ask_label,
     split_group,
 )
+from screens.widgets.controls import titled
 from screens.widgets.empty_state import CLUSTER
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.groups import (
+    LONG_LABEL_LIMIT,
+    SHORT_LABEL_LIMIT,
     UNSTABLE,
     UNSTABLE_SIGN,
     decision_text,
@@ -207,7 +210,7 @@ class GoalsScreen(DecisionScreen):
     @property
     def row(self) -> GoalGroup | None:
         """The group under the cursor, or the theme with its figures."""
-        return self.table.here
+        return self.table.cursor_item
 
     @property
     def group(self) -> GoalGroup | None:
@@ -298,7 +301,7 @@ class GoalsScreen(DecisionScreen):
         group, conversations = self.row, self.services.conversations
         if not self._is_clustered() or group is None:
             return
-        name = f"“{label_of(group, 40)}” {self.filter}".rstrip()
+        name = f"“{label_of(group, SHORT_LABEL_LIMIT)}” {self.filter}".rstrip()
         query = ListQuery(self._filter_of(group))
 
         def start_triage(ids: array[int]) -> None:
@@ -347,8 +350,7 @@ class GoalsScreen(DecisionScreen):
     def action_leave(self) -> None:
         """Leaves the filter."""
         if self.filter:
-            self.query_one(FilterLine).put(Filter())
-            self._apply_filter(Filter())
+            self.filter_by(Filter())
 
     # Filter
 
@@ -398,7 +400,7 @@ class GoalsScreen(DecisionScreen):
             theme = "" if other is None else other.label
             self.write(lambda: self.review.place(placed, theme), self._notify_decision)
 
-        title = f"Put “{label_of(group, 40)}” under"
+        title = f"Put “{label_of(group, SHORT_LABEL_LIMIT)}” under"
         ask(self, GroupPicker(title, others, "no theme" if group.theme else ""), place_group)
 
     def action_pin(self) -> None:
@@ -432,7 +434,7 @@ class GoalsScreen(DecisionScreen):
             self.write(lambda: self.review.merge(proposal, label), self._notify_decision)
 
         others = [other for other in self.groups if other.id != group.id]
-        title = f"Merge “{label_of(group, 40)}” with"
+        title = f"Merge “{label_of(group, SHORT_LABEL_LIMIT)}” with"
         ask(self, GroupPicker(title, others), read_pair)
 
     def _notify_decision(self, decision: GoalDecision) -> None:
@@ -513,7 +515,7 @@ class DetailPane(VerticalScroll):
         """Shows a group; the same group again keeps the scroll position."""
         is_same = self._detail is not None and self._detail.group.id == detail.group.id
         self._detail = detail
-        self.border_title = Content(label_of(detail.group, 200))
+        titled(self, label_of(detail.group, LONG_LABEL_LIMIT))
         self._break_lines()
         if not is_same:
             self.scroll_home(animate=False)

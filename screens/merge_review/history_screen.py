@@ -108,15 +108,15 @@ class MergeHistoryScreen(DecisionScreen):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Enter opens the members of the first group that the decision made, or else of the first it was about."""
-        decision = self.table.here
+        decision = self.table.cursor_item
         groups = () if decision is None else (*decision.made_groups, *decision.sides)
         if groups:
             self.app.push_screen(self.routes.members(groups[0], self.MODE))
 
     def action_undo(self) -> None:
         """Undoes the act of the decision under the cursor, whoever made it."""
-        if self.table.here is not None:
-            self.undo_act(self.table.here.act, "It is undone already.")
+        if self.table.cursor_item is not None:
+            self.undo_act(self.table.cursor_item.act, "It is undone already.")
 
 
 def _kind_cell(decision: GoalDecision) -> Sequence[Piece]:

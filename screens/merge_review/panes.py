@@ -14,8 +14,9 @@ from textual.widgets import Input, Static
 
 from engine.base.text import one_line
 from engine.goals.records import GoalGroup, GroupExamples, Pair, Proposal, ReviewProgress
-from screens.widgets.controls import LineInput
+from screens.widgets.controls import LineInput, titled
 from screens.widgets.groups import (
+    LONG_LABEL_LIMIT,
     DistinctMember,
     distinct,
     evidence_content,
@@ -66,7 +67,7 @@ class SidePane(Vertical):
         is_changed = not is_same or self._members != members
         self._group, self._members = group, members
         self._central, self._doubtful = distinct(members.central), distinct(members.doubtful)
-        self.border_title = Content(f"{self._letter}  {label_of(group, 200)}")
+        titled(self, f"{self._letter}  {label_of(group, LONG_LABEL_LIMIT)}")
         self.query_one(".head", Static).update(group_line(group))
         if not is_same:
             self._page = 0
@@ -219,7 +220,7 @@ class MergedPane(VerticalScroll):
         whose = "yours" if written_label is not None else "that of the larger group"
         if written_label is None and is_label_of_model(proposal):
             whose = "the model's"
-        self.border_title = Content(f"Merged · label: {whose}")
+        titled(self, f"Merged · label: {whose}")
         tone = "bold $tone-bright" if written_label is not None else "bold"
         self.query_one("#label", Static).update(Content.styled(one_line(label), tone))
         self._show_evidence()

@@ -35,12 +35,12 @@ from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
-from screens.shell.dialogs import Dialog, ask, hint_line
+from screens.shell.dialogs import Dialog, ask, key_hints
 from screens.shell.goal_dialogs import DecisionScreen
 from screens.shell.run_form import refusal_content
 from screens.shell.title_line import TitleLine
 from screens.widgets.background import background, write_in_order
-from screens.widgets.controls import Choices, LineInput
+from screens.widgets.controls import Choices, LineInput, titled
 from screens.widgets.groups import proposed_label
 from screens.widgets.jobs import EngineFeed
 
@@ -101,14 +101,14 @@ class ReviewCursor:
         ahead: The proposals that follow, in order.
         skipped: The pairs that the person skipped.
         label: The label that the person wrote for the pair in front; None keeps the proposed one.
-        turn: Rises whenever another pair comes to the front; a snapshot that was read in an older turn is not shown.
+        front_number: Rises whenever another pair comes to the front; a snapshot that was read before is not shown.
     """
 
     front: ShownProposal | None = None
     ahead: tuple[ShownProposal, ...] = ()
     skipped: list[Pair] = field(default_factory=list)
     label: str | None = None
-    turn: int = 0
+    front_number: int = 0
 
     @property
     def pair(self) -> Pair | None:
@@ -118,7 +118,7 @@ class ReviewCursor:
     def put(self, shown: ShownProposal | None) -> None:
         """Puts a proposal in front. A pair that is in front already keeps its label and the reason for the proposal."""
         if shown is None or self.front is None or self.pair != shown.proposal.pair:
-            self.turn += 1
+            self.front_number += 1
             self.label = None
         else:
             why = self.front.proposal.why
@@ -237,9 +237,7 @@ class MergeDeskScreen(DecisionScreen):
             yield SidePane("B", id="side-b")
             with Vertical(id="right"):
                 yield MergedPane(id="merged")
-                recent = Static(id="recent", classes="section")
-                recent.border_title = "Latest decisions"
-                yield recent
+                yield titled(Static(id="recent", classes="section"), "Latest decisions")
         yield Static(classes="empty")
 
     # Reading and writing
@@ -254,10 +252,10 @@ class MergeDeskScreen(DecisionScreen):
         if self._writes:  # the last one reads
             return
         pair = self._preferred or self.cursor.pair
-        turn, skipped = self.cursor.turn, tuple(self.cursor.skipped)
+        front_number, skipped = self.cursor.front_number, tuple(self.cursor.skipped)
 
         def on_result(snapshot: ReviewSnapshot) -> None:
-            if turn == self.cursor.turn:
+            if front_number == self.cursor.front_number:
                 self._preferred = None
                 self._show(snapshot)
             else:  # the person decided meanwhile, so this answer is outdated
@@ -505,13 +503,13 @@ class MergeAllDialog(Dialog[ListedPairs]):
 
     def compose(self) -> ComposeResult:
         """Yields the probability, the pairs, the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Merge all pairs whose merge probability is at least"
+        title = "Merge all pairs whose merge probability is at least"
+        with titled(Vertical(classes="dialog"), title):
             yield LineInput(number_format.probability(self._probability), placeholder=".90")
             yield Static(id="count")
             yield Choices(markup=False)
             keys = (("enter", "merges all; u undoes all of it"), ("escape", "leaves"))
-            yield Static(hint_line(*keys))
+            yield key_hints(*keys)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Lists the pairs for another probability."""

@@ -225,7 +225,7 @@ def answer_lines(
     no = overview.tally.get(Verdict.NO, 0)
     figures = KeyFigures(
         overview.counts,
-        [(str(label_of(group)), group.size) for group in groups or ()],
+        [(label_of(group), group.size) for group in groups or ()],
         overview.trouble,
         (no, no + overview.tally.get(Verdict.YES, 0)),
         slow_figures.failures,

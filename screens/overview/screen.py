@@ -20,7 +20,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, Event, JobEnded, JobStarted
-from engine.base.text import one_line
+from engine.base.text import PATH_LIMIT, one_line
 from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
@@ -46,7 +46,7 @@ from screens.shell.exporting import ask_export, ask_file
 from screens.shell.figures import choose_figure
 from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.controls import Card, Choices
+from screens.widgets.controls import Card, Choices, titled
 from screens.widgets.curve import Histogram
 from screens.widgets.evidence import Preview
 from screens.widgets.jobs import EngineFeed, work_of
@@ -121,13 +121,11 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Vertical(id="columns"):
                 with Vertical(id="readings", classes="card"):
                     yield Choices(id="to-read", markup=False, compact=True)
-                with Vertical(id="answers-card", classes="card") as answers:
-                    answers.border_title = Content("In short")
+                with titled(Vertical(id="answers-card", classes="card"), "In short"):
                     yield Choices(id="answers", markup=False, compact=True)
                 with Card("What did they want?", id="goals"):
                     yield Static(id="goals-text")
-                with Vertical(id="next-card", classes="card") as card:
-                    card.border_title = Content("Next")
+                with titled(Vertical(id="next-card", classes="card"), "Next"):
                     yield Choices(id="next", markup=False, compact=True)
             yield Preview(self.services)
         with Vertical(id="cards"):
@@ -201,7 +199,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         def show(read: tuple[list[FirstReading], str]) -> None:
             """Shows the card with these conversations, if there are any."""
             readings, title = read
-            self.query_one("#readings").border_title = Content(title)
+            titled(self.query_one("#readings"), title)
             self._readings = readings
             self.set_class(bool(readings), "-readings")
             self.query_one(Preview).set_class(bool(readings), "-followed")
@@ -348,7 +346,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             0,
         )
         title = f"Next · {count_done_of_path(steps)} of {len(PATH)} done"
-        self.query_one("#next-card").border_title = Content(title)
+        titled(self.query_one("#next-card"), title)
 
     def _progress(self, overview: facts.Overview) -> ProjectProgress:
         """Returns what is known of the project's state."""
@@ -430,7 +428,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         from engine.opener.report import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
-        sentence = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
+        sentence = f"Wrote {one_line(path, PATH_LIMIT)} ({written.bytes / 1000:,.0f} kB)."
         return f"{sentence} {replaced_text(written.redacted)}" if redact else sentence
 
     def action_accounts(self) -> None:

@@ -32,7 +32,7 @@ from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from engine.base.conversation import without_surrogates
-from engine.base.text import MAX_COMBINING_MARKS, display_safe, one_line
+from engine.base.text import MAX_COMBINING_MARKS, NOTICE_LIMIT, display_safe, one_line
 from screens.shell.app_interface import Shell
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES
 from screens.widgets.background import is_there
@@ -116,7 +116,8 @@ class BaseApp(App[ResultT], inherit_bindings=False):
         be called when the app is mounted."""
         draw_when_continued(self)
         for problem in self.shell.problems:
-            self.notify(one_line(problem, 400), severity="warning", markup=False, timeout=15)
+            text = one_line(problem, NOTICE_LIMIT)
+            self.notify(text, severity="warning", markup=False, timeout=15)
 
     async def run_async(self, **options: Any) -> ResultT | None:
         """Runs the app until it ends; SIGTERM and SIGHUP end it as `ctrl+q` does."""

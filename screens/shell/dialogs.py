@@ -19,7 +19,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from screens.widgets.controls import Choices, LineInput
+from screens.widgets.controls import Choices, LineInput, titled
 from screens.widgets.keyed import Keyed
 from screens.widgets.row_table import ItemTable
 
@@ -79,12 +79,12 @@ def confirm(
     ask(node, ChoiceDialog(title, choices), lambda is_sure: act() if is_sure else None)
 
 
-def hint_line(*pairs: tuple[str, str]) -> Content:
-    """Returns keys and what they do, as the last line of a dialog."""
+def key_hints(*pairs: tuple[str, str]) -> Static:
+    """Returns the last line of a dialog: keys and what they do."""
     parts: list[tuple[str, str]] = []
     for key, meaning in pairs:
         parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
-    return Content.assemble(*parts)
+    return Static(Content.assemble(*parts))
 
 
 class TextDialog(Dialog[str]):
@@ -114,14 +114,13 @@ class TextDialog(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Yields the title, input, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(one_line(self._title))
+        with titled(Vertical(classes="dialog"), one_line(self._title)):
             # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
             yield LineInput(value, placeholder=self._placeholder, select_on_focus=not self._adding)
             if self._help is not None:
                 yield Static(self._help)
-            yield Static(hint_line(("enter", "accepts"), ("escape", "cancels")))
+            yield key_hints(("enter", "accepts"), ("escape", "cancels"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter answers."""
@@ -149,14 +148,13 @@ class ChoiceDialog(Dialog[T], Generic[T]):
 
     def compose(self) -> ComposeResult:
         """Yields the title, list, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(one_line(self._title))
+        with titled(Vertical(classes="dialog"), one_line(self._title)):
             prompts = [
                 prompt if isinstance(prompt, Content) else Content(display_safe(prompt))
                 for _, prompt in self._choices
             ]
             yield Choices(*[Option(prompt) for prompt in prompts], markup=False)
-            yield Static(hint_line(*self.HINTS))
+            yield key_hints(*self.HINTS)
 
     def on_mount(self) -> None:
         """Highlights the present value."""
@@ -242,12 +240,11 @@ class TicksDialog(Dialog[list[T]], Generic[T]):
 
     def compose(self) -> ComposeResult:
         """Yields the title, list, keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(one_line(self._title))
+        with titled(Vertical(classes="dialog"), one_line(self._title)):
             yield Choices(
                 *[Option(self._line(index)) for index in range(len(self._choices))], markup=False
             )
-            yield Static(hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels")))
+            yield key_hints(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels"))
 
     def _line(self, index: int) -> Content:
         """Returns a value of the list with its tick."""
@@ -289,8 +286,7 @@ class ErrorDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """Yields the title, message, hint, keys."""
-        with Vertical(classes="dialog error") as box:
-            box.border_title = Content(one_line(self._title))
+        with titled(Vertical(classes="dialog error"), one_line(self._title)):
             yield Static(Content(display_safe(self._error.message[:MAX_MESSAGE_CHARACTERS])))
             if self._error.hint:
                 yield Static(
@@ -302,4 +298,4 @@ class ErrorDialog(Dialog[None]):
             yield Static(Content.styled(more, "$tone-muted"))
             if log := getattr(self.app, "log_path", ""):
                 yield Static(Content.styled(f"Log: {display_safe(log)}", "$tone-muted"))
-            yield Static(hint_line(("enter", "goes on")))
+            yield key_hints(("enter", "goes on"))

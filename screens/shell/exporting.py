@@ -10,7 +10,7 @@ from textual.app import App
 from textual.widget import Widget
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import PATH_LIMIT, one_line
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
 
@@ -50,27 +50,28 @@ def ask_file(
     screen: WorkbenchScreen[Any],
     title: str,
     proposed: str,
-    write: Callable[[str], int | str | None],
+    write: Callable[[str], int | str],
 ) -> None:
     """Asks for the name of a new file, and writes it.
 
     Args:
         proposed: The name that is filled in at first.
         write: Writes a new file at a path, on another thread. Returns the number of its lines, which a notice tells,
-            None for a notice without it, or the text of the notice.
+            or the text of the notice.
     """
 
     def on_choice(text: str) -> None:
+        """Writes the file, and tells how it went; nothing without a name."""
         if not text.strip():
             return
         path = os.path.expanduser(text.strip())
 
-        def notify(result: int | str | None) -> None:
+        def notify(result: int | str) -> None:
             if isinstance(result, str):
                 screen.notify(result, markup=False, timeout=LONG_NOTICE)
                 return
-            lines = "" if result is None else f"{number_format.counted(result, 'line')} to "
-            screen.notify(f"Wrote {lines}{one_line(path, 120)}.", markup=False)
+            lines = number_format.counted(result, "line")
+            screen.notify(f"Wrote {lines} to {one_line(path, PATH_LIMIT)}.", markup=False)
 
         screen.in_background(lambda: write(path), notify, group=f"export {path}")
 
@@ -92,6 +93,7 @@ def ask_export(
     exports = screen.services.exports
 
     def on_choice(kind: ExportKind | Literal["forms"]) -> None:
+        """Asks for the form of conversations first where another program reads them."""
         if kind == "forms":
             _ask_form(screen, ids)
         else:
@@ -114,10 +116,11 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
     def write(form: ConversationForm, path: str) -> str:
         """Writes the files of a form; returns what was written and what the form has no place for, in sentences."""
         count, files, losses = screen.services.exports.export_form(form, ids, path)
-        places = " and ".join(one_line(str(file.absolute()), 120) for file in files)
+        places = " and ".join(one_line(str(file.absolute()), PATH_LIMIT) for file in files)
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
     def on_choice(form: ConversationForm) -> None:
+        """Asks for the file, and writes conversations in this form."""
         from engine.opener.conversation_forms import ENDINGS  # it brings all forms
 
         ask_file(

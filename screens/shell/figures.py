@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import OptionList
 
 from engine.base.errors import FilterError
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.results.associations.records import Split
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask
@@ -62,7 +62,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
 def _figure_line(figure: Figure) -> Content:
     """Returns a figure as a line of a choice."""
     number = "" if figure.count is None else f"{figure.count:,}"
-    return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))
+    return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, NAME_LIMIT))
 
 
 class FigureDialog(ChoiceDialog[tuple[int, bool]]):

@@ -18,14 +18,14 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import LINE_LIMIT, NAME_LIMIT, one_line
 from engine.goals.records import GoalDecision, GoalGroup, Proposal, SplitPart
 from engine.goals.service.merge_review import MergeReviewService
-from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, key_hints
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import background, write_in_order
-from screens.widgets.controls import Choices, LineInput
+from screens.widgets.controls import Choices, LineInput, titled
 from screens.widgets.groups import (
     GLYPHS,
     NARROW_COLUMNS,
@@ -124,11 +124,10 @@ class GroupPicker(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Yields the words, the list, the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content(one_line(self._title))
+        with titled(Vertical(classes="dialog"), one_line(self._title)):
             yield LineInput(placeholder="words of its label")
             yield Choices(markup=False)
-            yield Static(hint_line(("↑↓", "moves"), ("enter", "chooses"), ("escape", "leaves")))
+            yield key_hints(("↑↓", "moves"), ("enter", "chooses"), ("escape", "leaves"))
 
     def on_mount(self) -> None:
         """Lists all groups."""
@@ -212,14 +211,12 @@ class SplitDialog(Dialog[list[SplitPart]]):
 
     def compose(self) -> ComposeResult:
         """Yields the number of parts, the parts, the keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(f"Split “{label_of(self._group, 60)}”")
+        title = f"Split “{label_of(self._group, NAME_LIMIT)}”"
+        with titled(Vertical(classes="dialog tall"), title):
             yield Static(id="count")
             with VerticalScroll():
                 yield Static(id="parts")
-            yield Static(
-                hint_line(("← →", "fewer, more parts"), ("enter", "splits"), ("escape", "leaves"))
-            )
+            yield key_hints(("← →", "fewer, more parts"), ("enter", "splits"), ("escape", "leaves"))
 
     def on_mount(self) -> None:
         """Shows the split into the fewest parts."""
@@ -254,7 +251,7 @@ class SplitDialog(Dialog[list[SplitPart]]):
         width = max(20, self.query_one(VerticalScroll).scrollable_content_region.width)
         lines: list[Content] = []
         for number, part in enumerate(parts, 1):
-            words = one_line(" ".join(part.words), 80)
+            words = one_line(" ".join(part.words), LINE_LIMIT)
             lines.append(
                 Content.assemble(
                     (f"{number}  {part.size:,}  ", "bold"), (words, "bold $tone-accent")
@@ -326,11 +323,10 @@ class MergeDialog(Dialog[str]):
     def compose(self) -> ComposeResult:
         """Yields both groups, the label, the evidence, the keys."""
         proposal = self._proposal
-        with Vertical(classes="dialog") as box:
-            box.border_title = "Merge by hand"
+        with titled(Vertical(classes="dialog"), "Merge by hand"):
             lines = [
                 Content.assemble(
-                    (f"{letter}  {label_of(group, 60)}  ", "bold"),
+                    (f"{letter}  {label_of(group, NAME_LIMIT)}  ", "bold"),
                     group_line(group),
                 )
                 for letter, group in (("A", proposal.a), ("B", proposal.b))
@@ -338,7 +334,7 @@ class MergeDialog(Dialog[str]):
             yield Static(Content("\n").join(lines))
             yield LineInput(one_line(proposed_label(proposal)), placeholder="label of both")
             yield Static(evidence_content(proposal, None, NARROW_COLUMNS))
-            yield Static(hint_line(("enter", "merges; u undoes it"), ("escape", "cancels")))
+            yield key_hints(("enter", "merges; u undoes it"), ("escape", "cancels"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter answers, unless the label is empty."""

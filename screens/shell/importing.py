@@ -18,12 +18,12 @@ from textual.content import Content
 from textual.widgets import DirectoryTree, Input, Static, TextArea
 
 from engine.base.errors import FormatError, WorkbenchError
-from engine.base.text import display_safe, end_of_path, one_line
+from engine.base.text import PATH_LIMIT, display_safe, end_of_path, one_line, short_name
 from engine.formats.mapping_draft import MappingDraft, Trial, refusal_of
 from engine.formats.records import PLACES
-from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line
+from screens.shell.dialogs import ChoiceDialog, Dialog, ask, key_hints
 from screens.widgets.background import DelayedCall, background
-from screens.widgets.controls import LineInput
+from screens.widgets.controls import LineInput, titled
 
 TYPING_REST_SECONDS = 0.25
 """Seconds without a key before a mapping is tried out."""
@@ -32,7 +32,7 @@ _MAX_MESSAGES_SHOWN = 8
 _ROLE_COLUMNS = 9
 """Columns for the role of a message."""
 _MAX_NAME_CHARACTERS = 60
-"""Most characters that are shown of the name of a file."""
+"""Most characters that are shown of the name of a file or a conversation, and of the path of a folder."""
 _SHOWN_OF_BEGINNING = 20
 """Characters of the beginning of a longer name that are shown; the others are of its end."""
 READABLE_FILES = Content.styled(
@@ -61,12 +61,11 @@ class ImportDialog(Dialog[tuple[str, str | None]]):
 
     def compose(self) -> ComposeResult:
         """Yields the line for the path, what can be imported or what is wrong with the path, and the keys."""
-        with Vertical(classes="dialog") as box:
-            box.border_title = Content("Import conversations")
+        with titled(Vertical(classes="dialog"), "Import conversations"):
             yield LineInput(placeholder="a file, an archive or a folder of logs")
             yield Static(READABLE_FILES, id="problem")
             keys = (("enter", "imports"), ("↓", "browses"), ("^t", "maps"), ("escape", "cancels"))
-            yield Static(hint_line(*keys))
+            yield key_hints(*keys)
 
     @property
     def _path(self) -> str:
@@ -157,17 +156,16 @@ class BrowseDialog(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Yields the tree, keys."""
-        with Vertical(classes="dialog browse") as box:
-            box.border_title = self._title()
+        with titled(Vertical(classes="dialog browse"), self._title()):
             tree = FileTree(self._folder)
             tree.guide_depth = 2
             yield tree
             keys = (("enter", "opens"), ("space", "takes the file or folder"))
-            yield Static(hint_line(*keys, ("backspace", "up"), ("escape", "back")))
+            yield key_hints(*keys, ("backspace", "up"), ("escape", "back"))
 
-    def _title(self) -> Content:
+    def _title(self) -> str:
         """Returns the end of the path of the folder."""
-        return Content(end_of_path(str(self._folder), 60))
+        return end_of_path(str(self._folder), _MAX_NAME_CHARACTERS)
 
     def action_take(self) -> None:
         """Answers with what the cursor is on, be it a file or a folder."""
@@ -179,7 +177,7 @@ class BrowseDialog(Dialog[str]):
         """Shows the folder above."""
         self._folder = self._folder.parent
         self.query_one(FileTree).path = self._folder
-        self.query_one(".browse").border_title = self._title()
+        titled(self.query_one(".browse"), self._title())
 
     def on_directory_tree_file_selected(self, event: DirectoryTree.FileSelected) -> None:
         """Enter on a file chooses it."""
@@ -206,13 +204,12 @@ class MappingDialog(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         """Yields the mapping file, what is read with it, keys."""
-        with Vertical(classes="dialog tall mapping") as box:
-            box.border_title = Content("Where are the messages?")
+        with titled(Vertical(classes="dialog tall mapping"), "Where are the messages?"):
             yield TextArea(id="mapping", compact=True)
             with VerticalScroll(id="trial"):
                 yield Static("reading the file…", id="read")
             keys = (("ctrl+n", "another guess"), ("tab", "scrolls"), ("ctrl+s", "saves"))
-            yield Static(hint_line(*keys, ("esc", "leaves")))
+            yield key_hints(*keys, ("esc", "leaves"))
 
     def on_mount(self) -> None:
         """Reads the beginning of the file, and shows the first guess."""
@@ -295,7 +292,7 @@ class MappingDialog(Dialog[str]):
 def trial_content(trial: Trial) -> Content:
     """Returns what is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
     parts: list[Content | str | tuple[str, str]] = [(trial.counts, "bold")]
-    parts += [("\n" + one_line(doubt, 200), "$tone-incomplete") for doubt in trial.doubts]
+    parts += [("\n" + one_line(doubt), "$tone-incomplete") for doubt in trial.doubts]
     shares = [
         f"{place} {trial.account.share(place):.0%}"
         for place in PLACES
@@ -304,12 +301,13 @@ def trial_content(trial: Trial) -> Content:
     if trial.account.total:
         parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
     for conversation in trial.shown:
-        parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
+        name = one_line(conversation.external_id, _MAX_NAME_CHARACTERS)
+        parts.append((f"\n\n{name}", "$tone-accent"))
         for message in conversation.messages[:_MAX_MESSAGES_SHOWN]:
             parts.append((f"\n{message.role:>{_ROLE_COLUMNS}}  ", "$tone-muted"))
-            parts.append(one_line(message.content, 120))
+            parts.append(one_line(message.content, PATH_LIMIT))
             parts += [
-                (f" calls {one_line(call.name, 40)}", "$tone-call") for call in message.tool_calls
+                (f" calls {short_name(call.name)}", "$tone-call") for call in message.tool_calls
             ]
         more = len(conversation.messages) - _MAX_MESSAGES_SHOWN
         if more > 0:

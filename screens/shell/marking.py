@@ -11,7 +11,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.errors import UsageError
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, one_line, short_name
 from engine.questions.question import YES, make_slug
 from engine.questions.records import Act
 from screens.shell.dialogs import TextDialog, ask
@@ -145,6 +145,7 @@ def ask_tags(
     conversations = number_format.counted(len(ids), "conversation")
 
     def store(text: str) -> None:
+        """Gives or takes away the tags that were typed; a name that cannot be a tag is an error."""
         tags = [tag for part in text.split(",") if (tag := " ".join(part.split()))]
         try:
             value_by_name = {make_slug(tag): None if tag[0] == "-" else YES for tag in tags}
@@ -162,7 +163,7 @@ def ask_tags(
                 screen.services.triage.answer([Act(key, name, value) for key in ids])
 
         if tags:
-            notice = f"Tagged {conversations}: {one_line(', '.join(tags), 60)}."
+            notice = f"Tagged {conversations}: {one_line(', '.join(tags), NAME_LIMIT)}."
             write_in_order(screen, write, lambda _: then(notice), screen.show_error)
 
     def ask_text(tags: Sequence[tuple[str, int]]) -> None:
@@ -179,7 +180,7 @@ def tags_text(tags: Sequence[tuple[str, int]]) -> str:
     if not tags:
         return NO_TAGS
     shown = sorted(tags, key=itemgetter(1), reverse=True)[:MOST_TAGS]  # by the number
-    parts = [f"{one_line(name, 40)} {count:,}" for name, count in shown]
+    parts = [f"{short_name(name)} {count:,}" for name, count in shown]
     if len(tags) > MOST_TAGS:
         parts.append(f"{len(tags) - MOST_TAGS:,} more")
     return f"Tags in use: {' · '.join(parts)}"

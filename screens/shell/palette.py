@@ -22,13 +22,13 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import PATH_LIMIT, one_line
 from screens.shell.app_interface import PaletteApp
-from screens.shell.dialogs import Dialog, IgnoresLateEvents, hint_line
+from screens.shell.dialogs import Dialog, IgnoresLateEvents, key_hints
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
-from screens.widgets.controls import MAX_TYPED_CHARACTERS
+from screens.widgets.controls import MAX_TYPED_CHARACTERS, titled
 from screens.widgets.keyed import Keyed, shown_key
 
 HELP_WIDTH = 70
@@ -111,7 +111,7 @@ class WorkbenchCommands(Provider):
             if project.size is not None and project.path != open_path:
                 self._commands.append(
                     Command(
-                        f"Open project {one_line(project.path, 120)}",
+                        f"Open project {one_line(project.path, PATH_LIMIT)}",
                         f"{number_format.amount(project.size)} bytes",
                         "",
                         partial(app.open_project, project.path),
@@ -219,16 +219,13 @@ class HelpScreen(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """Yields a text for each section, and the keys of the help itself."""
-        with VerticalScroll(classes="dialog help", can_focus=False) as box:
-            box.border_title = Content("Keys")
+        with titled(VerticalScroll(classes="dialog help", can_focus=False), "Keys"):
             for title, lines in self._sections:
                 yield Static(self._section(title, lines, HELP_WIDTH), classes="keys")
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("ctrl+p", "all commands by name"),
-                    ("workbench keys", "every key, and where to change them"),
-                )
+            yield key_hints(
+                ("escape", "closes"),
+                ("ctrl+p", "all commands by name"),
+                ("workbench keys", "every key, and where to change them"),
             )
 
     def on_resize(self) -> None:

@@ -20,13 +20,13 @@ from textual.widgets.option_list import Option
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, PATH_LIMIT, one_line
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.base_app import BaseApp
 from screens.shell.dialogs import ErrorDialog, TextDialog, ask
 from screens.shell.palette import HelpScreen
 from screens.widgets.background import background
-from screens.widgets.controls import Choices
+from screens.widgets.controls import Choices, titled
 from screens.widgets.keyed import Keyed, KeyFooter
 
 SUFFIX = ".wb"
@@ -94,8 +94,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
             ),
             id="title",
         )
-        with Vertical(classes="card") as box:
-            box.border_title = Content("Where to begin")
+        with titled(Vertical(classes="card"), "Where to begin"):
             yield Choices(id="projects", markup=False, compact=True)
         yield KeyFooter()
 
@@ -186,6 +185,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         """Asks for the path of a new project, and makes it."""
 
         def make_project(path: Path) -> None:
+            """Ends with the new project, unless something is in its place, or there is no such folder."""
             path = path.absolute()
             if path.name and not path.suffix:
                 path = path.with_suffix(SUFFIX)
@@ -231,7 +231,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 def project_content(project: RecentProject) -> Content:
     """Returns the name, folder, size and day of a project, or that its file is gone."""
     path = Path(project.path)
-    name = one_line(path.name, 60)
+    name = one_line(path.name, NAME_LIMIT)
     is_gone = project.size is None
     size = (
         "not there any more" if project.size is None else f"{number_format.amount(project.size)}B"
@@ -240,5 +240,5 @@ def project_content(project: RecentProject) -> Content:
         (f"{name:<{NAME_WIDTH}} ", "$tone-muted" if is_gone else "bold"),
         (f"{size:<{SIZE_WIDTH}}  ", "$tone-incomplete" if is_gone else ""),
         (f"{one_line(project.opened_at[: len('2026-01-01')])}  ", "$tone-muted"),
-        (one_line(str(path.parent), 120), "$tone-muted"),
+        (one_line(str(path.parent), PATH_LIMIT), "$tone-muted"),
     )

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.content import Content
-from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted
@@ -19,10 +17,11 @@ from engine.conversations.service import stored_accounts
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, key_hints
 from screens.shell.exporting import copy
 from screens.widgets.background import background
-from screens.widgets.finding import FindingView, FindLine, TextPane, plain_pattern
+from screens.widgets.controls import titled
+from screens.widgets.finding import FindLine, TextPane
 
 if TYPE_CHECKING:
     from engine.opener.model_previews import PromptTrial
@@ -68,25 +67,23 @@ class ReadingDialog(Dialog[None]):
         """
         raise NotImplementedError
 
-    def title_line(self) -> Content:
+    def title_line(self) -> str:
         """Returns the title on the border."""
-        return Content(self.TITLE)
+        return self.TITLE
 
     def compose(self) -> ComposeResult:
         """Yields the text, the line to find something in it, and the keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = self.title_line()
-            yield TextPane()
-            yield FindLine()
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("↑↓", "scroll"),
-                    ("/", "finds"),
-                    ("n N", "hits"),
-                    *self.OWN_HINTS,
-                    ("y", "copies"),
-                )
+        with titled(Vertical(classes="dialog tall"), self.title_line()):
+            pane = TextPane()
+            yield pane
+            yield FindLine(pane)
+            yield key_hints(
+                ("escape", "closes"),
+                ("↑↓", "scroll"),
+                ("/", "finds"),
+                ("n N", "hits"),
+                *self.OWN_HINTS,
+                ("y", "copies"),
             )
 
     def on_mount(self) -> None:
@@ -117,22 +114,6 @@ class ReadingDialog(Dialog[None]):
             line.close()
         else:
             self.dismiss(None)
-
-    def on_find_line_changed(self, message: FindLine.Changed) -> None:
-        """Looks for what is typed."""
-        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
-
-    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
-        """Goes to another hit while typing."""
-        self.action_hit(message.delta)
-
-    def on_find_line_exited(self) -> None:
-        """Goes back to the text."""
-        self.query_one(TextPane).focus()
-
-    def on_finding_view_found(self, message: FindingView.Found) -> None:
-        """Shows how much was found."""
-        self.query_one(FindLine).say(message.words)
 
 
 class EgressDialog(ReadingDialog):
@@ -179,9 +160,9 @@ class PromptTrialDialog(ReadingDialog):
         super().__init__()
         self._trial, self._model = trial, model
 
-    def title_line(self) -> Content:
+    def title_line(self) -> str:
         """Returns the prompt and the model."""
-        return Content(f"{self._trial.name} with {self._model}")
+        return f"{self._trial.name} with {self._model}"
 
     def on_mount(self) -> None:
         """Shows that the model is asked, until it has replied; Textual calls that of the base too, which reads."""

@@ -20,15 +20,15 @@ from textual.widgets import Input, Static
 
 from engine.base.errors import AddressNotAllowed, WorkbenchError
 from engine.base.request_options import Option, label_of, options_of, read_values
-from engine.base.text import display_safe, one_line
+from engine.base.text import NOTICE_LIMIT, display_safe, one_line
 from engine.completeness.records import Mode
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter
 from engine.opener.jobs import JobService
 from engine.project.records import Estimate, estimate_lines
-from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.dialogs import Dialog, key_hints
 from screens.widgets.background import DelayedCall, background
-from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.controls import Cycle, LineInput, titled
 
 Request = TypeVar("Request")
 """What a form answers with: the request of a run."""
@@ -205,14 +205,13 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
 
     def compose(self) -> ComposeResult:
         """Yields the fields, the help for the one in focus, the cost, and the keys."""
-        with Vertical(classes="dialog fields") as box:
-            box.border_title = Content(self.FORM_TITLE)
+        with titled(Vertical(classes="dialog fields"), self.FORM_TITLE):
             with Vertical(id="lines"):
                 yield from self.compose_fields()
             yield Static(id="help")
             yield Static(id="estimate")
             keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "cancels"))
-            yield Static(hint_line(*keys))
+            yield key_hints(*keys)
 
     def on_mount(self) -> None:
         """Estimates the run that is proposed."""
@@ -293,7 +292,7 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
     def _show_help(self) -> None:
         """Shows the help of the field in focus."""
         field = self.focused.id if self.focused is not None else None
-        help_text = one_line(self.field_help(field or ""), 400)
+        help_text = one_line(self.field_help(field or ""), NOTICE_LIMIT)
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
 
 

@@ -89,10 +89,11 @@ class TitleLine(Widget):
     def render(self) -> RenderResult:
         """Draws the line; the text in the middle is cut first."""
         width = self.size.width
-        right = self._right(width)
         needed_by_middle = self._middle.cell_length + 2 if self._middle.cell_length else 0
-        min_right = self._min_width_of(right)
-        badges = self._badges(width)
+        name, badges = one_line(self._project.name, MAX_NAME_WIDTH), self._badges(width)
+        right = Content.assemble(badges, (f" {name} ", "$tone-muted"))
+        # The badges and the name are always shown, but for the end of a long name.
+        min_right = right.cell_length - max(0, cell_len(name) - MIN_NAME_WIDTH)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
             if sum(len(title) for title in self._titles) <= width - needed_by_middle - min_right:
@@ -112,11 +113,6 @@ class TitleLine(Widget):
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
-    def _right(self, width: int) -> Content:
-        """Returns the right end: the badges and the project's name."""
-        name = one_line(self._project.name, MAX_NAME_WIDTH)
-        return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
-
     def _badges(self, width: int) -> Content:
         """Returns the badges: offline, and read-only with the reason."""
         offline = Content("")
@@ -132,11 +128,6 @@ class TitleLine(Widget):
         else:
             warning = Content.styled(" read-only ", "bold $tone-incomplete")
         return Content.assemble(offline, warning)
-
-    def _min_width_of(self, right: Content) -> int:
-        """Returns how many cells of the right end are always shown: all but the end of a long name."""
-        name_width = cell_len(one_line(self._project.name, MAX_NAME_WIDTH))
-        return right.cell_length - max(0, name_width - MIN_NAME_WIDTH)
 
     def on_click(self, event: events.Click) -> None:
         """Goes to the mode that is clicked; a click elsewhere tells why the project is read-only or offline."""

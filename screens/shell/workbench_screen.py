@@ -303,10 +303,6 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         line.read_values = partial(self.services.conversations.values, filter=Filter())
         line.edit(words=words)
 
-    def on_filter_line_exited(self) -> None:
-        """Puts the focus where it is at first."""
-        self.query_one(str(self.AUTO_FOCUS)).focus()
-
     # Other screens
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import ERROR_LIMIT, NOTICE_LIMIT, one_line
 from engine.training.records import RunDetail, RunState, SampleRow, TrainingRun
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
@@ -21,8 +21,8 @@ from screens.widgets.row_table import Column, Piece
 
 MAX_NAME_CHARACTERS = 40
 """Most characters that are shown of the name of a run."""
-MAX_LOG_LINE_CHARACTERS = 300
-"""Most characters that are shown of a line of the log, of a warning, or of why nothing can be trained."""
+MAX_RECIPE_CHARACTERS, MAX_BASE_CHARACTERS = 20, 30
+"""Most characters of the names of the recipe and the base in the headline, so that the figures fit, too."""
 MAX_PROBLEM_CHARACTERS = 600
 """Most characters that are shown of why a run failed, and of what to do."""
 TEXT_MARGIN_CELLS = 28
@@ -111,7 +111,7 @@ def progress_parts(run: TrainingRun, memory_limit: int | None) -> list[str]:
 
 def headline(run: TrainingRun, memory_limit: int | None) -> Content:
     """Returns one line on a run, with the most important facts first, since a narrow terminal cuts the others."""
-    origin = [one_line(run.recipe, 20), one_line(run.base, 30)]
+    origin = [one_line(run.recipe, MAX_RECIPE_CHARACTERS), one_line(run.base, MAX_BASE_CHARACTERS)]
     facts = " · ".join([*origin, *progress_parts(run, memory_limit)])
     parts: list[Content | tuple[str, str] | str] = [
         state_content(run),
@@ -188,13 +188,13 @@ def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
 
 def _sample_line(sample: SampleRow, width: int) -> Content:
     """Returns when a sample was taken, how probable the end is, whether that is correct, and what the model writes."""
-    taken_at = "before" if sample.step == 0 else f"step {sample.step:,}"
+    when = "before" if sample.step == 0 else f"step {sample.step:,}"
     probability = end_probability(sample)
     is_correct = (probability >= 0.5) == sample.ends
     generated = one_line(sample.generated, max(MIN_TEXT_CELLS, width - WRITTEN_MARGIN_CELLS))
     written = f"“{generated}”" if generated else "the end"
     return Content.assemble(
-        (f"  {taken_at:<11}", "$tone-muted"),
+        (f"  {when:<11}", "$tone-muted"),
         ("end ", "$tone-muted"),
         f"{number_format.bar(probability)} {number_format.small_probability(probability):>4} ",
         ("✓" if is_correct else "✗", "$tone-complete" if is_correct else "$tone-incomplete"),
@@ -209,7 +209,7 @@ def about_content(detail: RunDetail, width: int) -> Content:
     if not lines and detail.run.state == "running":
         lines.append(Content.styled("Samples of what the model writes come here.", "$tone-muted"))
     lines += [
-        Content.styled(f"! {one_line(warning, MAX_LOG_LINE_CHARACTERS)}", "$tone-borderline")
+        Content.styled(f"! {one_line(warning, ERROR_LIMIT)}", "$tone-borderline")
         for warning in detail.warnings[-3:]
     ]
     return Content("\n").join(lines)
@@ -218,8 +218,7 @@ def about_content(detail: RunDetail, width: int) -> Content:
 def tail_content(detail: RunDetail) -> Content:
     """Returns the last lines of the log under a title; nothing for an empty log."""
     lines = [
-        Content.styled(one_line(line, MAX_LOG_LINE_CHARACTERS), "$tone-muted")
-        for line in detail.last_lines
+        Content.styled(one_line(line, ERROR_LIMIT), "$tone-muted") for line in detail.last_lines
     ]
     return Content("\n").join([Content.styled("log", "bold"), *lines]) if lines else Content("")
 
@@ -227,7 +226,7 @@ def tail_content(detail: RunDetail) -> Content:
 def ending_text(run: TrainingRun) -> str:
     """Returns the result of a run that has just ended, or why it failed; display-safe."""
     if run.state in ("failed", "interrupted"):
-        return one_line(f"{run.problem} {run.hint}", 400)
+        return one_line(f"{run.problem} {run.hint}", NOTICE_LIMIT)
     return f"{state_word(run)}; AUROC {score_text(run.auroc)} on the selection part"
 
 
@@ -255,12 +254,8 @@ def summary_content(
     if in_use is not None:
         parts.append((f" · {IN_USE_SIGN} {name_of(in_use)} is used for scoring", "$tone-muted"))
     if missing and runs:
-        parts.append(
-            (
-                f" · {one_line(missing, MAX_LOG_LINE_CHARACTERS)} {one_line(hint, MAX_LOG_LINE_CHARACTERS)}",
-                "$tone-incomplete",
-            )
-        )
+        reason = f"{one_line(missing, ERROR_LIMIT)} {one_line(hint, ERROR_LIMIT)}"
+        parts.append((f" · {reason}", "$tone-incomplete"))
     return Content.assemble(*parts)
 
 
@@ -279,7 +274,7 @@ def empty_state(missing: str, hint: str, conversations: int | None) -> EmptyStat
         "Nothing leaves this machine; the run goes on when you quit."
     )
     if missing:
-        message += f"\n\n{one_line(missing, MAX_LOG_LINE_CHARACTERS)}\n{one_line(hint, MAX_LOG_LINE_CHARACTERS)}"
+        message += f"\n\n{one_line(missing, ERROR_LIMIT)}\n{one_line(hint, ERROR_LIMIT)}"
         return EmptyState(message, enter_label="shows the reason", action="new")
     choices = "the conversations" if conversations is None else f"{conversations:,} conversations"
     enter_label = f"chooses out of {choices}, and says first what it costs"
@@ -295,7 +290,7 @@ def run_columns() -> list[Column[TrainingRun]]:
     def name_pieces(run: TrainingRun) -> Sequence[Piece]:
         """Returns the name after the sign of the run in use."""
         sign = f"{IN_USE_SIGN} " if run.in_use else ""
-        return [(sign, "tone--accent"), (one_line(run.name, 200), "")]
+        return [(sign, "tone--accent"), (one_line(run.name), "")]
 
     def state_pieces(run: TrainingRun) -> Sequence[Piece]:
         """Returns the state; of a running run the share of steps that are done."""
@@ -312,8 +307,8 @@ def run_columns() -> list[Column[TrainingRun]]:
     return [
         Column("name", "run", 16, name_pieces, flexible=True),
         Column("state", "state", 13, state_pieces),
-        Column("recipe", "recipe", 10, lambda run: [(one_line(run.recipe, 20), "")], keep=4),
-        Column("base", "base", 22, lambda run: [(one_line(run.base, 60), "tone--muted")], keep=1),
+        Column("recipe", "recipe", 10, lambda run: [(one_line(run.recipe), "")], keep=4),
+        Column("base", "base", 22, lambda run: [(one_line(run.base), "tone--muted")], keep=1),
         Column("trained", "trained on", 10, lambda run: [(f"{run.conversations:,}", "")],
                right=True, keep=3),
         Column("auroc", "AUROC", 5, lambda run: score_pieces(run.auroc), right=True, keep=8),

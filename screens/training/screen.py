@@ -17,7 +17,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.text import one_line, short_name
+from engine.base.text import NAME_LIMIT, one_line, short_name
 from engine.conversations.filters import parse_filter
 from engine.opener.open_project import OpenProject
 from engine.training.records import (
@@ -126,7 +126,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the runs, and everything about the one under the cursor; a call during a read repeats it afterwards."""
-        training, here = self.training, self.table.here
+        training, here = self.training, self.table.cursor_item
         name_to_show = self._run_to_select or (None if here is None else here.name)
 
         def read() -> tuple[list[TrainingRun], RunDetail | None]:
@@ -163,7 +163,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _show_detail(self, detail: RunDetail | None) -> None:
         """Shows a run below the list; reads again if the cursor has moved, or the run has ended, meanwhile."""
-        here = self.table.here
+        here = self.table.cursor_item
         if detail is not None and here is not None:
             if detail.run.name != here.name:
                 self._read_detail()
@@ -176,7 +176,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _read_detail(self) -> None:
         """Reads and shows the run under the cursor."""
-        run = self.table.here
+        run = self.table.cursor_item
         if run is not None:
             self.in_background(
                 lambda: self.training.detail(run.name),
@@ -248,7 +248,7 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     def _writable_run(self) -> TrainingRun | None:
         """Returns the run under the cursor; None where there is none or the project is read-only."""
-        run = self.table.here
+        run = self.table.cursor_item
         return run if run is not None and self.may_write() else None
 
     def action_new(self) -> None:
@@ -397,7 +397,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
 
     def estimate_content(self, cost: TrainingEstimate) -> Content:
         """Returns the estimate as text; also shows the proposed name in its field."""
-        self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
+        self.query_one("#name", Input).placeholder = one_line(cost.name, NAME_LIMIT)
         parts, facts, memory, *notes = estimate_lines(cost)
         return Content("\n").join(
             [

@@ -19,7 +19,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.request_options import Option, options_of
-from engine.base.text import one_line
+from engine.base.text import LINE_LIMIT, NAME_LIMIT, one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
@@ -35,7 +35,7 @@ from screens.widgets.evidence import Preview
 from screens.widgets.filter_line import FilterLine
 from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
+from screens.widgets.row_table import NO_VALUE, Column, ItemTable, Piece, RowTable
 
 NAME_WIDTH = 24
 """Least cells of the name of a conversation."""
@@ -43,9 +43,6 @@ GOAL_WIDTH = 24
 """Cells of a goal."""
 UNUSUAL_SIGN = "▲"
 """The sign before a tree that stands out."""
-
-_NONE: Sequence[Piece] = [("–", "tone--muted")]
-"""The cell of a tree that could not be grown."""
 
 TREE_PLACES: dict[TreePlace, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
@@ -218,12 +215,12 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def on_row_table_highlighted(self) -> None:
         """Shows the conversation of the tree under the cursor beside the list."""
-        if self.table.here is not None:
-            self.query_one(Preview).follow(self.table.here.row.conversation_id)
+        if self.table.cursor_item is not None:
+            self.query_one(Preview).follow(self.table.cursor_item.row.conversation_id)
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Opens the tree of a row, or notifies why there is none."""
-        item = self.table.here
+        item = self.table.cursor_item
         if item is None:
             return
         if item.row.reason is not None:
@@ -240,18 +237,18 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def action_read(self) -> None:
         """Opens the conversation of the tree under the cursor in the reader."""
-        if self.table.here is not None:
+        if self.table.cursor_item is not None:
             order = self._conversations()
-            self.open_reader(order, order.index(self.table.here.row.conversation_id))
+            self.open_reader(order, order.index(self.table.cursor_item.row.conversation_id))
 
     def action_judge(self) -> None:
         """Goes to triage of the conversations of the trees that are listed."""
         name = f"trees {self._query.filter}".rstrip()
-        self.triage_only(one_line(name, 60), self._conversations())
+        self.triage_only(one_line(name, NAME_LIMIT), self._conversations())
 
     # Changing the query
 
-    def _ask(self, query: ListQuery) -> None:
+    def _list_query(self, query: ListQuery) -> None:
         """Lists the trees of another query."""
         if query != self._query:
             self._query = query
@@ -259,13 +256,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Lists what matches the filter that was entered."""
-        self._ask(replace(self._query, filter=message.filter))
+        self._list_query(replace(self._query, filter=message.filter))
 
     def action_clear(self) -> None:
         """Clears the filter."""
         if self._query.filter:
             self.query_one(FilterLine).put(ListQuery().filter)
-            self._ask(ListQuery())
+            self._list_query(ListQuery())
 
     def action_sort(self) -> None:
         """Asks for the order."""
@@ -309,14 +306,6 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
         deciles: Returns the limits from which on a tree is unusual.
     """
 
-    def name(item: TreeItem) -> Sequence[Piece]:
-        """Returns the name of the conversation, and why there is no tree."""
-        text = one_line(item.name)
-        if len(text) > NAME_WIDTH:  # long names of one source begin alike
-            text = "…" + text[1 - NAME_WIDTH :]
-        reason = item.row.reason
-        return [(text, ""), (f"  {one_line(reason, 80)}" if reason else "", "tone--muted")]
-
     def leaves(item: TreeItem) -> Sequence[Piece]:
         """Returns the number of leaves."""
         return _number(item, f"{item.row.leaves:,}", deciles().has_many_leaves(item.row))
@@ -329,53 +318,69 @@ def columns(deciles: Callable[[], Deciles]) -> list[Column[TreeItem]]:
             deciles().is_unsure(item.row),
         )
 
-    def covered(item: TreeItem) -> Sequence[Piece]:
-        """Returns the mass of the leaves as a bar and a number."""
-        if item.row.reason is not None:
-            return _NONE
-        p = item.row.covered
-        return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
-
-    def entropy(item: TreeItem) -> Sequence[Piece]:
-        """Returns the entropy in bits."""
-        return _NONE if item.row.reason is not None else [(f"{item.row.entropy:.1f}", "")]
-
-    def said(item: TreeItem) -> Sequence[Piece]:
-        """Returns the log-probability of the recorded answer."""
-        return [(number_format.log_probability(item.row.answer_log_prob), "tone--muted")]
-
-    def completed(item: TreeItem) -> Sequence[Piece]:
-        """Returns the state of the conversation."""
-        return [(item.completed.word, "tone--muted")]
-
-    def goal(item: TreeItem) -> Sequence[Piece]:
-        """Returns the goal of the conversation."""
-        return [(one_line(item.goal, GOAL_WIDTH), "tone--muted")] if item.goal else _NONE
-
     return [
-        Column("name", "conversation", NAME_WIDTH, name, flexible=True, value=lambda item: item.name, order="name"),
+        Column("name", "conversation", NAME_WIDTH, _name_cell, flexible=True,
+               value=lambda item: item.name, order="name"),
         Column("step", "step", 5, lambda item: [(str(item.row.step), "tone--muted")], right=True,
                value=lambda item: item.row.step, keep=9),
         Column("leaves", "leaves", 8, leaves, right=True,
                value=lambda item: _grown(item.row, item.row.leaves), descending=True),
         Column("best", "log P", 9, best, right=True,
                value=lambda item: item.row.max_log_prob, order="best log-probability, least sure first"),
-        Column("covered", "covered", number_format.BAR_WIDTH + 4, covered,
+        Column("covered", "covered", number_format.BAR_WIDTH + 4, _covered_cell,
                value=lambda item: _grown(item.row, item.row.covered), keep=6),
-        Column("entropy", "entropy", 9, entropy, right=True,
+        Column("entropy", "entropy", 9, _entropy_cell, right=True,
                value=lambda item: _grown(item.row, item.row.entropy), descending=True, keep=7),
-        Column("completed", "state", 10, completed,
+        Column("completed", "state", 10, _state_cell,
                value=lambda item: item.completed.word, order="did the conversation end", keep=3),
-        Column("goal", "goal", GOAL_WIDTH, goal, value=lambda item: item.goal or None, keep=2),
-        Column("said", "said", 9, said, right=True,
+        Column("goal", "goal", GOAL_WIDTH, _goal_cell, value=lambda item: item.goal or None, keep=2),
+        Column("said", "said", 9, _answer_cell, right=True,
                value=lambda item: item.row.answer_log_prob, order="log-probability of the recorded answer", keep=5),
     ]  # fmt: skip
+
+
+def _name_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the name of the conversation, and why there is no tree."""
+    text = one_line(item.name)
+    if len(text) > NAME_WIDTH:  # long names of one source begin alike
+        text = "…" + text[1 - NAME_WIDTH :]
+    reason = item.row.reason
+    note = f"  {one_line(reason, LINE_LIMIT)}" if reason else ""
+    return [(text, ""), (note, "tone--muted")]
+
+
+def _covered_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the mass of the leaves as a bar and a number."""
+    if item.row.reason is not None:
+        return NO_VALUE
+    p = item.row.covered
+    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
+
+
+def _entropy_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the entropy in bits."""
+    return NO_VALUE if item.row.reason is not None else [(f"{item.row.entropy:.1f}", "")]
+
+
+def _answer_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the log-probability of the recorded answer."""
+    return [(number_format.log_probability(item.row.answer_log_prob), "tone--muted")]
+
+
+def _state_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the state of the conversation."""
+    return [(item.completed.word, "tone--muted")]
+
+
+def _goal_cell(item: TreeItem) -> Sequence[Piece]:
+    """Returns the goal of the conversation."""
+    return [(one_line(item.goal, GOAL_WIDTH), "tone--muted")] if item.goal else NO_VALUE
 
 
 def _number(item: TreeItem, text: str, stands_out: bool) -> Sequence[Piece]:
     """Returns the cell of a figure, with a sign if the tree is unusual by it."""
     if item.row.reason is not None:
-        return _NONE
+        return NO_VALUE
     return [(f"{UNUSUAL_SIGN} ", "tone--borderline"), (text, "")] if stands_out else [(text, "")]
 
 
@@ -425,6 +430,6 @@ def _empty_state(query: ListQuery) -> EmptyState:
             "No response trees yet: all answers that a model may give, with their probabilities."
         )
         return EmptyState(message, enter_label, "run_trees")
-    message = f"No tree of a conversation that matches {one_line(str(query.filter), 80)}."
+    message = f"No tree of a conversation that matches {one_line(str(query.filter), LINE_LIMIT)}."
     others = (("trees.clear", "clears the filter"),)
     return EmptyState(message, enter_label, "run_trees", others=others)

@@ -17,22 +17,26 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, NOTICE_LIMIT, one_line, short_name
 from engine.opener.open_project import OpenProject
 from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.measures import Answer
 from engine.trees.records import OpenTree, PropertyBounds, TreeItem, TreeOptions, TreeRow
 from engine.trees.service import TreeService
 from engine.trees.tree import Kind
-from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, key_hints
 from screens.shell.exporting import copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.tree_view import KIND_LOOKS, Folding, Segment, TreeLayout, TreeView, shown_text
 from screens.widgets.background import background
+from screens.widgets.controls import titled
 from screens.widgets.formatting import fitting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece
+
+GROWTH_CHARACTERS = 90
+"""Most characters of how a tree grew: the name of an adapter may be long."""
 
 
 def whole_count(number: int) -> str:
@@ -76,20 +80,12 @@ class AnswersDialog(Dialog[int]):
 
     def compose(self) -> ComposeResult:
         """Yields a title, the table, the whole answer under the cursor, the keys."""
-        with Vertical(classes="dialog tall") as box:
-            box.border_title = Content(
-                "Answers and beginnings of answers, equal texts put together"
-            )
+        title = "Answers and beginnings of answers, equal texts put together"
+        with titled(Vertical(classes="dialog tall"), title):
             yield Static(id="about")
             yield self.table
             yield Static(id="whole")
-            yield Static(
-                hint_line(
-                    ("enter", "goes to it"),
-                    ("y", "copies it"),
-                    ("escape", "leaves"),
-                )
-            )
+            yield key_hints(("enter", "goes to it"), ("y", "copies it"), ("escape", "leaves"))
 
     def on_mount(self) -> None:
         """Reads the answers."""
@@ -111,8 +107,8 @@ class AnswersDialog(Dialog[int]):
 
     def _show_answer(self) -> None:
         """Shows the whole answer under the cursor."""
-        answer = self.table.here
-        text = "" if answer is None else one_line(answer.text, 400)
+        answer = self.table.cursor_item
+        text = "" if answer is None else one_line(answer.text, NOTICE_LIMIT)
         self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
 
     def on_row_table_highlighted(self) -> None:
@@ -121,13 +117,13 @@ class AnswersDialog(Dialog[int]):
 
     def on_row_table_opened(self) -> None:
         """Enter goes to the leaf."""
-        answer = self.table.here
+        answer = self.table.cursor_item
         if answer is not None:
             self.dismiss(answer.leaves[0])
 
     def action_copy(self) -> None:
         """Copies the answer under the cursor."""
-        answer = self.table.here
+        answer = self.table.cursor_item
         if answer is not None:
             copy(self, answer.text, f"answer {self.table.cursor_index + 1}")
 
@@ -218,7 +214,7 @@ def account_content(row: TreeRow) -> Content:
             "bold $tone-accent" if row.unexpanded else "bold",
         ),
         (f"   {format_growth(row)}", "$tone-muted"),
-        (f" · {one_line(row.note, 60)}" if row.note else "", "$tone-borderline"),
+        (f" · {one_line(row.note, NAME_LIMIT)}" if row.note else "", "$tone-borderline"),
     )
 
 
@@ -272,7 +268,7 @@ def _log(probability: float) -> str:
 
 def format_bounds(bounds: PropertyBounds) -> str:
     """Returns the bounds on the probability of a property, or that the tree proves nothing of it."""
-    text = one_line(bounds.text, 40)
+    text = short_name(bounds.text)
     if bounds.high - bounds.low >= MIN_USELESS_WIDTH:
         return f"nothing is proved of “{text}”: no whole answer settles it"
     return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
@@ -296,7 +292,8 @@ def format_growth(row: TreeRow) -> str:
     """Returns the model, adapter and alpha that grew a tree, and its mode where that is not the default."""
     adapter = f" + {row.adapter}" if row.adapter else ""
     mode = "" if row.mode == TreeOptions().mode else " · token by token"
-    return one_line(f"{row.model}{adapter} · alpha {number_format.figure(row.alpha)}{mode}", 90)
+    text = f"{row.model}{adapter} · alpha {number_format.figure(row.alpha)}{mode}"
+    return one_line(text, GROWTH_CHARACTERS)
 
 
 class TreeScreen(WorkbenchScreen[None]):
@@ -357,7 +354,7 @@ class TreeScreen(WorkbenchScreen[None]):
         """Shows the step and the name of the conversation in the title line."""
         item = opened.item
         self.query_one(TitleLine).say(
-            Content.assemble(f"step {item.row.step} of ", (one_line(item.name, 60), "bold"))
+            Content.assemble(f"step {item.row.step} of ", (one_line(item.name, NAME_LIMIT), "bold"))
         )
 
     # Along the conversation
@@ -383,9 +380,9 @@ class TreeScreen(WorkbenchScreen[None]):
 
     def action_copy_path(self) -> None:
         """Copies the text of the path to the cursor."""
-        layout, cursor = self.pane.view.layout_shown, self.pane.view.cursor
-        if layout is not None and cursor is not None:
-            copy(self, layout.path_text(cursor), "the path")
+        view = self.pane.view
+        if view.cursor is not None:
+            copy(self, view.layout_shown.path_text(view.cursor), "the path")
 
     # Guarantees
 

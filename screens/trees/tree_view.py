@@ -21,17 +21,15 @@ from rich.segment import Segment as Piece
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.trees.records import STEP_STOP, NodeColumns
 from engine.trees.tree import LEAVES, Kind
-from screens.widgets.formatting import TONES
-from screens.widgets.keyed import Keyed, movement
+from screens.widgets.keyed import movement
+from screens.widgets.row_table import CursorView
 
 KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
     Kind.ENDED: ("●", "tone--complete", "ended"),
@@ -190,19 +188,8 @@ class TreeLayout:
 
     def of_node(self, node: int) -> int | None:
         """Returns the segment that holds a node; None for the root and for a node that is not there."""
-        path: set[int] = set()  # the nodes from the root to this one
-        while 0 < node < len(self.columns.parent):
-            path.add(node)
-            node = self.columns.parent[node]
-        segment: int | None = None
-        branches = self.branches(-1)
-        while branches:
-            on_path = [number for number in branches if self.segments[number].nodes[0] in path]
-            if not on_path:
-                break
-            (segment,) = on_path
-            branches = self.branches(segment)
-        return segment
+        numbered = enumerate(self.segments)
+        return next((number for number, segment in numbered if node in segment.nodes), None)
 
     def path(self, number: int) -> list[int]:
         """Returns the segments from the root to this one."""
@@ -316,12 +303,14 @@ class Folding:
         return shown_segments
 
 
-class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
+NO_TREE = NodeColumns([-1], [b""], [0.0], [0.0], [Kind.INNER], [None])
+"""Nothing but a root, which has no segment; shown before there is a tree."""
+
+
+class TreeView(CursorView):
     """Shows a layout with a cursor on a segment."""
 
     PLACE = "tree-view"
-    ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     BINDINGS: ClassVar[list[BindingType]] = [
         *movement("Line"),
         Binding("right", "unfold", "Unfold", show=False, tooltip="Unfold, or go to the branches"),
@@ -330,112 +319,75 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         Binding("n", "fork", "Fork", tooltip="Next fork"),
         Binding("b", "best", "Best", tooltip="The most probable answer"),
     ]
-    DEFAULT_CSS = "TreeView { overflow-x: hidden; overflow-y: auto; }"
 
     class Highlighted(Message):
         """The cursor moved to another segment."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._folding: Folding | None = None
-        self._line = 0
+        self._folding = Folding(TreeLayout(NO_TREE))
 
     # What is shown
 
     @property
-    def layout_shown(self) -> TreeLayout | None:
-        """The layout; None before there is a tree."""
-        return self._folding.layout if self._folding is not None else None
+    def layout_shown(self) -> TreeLayout:
+        """The layout; one without segments before there is a tree."""
+        return self._folding.layout
+
+    @property
+    def item_count(self) -> int:
+        """Number of lines."""
+        return len(self._folding.lines)
 
     @property
     def cursor(self) -> int | None:
         """Number of the segment under the cursor; None in an empty tree."""
-        if self._folding is None or not self._folding.lines:
-            return None
-        return self._folding.lines[self._line]
+        return self._folding.lines[self.cursor_index] if self._folding.lines else None
 
     @property
     def segment(self) -> Segment | None:
         """The segment under the cursor."""
         number = self.cursor
-        layout = self.layout_shown
-        return None if number is None or layout is None else layout.segments[number]
+        return None if number is None else self.layout_shown.segments[number]
 
     def show(self, folding: Folding) -> None:
         """Shows a tree, the cursor on its first line."""
         self._folding = folding
-        self._line = 0
+        self.cursor_index = 0
         self._show_changed_lines()
 
     def go_to_node(self, node: int) -> None:
         """Puts the cursor on the segment that holds a node, if it is there."""
-        number = self.layout_shown.of_node(node) if self.layout_shown is not None else None
+        number = self.layout_shown.of_node(node)
         if number is not None:
             self.go_to(number)
 
     def go_to(self, number: int) -> None:
         """Puts the cursor on a segment, which is unfolded into sight."""
-        if self._folding is not None:
-            self._line = self._folding.reveal(number)
-            self._show_changed_lines()
+        self.cursor_index = self._folding.reveal(number)
+        self._show_changed_lines()
 
     def _show_changed_lines(self) -> None:
         """Draws the lines again after they changed, with the cursor in sight."""
-        lines = len(self._folding.lines) if self._folding is not None else 0
-        self._line = min(self._line, max(0, lines - 1))
-        self.virtual_size = Size(self.size.width, lines)
-        self._keep_in_sight()
+        self.cursor_index = min(self.cursor_index, max(0, self.item_count - 1))
+        self._measure()
+        self._reveal()
         self.refresh()
+        self.post_highlighted()
+
+    def post_highlighted(self) -> None:
+        """Posts `Highlighted`."""
         self.post_message(self.Highlighted())
 
-    def _keep_in_sight(self) -> None:
-        """Scrolls until the cursor is in sight."""
-        top, height = round(self.scroll_offset.y), max(1, self.size.height)
-        if self._line < top:
-            self.scroll_to(y=self._line, animate=False)
-        elif self._line >= top + height:
-            self.scroll_to(y=self._line - height + 1, animate=False)
-
-    def on_resize(self) -> None:
-        """Keeps the cursor in sight."""
-        lines = len(self._folding.lines) if self._folding is not None else 0
-        self.virtual_size = Size(self.size.width, lines)
-        self._keep_in_sight()
-
     # Keys
-
-    def _move_cursor(self, line: int) -> None:
-        """Puts the cursor on a line, or on the nearest one there is."""
-        if self._folding is None or not self._folding.lines:
-            return
-        line = min(max(line, 0), len(self._folding.lines) - 1)
-        if line != self._line:
-            for changed in (self._line, line):  # scrolling refreshes the other lines
-                self.refresh_line(changed)
-            self._line = line
-            self._keep_in_sight()
-            self.post_message(self.Highlighted())
-
-    def action_move(self, delta: int) -> None:
-        """Moves the cursor by lines."""
-        self._move_cursor(self._line + delta)
-
-    def action_page(self, direction: int) -> None:
-        """Moves the cursor by a screenful."""
-        self._move_cursor(self._line + direction * max(1, self.size.height - 1))
-
-    def action_move_to(self, line: int) -> None:
-        """Moves the cursor to a line, counted from the end when negative."""
-        if self._folding is not None:
-            self._move_cursor(line if line >= 0 else len(self._folding.lines) + line)
 
     def action_unfold(self) -> None:
         """Unfolds the segment; when it is unfolded already, goes to its first branch."""
         number, folding = self.cursor, self._folding
-        if number is None or folding is None or not folding.layout.segments[number].forks:
+        if number is None or not folding.layout.segments[number].forks:
             return
         if folding.is_open(number):
-            self._move_cursor(self._line + 1)
+            self._go(self.cursor_index + 1)
         else:
             folding.unfold(number)
             self._show_changed_lines()
@@ -443,7 +395,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     def action_fold(self) -> None:
         """Folds the segment; when it is folded already, goes to its parent."""
         number, folding = self.cursor, self._folding
-        if number is None or folding is None:
+        if number is None:
             return
         if folding.is_open(number):
             folding.fold(number)
@@ -454,7 +406,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     def action_turn(self) -> None:
         """Folds or unfolds the segment."""
         number, folding = self.cursor, self._folding
-        if number is not None and folding is not None:
+        if number is not None:
             if folding.is_open(number):
                 folding.fold(number)
             else:
@@ -464,7 +416,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     def action_fork(self) -> None:
         """Goes to the next fork, which is unfolded into sight."""
         number = self.cursor
-        if number is not None and self.layout_shown is not None:
+        if number is not None:
             fork = self.layout_shown.next_fork(number)
             if fork is None:
                 self.notify("There is no fork after this one.", markup=False)
@@ -473,18 +425,18 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_best(self) -> None:
         """Goes to the most probable leaf."""
-        leaf = self.layout_shown.best_leaf() if self.layout_shown is not None else None
+        leaf = self.layout_shown.best_leaf()
         if leaf is not None:
             self.go_to(leaf)
 
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked line; a second click on it folds or unfolds."""
         line = event.y + round(self.scroll_offset.y)
-        if self._folding is None or line >= len(self._folding.lines):
+        if line >= self.item_count:
             return
-        if line == self._line:
+        if line == self.cursor_index:
             self.action_turn()
-        self._move_cursor(line)
+        self._go(line)
 
     # Drawing
 
@@ -492,35 +444,31 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         """Returns one segment, or nothing below the last one."""
         width, base = self.size.width, self.rich_style
         line = y + round(self.scroll_offset.y)
-        if self._folding is None or line >= len(self._folding.lines):
+        if line >= self.item_count:
             return Strip.blank(width, base)
-        is_cursor = line == self._line
-        if is_cursor:
-            name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
-            base = base + self.get_component_rich_style(name)
+        base = self._base_style(line)
         number = self._folding.lines[line]
         segment = self._folding.layout.segments[number]
         room = min(width, TEXT_WIDTH + FIGURES_WIDTH) - FIGURES_WIDTH - 1
-        left = self._left(number, segment, room, base, is_cursor)
+        left = self._left(line, room, base)
         bar = number_format.bar(segment.probability)
-        tone = self._tone("tone--accent" if segment.recorded else "tone--complete", is_cursor)
+        tone = self._tone("tone--accent" if segment.recorded else "tone--complete", line)
         probability = number_format.small_probability(segment.probability)
         mass_below = number_format.small_probability(segment.mass_below)
         right = [
             Piece(" ", base),
             Piece(bar, base + tone),
             Piece(f" {probability:>{_FIGURE_WIDTH}} ", base),
-            Piece(f"{mass_below:>{_FIGURE_WIDTH}} ", base + self._tone("tone--muted", is_cursor)),
+            Piece(f"{mass_below:>{_FIGURE_WIDTH}} ", base + self._tone("tone--muted", line)),
         ]
         strip = Strip([*Strip(left).adjust_cell_length(room, base), *right])
         return strip.crop_extend(0, width, base)
 
-    def _left(
-        self, number: int, segment: Segment, room: int, base: Style, is_cursor: bool
-    ) -> list[Piece]:
-        """Returns the indent, sign, text and the notes after it, in at most `room` cells."""
-        assert self._folding is not None
-        muted = base + self._tone("tone--muted", is_cursor)
+    def _left(self, line: int, room: int, base: Style) -> list[Piece]:
+        """Returns the indent, sign and text of a line and the notes after it, in at most `room` cells."""
+        number = self._folding.lines[line]
+        segment = self._folding.layout.segments[number]
+        muted = base + self._tone("tone--muted", line)
         indent, max_indent = segment.depth * INDENT, int(room * MAX_INDENT_SHARE)
         if indent <= max_indent:
             head = [Piece(" " * (indent + 1), base)]
@@ -531,7 +479,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
             head.append(Piece("▾ " if self._folding.is_open(number) else "▸ ", muted))
         else:
             glyph, tone, _ = KIND_LOOKS[segment.kind]
-            head.append(Piece(f"{glyph} ", base + self._tone(tone, is_cursor)))
+            head.append(Piece(f"{glyph} ", base + self._tone(tone, line)))
         tail: list[Piece] = []
         if segment.forks and not self._folding.is_open(number):
             tail.append(Piece(f" ({segment.leaves:,})", muted))
@@ -546,13 +494,6 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         if body.cell_length > room_left:
             body = Strip([*body.crop(0, max(0, room_left - 1)), Piece("…", muted)])
         return [*head, *body, *tail]
-
-    def _tone(self, name: str, is_cursor: bool) -> Style:
-        """Returns the style of a tone; muted text is not muted under the cursor."""
-        if not name:
-            return Style.null()
-        style = self.get_component_rich_style(name, partial=True)
-        return style.without_color if is_cursor and name == "tone--muted" else style
 
 
 def shown_text(text: str) -> str:

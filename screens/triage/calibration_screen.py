@@ -20,6 +20,7 @@ from screens.shell.figures import Figure, choose_figure
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
+from screens.widgets.controls import titled
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import facts_table
 from screens.widgets.jobs import EngineFeed
@@ -43,9 +44,8 @@ class CalibrationScreen(WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
         self._report: CalibrationReport | None = None
-        self._success_facts: list[
-            tuple[str, str]
-        ] = []  # on the probe of success, as names and texts
+        # Facts on the probe of success, as names and texts.
+        self._success_facts: list[tuple[str, str]] = []
 
     def compose_body(self) -> ComposeResult:
         """Yields a section for the scores, for success and for agreement."""
@@ -55,9 +55,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
                 ("success", "Did it succeed? By your verdicts"),
                 ("agreement", "Agreement of those who answered"),
             ):
-                section = Static(id=name, classes="section")
-                section.border_title = title
-                yield section
+                yield titled(Static(id=name, classes="section"), title)
         yield Static(classes="empty")
 
     def on_mount(self) -> None:
@@ -152,10 +150,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
     def action_page(self, direction: str) -> None:
         """Scrolls by a line, `up` or `down`."""
         page = self.query_one("#page", VerticalScroll)
-        if direction == "up":
-            page.scroll_up(animate=False)
-        else:
-            page.scroll_down(animate=False)
+        page.scroll_relative(y=-1 if direction == "up" else 1, animate=False)
 
 
 def _empty_state(report: CalibrationReport) -> EmptyState:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.text import one_line
+from engine.base.text import NOTICE_LIMIT, PATH_LIMIT, one_line
 from engine.questions.question import NOTE, Question
 from engine.questions.records import AnswerRow
 from engine.questions.service.questions import QuestionSummary
@@ -69,7 +69,7 @@ def ask_answer(
         give: Called with the answer.
         ticked: A label that has a tick at first; empty for none.
     """
-    title = one_line(question.text, 120)
+    title = one_line(question.text, PATH_LIMIT)
     labels = [(label, f"{label}  {help}") for label, help in question.labels.items()]
 
     def parse_answer(text: str) -> None:
@@ -97,6 +97,7 @@ def ask_round(
     """
 
     def ask_whose(loaded: tuple[TriageStatus, list[int], list[int]]) -> None:
+        """Begins a round with the only conversations there are, or asks which; notifies where there are none."""
         status, own_answers, others = loaded
         has_few = status.given < MIN_ANSWERS_FOR_REPEATS
         if has_few:
@@ -150,7 +151,7 @@ def notify_result(
     def notify(result: tuple[TriageStatus, list[str]]) -> None:
         status, sentences = result
         title = "Second answers" if of_others else "Blind repeats"
-        screen.notify(one_line(" ".join(sentences), 400), title=title, markup=False)
+        screen.notify(one_line(" ".join(sentences), NOTICE_LIMIT), title=title, markup=False)
         show(status)
 
     # It is read in order with the writes, so that the last answer is stored before.

@@ -225,7 +225,7 @@ class BlindRound:
         return self._conversations[self._index] if self._index < len(self._conversations) else None
 
     @property
-    def words(self) -> str:
+    def progress(self) -> str:
         """Progress of the round, `3 of 10`."""
         return f"{min(self._index + 1, len(self._conversations))} of {len(self._conversations)}"
 

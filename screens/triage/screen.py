@@ -124,12 +124,8 @@ class TriageScreen(WorkbenchScreen[None]):
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project
         self._was_blind_offered = False
-        self._was_name_missed = (
-            False  # whether a notice said that answers are stored without a name
-        )
-        self._question_name = (
-            SUCCEEDED  # the question that was chosen; `question` follows when it is read
-        )
+        self._was_name_missed = False  # a notice said that answers are stored without a name
+        self._question_name = SUCCEEDED  # that was chosen; `question` follows when it is read
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether an action works now: a key of an answer does where the question has that answer.
@@ -150,9 +146,10 @@ class TriageScreen(WorkbenchScreen[None]):
         yield Static(id="status")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
-            yield Transcript(id="text")
+            transcript = Transcript(id="text")
+            yield transcript
             yield Evidence("Why it is here")
-            yield WordPanel(self.services.word_reasons)
+            yield WordPanel(self.services.word_reasons, transcript)
             yield Static(id="blind", classes="section")
         yield Static(classes="empty")
 
@@ -178,6 +175,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Restores the place of the last session, and reads the queue."""
 
         def on_result(place: TriagePlace) -> None:
+            """Goes to the place; a filter that no longer can be read is left out."""
             self._place = place
             self._question_name = place.question
             self.order = place.order if place.order in ORDERS else "threshold"
@@ -203,6 +201,7 @@ class TriageScreen(WorkbenchScreen[None]):
         is_order_chosen = self._is_order_chosen
 
         def show(loaded: LoadedQueue) -> None:
+            """Shows the queue, unless the person has chosen another meanwhile."""
             if chosen != (self._question_name, self.order, self._filter_in_force, self.only):
                 return
             self.question = loaded.question
@@ -242,7 +241,7 @@ class TriageScreen(WorkbenchScreen[None]):
         place = ""
         if self.blind is None and self.queue.current is not None:
             place = f"{self.queue.position:,} of {self.queue.total:,}"
-        blind = "" if self.blind is None else self.blind.words
+        blind = "" if self.blind is None else self.blind.progress
         tally = None if narrow else status.tally
         title = formatting.title_content(place, blind, tally)
         self.query_one(TitleLine).say(title)
@@ -281,7 +280,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.set_class(self.blind is not None, "-blind")
         if self.blind is not None:
             self.query_one("#blind", Static).update(
-                formatting.blind_panel(self.blind.words, of_others=self.blind.of_others)
+                formatting.blind_panel(self.blind.progress, of_others=self.blind.of_others)
             )
         if conversation is None:
             self.shown = self._facts = None
@@ -325,12 +324,12 @@ class TriageScreen(WorkbenchScreen[None]):
     def _follow_words(self) -> None:
         """Shows the words at the current turn, while their panel is open."""
         if self.shown is not None:
-            self.query_one(WordPanel).follow(self.shown, self.query_one(Transcript))
+            self.query_one(WordPanel).follow(self.shown)
 
     def action_words(self) -> None:
         """Opens or closes the words for and against an end at the current turn; a blind round hides them."""
         if self.blind is None and self.shown is not None:
-            self.query_one(WordPanel).toggle(self.shown, self.query_one(Transcript))
+            self.query_one(WordPanel).toggle(self.shown)
 
     def show_new_place(self) -> None:
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
@@ -430,6 +429,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the new status after an answer was written, and its conversation again if that is in front."""
 
         def show(status: TriageStatus) -> None:
+            """Shows the status, and offers blind repeats once, when there are enough answers."""
             self.show_status(status)
             if (
                 status.given >= dialogs.MIN_ANSWERS_FOR_REPEATS
@@ -498,6 +498,7 @@ class TriageScreen(WorkbenchScreen[None]):
             return
 
         def show(row: AnswerRow | None) -> None:
+            """Moves in the queue, or notifies what changed, or that there is nothing to undo or redo."""
             if row is None:
                 self.notify(f"There is nothing to {verb}.", markup=False)
                 return
@@ -507,7 +508,7 @@ class TriageScreen(WorkbenchScreen[None]):
             else:
                 self.notify(formatting.act_notice(row, done), markup=False)
             if is_imported and self.blind is None:
-                self._ask_anew()
+                self._begin_queue()
             self._show_written(row)
 
         write_in_order(self, change, show, self.show_error)
@@ -525,7 +526,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
         def begin(place: TriagePlace) -> None:
             self.order, self._is_order_chosen = place.order, False
-            self._ask_anew()
+            self._begin_queue()
 
         dialogs.ask_question(self, self._question_name, choose)
 
@@ -536,7 +537,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self._is_order_chosen = True
             if order != self.order or order == "check":  # which draws the next ones
                 self.order = order
-                self._ask_anew()
+                self._begin_queue()
 
         ask_which_first(self, formatting.orders_of(self.question), self.order, choose)
 
@@ -544,23 +545,23 @@ class TriageScreen(WorkbenchScreen[None]):
         """Judges these conversations, in the order that is chosen, until escape."""
         self.only = conversations
         if self._place is not None:  # else it is being read, and the queue after it
-            self._ask_anew()
+            self._begin_queue()
 
     def action_judge_all(self) -> None:
         """Judges all conversations again, after `judge_only`, and goes back to the mode that asked for it."""
         if self.only is not None:
             back = self.only.back
             self.only = None
-            self._ask_anew()
+            self._begin_queue()
             if back and back != self.MODE:
                 self.app.run_worker(self.app.run_action(f"switch_mode('{back}')"), group="back")
 
     def on_filter_line_applied(self, message: FilterLine.Applied) -> None:
         """Begins a new queue with the conversations that the filter matches."""
         self.filter, self.only = message.filter, None
-        self._ask_anew()
+        self._begin_queue()
 
-    def _ask_anew(self) -> None:
+    def _begin_queue(self) -> None:
         """Begins a new queue at its start."""
         self.queue = TriageQueue()
         self._forget_shown()

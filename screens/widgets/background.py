@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any, TypeVar
@@ -89,22 +90,32 @@ def background(
     node that is gone. An error that nobody foresaw is logged, and is handed to `on_error` too.
     """
 
-    async def body() -> None:
-        """Waits for the work, and passes on its result or its error."""
-        try:
-            result = await in_thread(work)
-        except WorkbenchError as error:
-            if is_there(node):
-                on_error(error)
-        except Exception as error:
-            logging.getLogger(__name__).exception("background work failed")
-            if is_there(node):
-                on_error(unforeseen(error))
-        else:
-            if is_there(node):
-                then(result)
+    def show_error(error: WorkbenchError) -> None:
+        """Passes on the error, unless the node is gone."""
+        if is_there(node):
+            on_error(error)
 
+    body = partial(_pass_on, node, lambda: in_thread(work), then, show_error)
     return node.run_worker(body, group=group, exclusive=True)
+
+
+async def _pass_on(
+    node: DOMNode,
+    wait: Callable[[], Awaitable[T]],
+    then: Callable[[T], None],
+    on_error: Callable[[WorkbenchError], object],
+) -> None:
+    """Waits for work, and calls `then` with its result unless the node is gone, or `on_error` with its error."""
+    try:
+        result = await wait()
+    except WorkbenchError as error:
+        on_error(error)
+    except Exception as error:
+        logging.getLogger(__name__).exception("background work failed")
+        on_error(unforeseen(error))
+    else:
+        if is_there(node):
+            then(result)
 
 
 def is_there(node: DOMNode) -> bool:
@@ -143,20 +154,10 @@ def write_in_order(
     _unwritten.add(future)
     future.add_done_callback(_unwritten.discard)
 
-    async def body() -> None:
-        """Waits for the work, and passes on its result or its error."""
-        try:
-            # A cancelled wait must not cancel the write.
-            result = await asyncio.shield(asyncio.wrap_future(future))
-        except WorkbenchError as error:
-            on_error(error)
-        except Exception as error:
-            logging.getLogger(__name__).exception("a write failed")
-            on_error(unforeseen(error))
-        else:
-            if is_there(node):
-                then(result)
-
+    # A cancelled wait must not cancel the write.
+    body = partial(
+        _pass_on, node, lambda: asyncio.shield(asyncio.wrap_future(future)), then, on_error
+    )
     return node.run_worker(body, group="write")
 
 

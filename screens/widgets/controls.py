@@ -1,11 +1,14 @@
-"""Small widgets that take keys: a list of choices, a field with several values, a line to type, a box of figures."""
+"""Small widgets that take keys: a list of choices, a field with several values, a line to type, a box of figures.
+
+`titled` puts the title on the border of any widget.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 from textual import events
 from textual.app import RenderResult
@@ -16,8 +19,11 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 
-from engine.base.text import one_line
+from engine.base.text import LINE_LIMIT, one_line
 from screens.widgets.keyed import Keyed
+
+WidgetT = TypeVar("WidgetT", bound=Widget)
+"""Type of a widget that gets a title."""
 
 MAX_TYPED_CHARACTERS = 2_000
 """Most characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich
@@ -27,6 +33,12 @@ LEFT_END_CELLS = 3
 """Cells at the left end of a `Cycle` where a click goes to the value before: the padding and `‹ `."""
 NOTICE_INTERVAL_SECONDS = 5.0
 """Least time between two notices that a line is full."""
+
+
+def titled(widget: WidgetT, title: str) -> WidgetT:
+    """Puts a title, which must be display-safe, on the border of a widget, and returns the widget."""
+    widget.border_title = Content(title)
+    return widget
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
@@ -107,7 +119,7 @@ class Cycle(Keyed, Widget, can_focus=True):
 
     def render(self) -> RenderResult:
         """Returns the value between two arrows, and which of how many it is."""
-        value = one_line(self._values[self.chosen_index], 80) if self._values else ""
+        value = one_line(self._values[self.chosen_index], LINE_LIMIT) if self._values else ""
         place = (
             f"   {self.chosen_index + 1} of {len(self._values)}" if len(self._values) > 1 else ""
         )
@@ -156,7 +168,7 @@ class Card(Keyed, Vertical, can_focus=True):
 
     def __init__(self, title: str, *, id: str) -> None:
         super().__init__(id=id, classes="card")
-        self.border_title = Content(title)
+        titled(self, title)
 
     def action_open(self) -> None:
         """Posts `Opened`."""

@@ -50,7 +50,7 @@ class CurveData:
         return number_format.probability(p, self.rule.digits(p))
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """A sentence about the curve, see `format_reach`."""
         return format_reach(self.points, self.rule.threshold, self.last_turn)
 
@@ -73,7 +73,7 @@ def spread(points: int, width: int) -> list[range]:
 def block_rows(values: Sequence[float], height: int) -> list[str]:
     """Returns values in [0, 1] as `height` rows of block characters, the top row first.
 
-    Every value is at least one block high.
+    Every value is at least an eighth of a row high.
     """
     eighths = [max(1, round(min(max(value, 0.0), 1.0) * height * 8)) for value in values]
     return [
@@ -91,14 +91,14 @@ class Curve(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = TONES
     DEFAULT_CSS = "Curve { height: 4; }"
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
         self._data = CurveData()
         self._marked_index: int | None = None
 
-    def show(self, data: CurveData, at: int | None = None) -> None:
-        """Draws a curve, and marks the point with the index `at`; None marks the last point."""
-        self._data, self._marked_index = data, at
+    def show(self, data: CurveData) -> None:
+        """Draws a curve, and marks its last point."""
+        self._data, self._marked_index = data, None
         self.refresh()
 
     @property
@@ -170,7 +170,7 @@ class Curve(Widget):
             Segment(f" ┄ {number_format.probability(rule.threshold)}  ", muted),
         ]
         room = width - Strip(parts).cell_length
-        words = self._data.words
+        words = self._data.sentence
         if len(words) > room > 0:
             words = fitting(words.split(", "), room)
         parts.append(Segment(words, base))

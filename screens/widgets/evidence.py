@@ -16,7 +16,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
-from engine.base.text import display_safe, one_line, short_name
+from engine.base.text import NAME_LIMIT, display_safe, one_line, short_name
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
 from engine.conversations.records import LeakRow, MessageRow
 from engine.opener.conversations import ConversationRow
@@ -24,6 +24,7 @@ from engine.opener.open_project import OpenProject
 from engine.questions.question import YES
 from engine.questions.records import Answerer, AnswerRow, EarlierAnswers, MachineAnswer
 from screens.widgets.background import background
+from screens.widgets.controls import titled
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.finding import words_pattern
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, machine_answer_text
@@ -59,10 +60,8 @@ class Facts:
     goal: str | None = None
     machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = ()
 
-    def score_text(self, p: float | None) -> str:
-        """Returns a score with as many digits as its state needs; a sign for no score where it is None."""
-        if p is None:
-            return number_format.probability(p)
+    def score_text(self, p: float) -> str:
+        """Returns a score with as many digits as its state needs."""
         return number_format.probability(p, self.rule.digits(p))
 
 
@@ -105,23 +104,15 @@ class Evidence(VerticalScroll, can_focus=False):
             ("remaining", "Remaining tasks (model)"),
             ("note", "You"),
         ):
-            section = Curve(id=name) if name == "curve" else Static(id=name)
-            section.add_class("section")
-            section.border_title = title
-            yield section
+            kind = Curve if name == "curve" else Static
+            yield titled(kind(id=name, classes="section"), title)
 
-    def show(self, facts: Facts | None, why: str = "") -> None:
-        """Shows the facts about a conversation; None empties the sections.
+    def show(self, facts: Facts, why: str) -> None:
+        """Shows the facts about a conversation.
 
         Args:
             why: Why the conversation is in the queue; empty where there is no reason.
         """
-        empty = Content("")
-        if facts is None:
-            for name in ("why", "remaining", "note"):
-                self.query_one(f"#{name}", Static).update(empty)
-            self.query_one(Curve).show(CurveData())
-            return
         self.query_one("#why", Static).update(why_content(facts, why))
         self.query_one(Curve).show(curve_data(facts))
         self.query_one("#remaining", Static).update(remaining_content(facts))
@@ -139,9 +130,8 @@ class Preview(Vertical):
         """`at_end` begins at the last turn instead of the first message."""
         super().__init__()
         self._services, self._at_end = services, at_end
-        self._followed: tuple[int, Sequence[str]] | None = (
-            None  # a conversation, and its marked words
-        )
+        # The conversation that is shown, and its marked words.
+        self._followed: tuple[int, Sequence[str]] | None = None
 
     def compose(self) -> ComposeResult:
         """Yields what is known of the conversation, and its messages."""
@@ -168,7 +158,7 @@ class Preview(Vertical):
             """Shows the conversation, unless the cursor is on another one now."""
             if self._followed is None or self._followed[0] != conversation_id:
                 return
-            name = one_line(facts.row.external_id, 60)
+            name = one_line(facts.row.external_id, NAME_LIMIT)
             known = [Content.styled(name, "bold"), why_content(facts), note_content(facts)]
             if facts.remaining is not None:
                 known.append(remaining_content(facts))
@@ -210,7 +200,7 @@ def why_content(facts: Facts, why: str = "") -> Content:
         parts.append((facts.score_text(p), f"bold {look.tone_variable}"))
         threshold = number_format.probability(facts.rule.threshold)
         parts.append((f"  threshold {threshold}", "$tone-muted"))
-        if words := curve_data(facts).words:
+        if words := curve_data(facts).sentence:
             parts.append(f"\n{words}")
     if facts.row.success is not None:
         success = facts.row.success
@@ -222,7 +212,7 @@ def why_content(facts: Facts, why: str = "") -> Content:
     if facts.score is None:
         parts.append(("\nno run has reached it yet", "$tone-muted"))
     if facts.goal is not None:
-        parts += [("\ngoal  ", "$tone-muted"), (one_line(facts.goal, 60), "bold")]
+        parts += [("\ngoal  ", "$tone-muted"), (one_line(facts.goal, NAME_LIMIT), "bold")]
     return Content.assemble(*parts)
 
 

@@ -21,7 +21,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.text import display_safe, one_line, short_name
+from engine.base.text import ERROR_LIMIT, display_safe, one_line, short_name
 from engine.conversations.filter_completion import Completion, completions, term_at_cursor
 from engine.conversations.filters import Filter, parse_filter
 from screens.widgets.background import DelayedCall, background
@@ -95,9 +95,6 @@ class FilterLine(Keyed, Vertical):
         def __init__(self, filter: Filter) -> None:
             super().__init__()
             self.filter = filter
-
-    class Exited(Message):
-        """Posted after enter or escape, so that the screen moves the focus."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -213,14 +210,18 @@ class FilterLine(Keyed, Vertical):
         mistake = self._apply()
         self._show_mistake(mistake)
         if mistake is None:
-            self.post_message(self.Exited())
+            self._leave()
 
     def action_leave(self) -> None:
         """Leaves the line; a text that is no filter is replaced by the last filter that was applied."""
         if self._apply() is not None:
             self._write(str(self._applied))
         self._show_mistake(None)
-        self.post_message(self.Exited())
+        self._leave()
+
+    def _leave(self) -> None:
+        """Puts the focus where the screen has it at first."""
+        self.screen.query_one(str(self.screen.AUTO_FOCUS)).focus()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """Hides completions and mistakes once the line has lost the focus."""
@@ -330,8 +331,8 @@ class FilterLine(Keyed, Vertical):
         if error is not None:
             message.update(
                 Content.assemble(
-                    (one_line(error.message, 300), "$tone-incomplete"),
-                    (f" {one_line(error.hint, 300)}", "$tone-muted"),
+                    (one_line(error.message, ERROR_LIMIT), "$tone-incomplete"),
+                    (f" {one_line(error.hint, ERROR_LIMIT)}", "$tone-muted"),
                 )
             )
         if isinstance(error, FilterError):

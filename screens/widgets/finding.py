@@ -20,7 +20,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.geometry import Size
-from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input, Static
@@ -122,7 +121,7 @@ class Hits:
             return (self.first_from(place) + min(delta, 0)) % len(self.places)
         return (current + delta) % len(self.places)
 
-    def words(self, current: int | None) -> str:
+    def count_text(self, current: int | None) -> str:
         """Returns the count in words, such as `3 of 17`, `17 hits` or `nothing found`."""
         count = f"{len(self.places):,}{'+' if self.more else ''}"
         if not self.places:
@@ -171,7 +170,10 @@ def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) ->
 
 
 class FindLine(Keyed, Horizontal):
-    """Takes what is to be found; hidden until it is opened. Enter goes to the text, escape ends the search."""
+    """Takes what is to be found in a view, and shows how many hits there are; hidden until it is opened.
+
+    Enter goes to the view, escape ends the search.
+    """
 
     DEFAULT_CSS = """
     FindLine { height: 1; display: none; background: $tone-header; }
@@ -186,27 +188,12 @@ class FindLine(Keyed, Horizontal):
         Binding("up", "step(-1)", "Previous hit", show=False),
     ]
 
-    class Changed(Message):
-        """Posted with the text to search for; empty to end the search."""
-
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    class Stepped(Message):
-        """Posted to go to the next (1) or previous (-1) hit."""
-
-        def __init__(self, delta: int) -> None:
-            super().__init__()
-            self.delta = delta
-
-    class Exited(Message):
-        """Posted when the focus should go back to the text."""
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._post_later = DelayedCall(self, TYPING_REST_SECONDS, self._post_text)
-        self._text = ""  # the text that was posted last
+    def __init__(self, view: FindingView) -> None:
+        super().__init__()
+        self._view = view
+        view.show_count = self._show_count
+        self._search_later = DelayedCall(self, TYPING_REST_SECONDS, self._search)
+        self._text = ""  # the text that was searched for last
 
     def compose(self) -> ComposeResult:
         """Yields the mark, the input and the count."""
@@ -224,7 +211,7 @@ class FindLine(Keyed, Horizontal):
         self.add_class("-open")
         self.query_one(Input).focus()
 
-    def say(self, words: str) -> None:
+    def _show_count(self, words: str) -> None:
         """Shows the count of hits, in words."""
         self.query_one("#find-count", Static).update(Content(words))
 
@@ -235,14 +222,14 @@ class FindLine(Keyed, Horizontal):
 
     def close(self) -> None:
         """Empties and hides the line, and ends the search."""
-        self._post_later.cancel()
+        self._search_later.cancel()
         self._put_text("")
         self.remove_class("-open")
-        self.post_message(self.Changed(""))
-        self.post_message(self.Exited())
+        self._view.look_for(None)
+        self._view.focus()
 
     def _put_text(self, text: str) -> None:
-        """Puts a text into the line as if it had been posted."""
+        """Puts a text into the line without searching for it."""
         self._text = text
         box = self.query_one(Input)
         with box.prevent(Input.Changed):
@@ -251,32 +238,32 @@ class FindLine(Keyed, Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Searches once no key was pressed for a moment."""
         event.stop()
-        self._post_later.restart()
+        self._search_later.restart()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter searches at once and goes to the text; with nothing typed it closes the line."""
+        """Enter searches at once and goes to the view; with nothing typed it closes the line."""
         event.stop()
         if not event.value.strip():
             self.close()
             return
-        self._post_text()
-        self.post_message(self.Exited())
+        self._search()
+        self._view.focus()
 
-    def _post_text(self) -> None:
-        """Asks for a search if the text is another one than before."""
-        self._post_later.cancel()
+    def _search(self) -> None:
+        """Searches for the text if it is another one than before."""
+        self._search_later.cancel()
         text = self.query_one(Input).value
         if text != self._text:
             self._text = text
-            self.post_message(self.Changed(text))
+            self._view.look_for(plain_pattern(text), jump=True)
 
     def action_give_up(self) -> None:
         """Empties and hides the line, and ends the search."""
         self.close()
 
     def action_step(self, delta: int) -> None:
-        """Asks for another hit without leaving the line."""
-        self.post_message(self.Stepped(delta))
+        """Goes to another hit without leaving the line."""
+        self._view.go_to_hit(delta)
 
 
 class FindingView(ScrollView, inherit_bindings=False):
@@ -285,19 +272,16 @@ class FindingView(ScrollView, inherit_bindings=False):
     Attributes:
         hits: The hits of the last search.
         hit: Number of the hit at the cursor; None before the cursor went to one.
+        show_count: Shows the count of hits, in words; called after a search, and when the cursor went to another hit.
     """
 
-    class Found(Message):
-        """Posted after a search, and when the cursor went to another hit; `words` is the count to show."""
-
-        def __init__(self, words: str) -> None:
-            super().__init__()
-            self.words = words
+    show_count: Callable[[str], object]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.hits = Hits()
         self.hit: int | None = None
+        self.show_count = lambda words: None
         self._pattern: Pattern | None = None
         self._search_number = 0
 
@@ -308,9 +292,9 @@ class FindingView(ScrollView, inherit_bindings=False):
             jump: Whether the cursor goes to the first hit from its place.
         """
         self._pattern = pattern
-        self.look_again(jump=jump)
+        self.search_again(jump=jump)
 
-    def look_again(self, *, jump: bool = False) -> None:
+    def search_again(self, *, jump: bool = False) -> None:
         """Searches for the same pattern in what is shown now; `jump` as in `look_for`."""
         self._search_number += 1
         number = self._search_number
@@ -329,23 +313,27 @@ class FindingView(ScrollView, inherit_bindings=False):
     def _show_hits(self, hits: Hits, *, jump: bool) -> None:
         """Shows the hits of a search; `jump` as in `look_for`."""
         self.hits = hits
-        self.hit = hits.first_from(self.place()) if jump and hits.places else None
+        self.hit = hits.first_from(self.search_start()) if jump and hits.places else None
         self.hits_changed()
         if self.hit is not None:
             self.show_hit()
-        self._post_found()
+        self._draw_hits()
 
     def go_to_hit(self, delta: int) -> None:
         """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
         if self.hits.places:
-            self.hit = self.hits.step(self.hit, delta, self.place())
+            self.hit = self.hits.step(self.hit, delta, self.search_start())
             self.show_hit()
-            self._post_found()
+            self._draw_hits()
 
-    def _post_found(self) -> None:
-        """Draws the hits, and posts how many there are."""
+    def _draw_hits(self) -> None:
+        """Draws the hits, and shows how many there are."""
         self.refresh()
-        self.post_message(self.Found("" if self._pattern is None else self.hits.words(self.hit)))
+        self.show_count("" if self._pattern is None else self.hits.count_text(self.hit))
+
+    def look_of(self, name: str) -> Style:
+        """Returns the style of a component class."""
+        return self.get_component_rich_style(name, partial=True)
 
     def reveal(self, line: int) -> None:
         """Scrolls to a line, unless it is in sight."""
@@ -363,7 +351,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         """Shows why a search failed."""
         raise NotImplementedError
 
-    def place(self) -> Hit:
+    def search_start(self) -> Hit:
         """Returns where the search begins, as an empty hit."""
         raise NotImplementedError
 
@@ -463,7 +451,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Shows another text from its beginning, or at its end."""
         self.text, self._scrolls_to_end = text, at_end
         self._break()
-        self.look_again()
+        self.search_again()
 
     def on_resize(self) -> None:
         """Breaks the lines again."""
@@ -511,7 +499,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         """Shows what went wrong instead of the text."""
         self._show_error(error)
 
-    def place(self) -> Hit:
+    def search_start(self) -> Hit:
         """Returns the beginning of the first line in sight."""
         return Hit(0, 0, self._line_start(round(self.scroll_offset.y)), 0)
 
@@ -528,10 +516,6 @@ class TextPane(Keyed, FindingView, can_focus=True):
 
     # Drawing
 
-    def _look_of(self, name: str) -> Style:
-        """Returns the style of a component class."""
-        return self.get_component_rich_style(name, partial=True)
-
     def render_line(self, y: int) -> Strip:
         """Returns one line of the text."""
         number = y + round(self.scroll_offset.y)
@@ -541,5 +525,5 @@ class TextPane(Keyed, FindingView, can_focus=True):
         lines = self._broken.lines
         start, end = lines.starts[number], lines.ends[number]
         hits = hit_spans(self.hits.within(0, 0, start, end), self.hit, start, end)
-        segments = paint(self._broken.text[start:end], base, [hits], self._look_of)
+        segments = paint(self._broken.text[start:end], base, [hits], self.look_of)
         return Strip(segments).crop_extend(0, width, base)

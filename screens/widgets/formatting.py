@@ -15,9 +15,11 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
-from engine.base.text import display_safe, one_line, short_name
+from engine.base.text import ERROR_LIMIT, display_safe, one_line, short_name
 from engine.questions.records import Agreement, Answerer, MachineAnswer
 
+ANSWERER_CHARACTERS = 30
+"""Most characters of the name of what answers: the answer follows it."""
 TONES = {
     "tone--complete",
     "tone--incomplete",
@@ -92,7 +94,7 @@ def rate_piece(
 
 
 def agreement_piece(agreement: Agreement) -> tuple[str, str]:
-    """Returns `Agreement.text` without kappa and its tone, which is faint where few answers are compared."""
+    """Returns the text of an agreement, without its kappa, and a tone: faint where few answers are compared."""
     is_faint = agreement.n > 0 and number_format.is_few(agreement.n)
     return replace(agreement, kappa=None).text, "$tone-muted" if is_faint else ""
 
@@ -100,8 +102,8 @@ def agreement_piece(agreement: Agreement) -> tuple[str, str]:
 def machine_answer_text(answerer: Answerer, answer: MachineAnswer) -> str:
     """Returns what a pattern, a model or a file answers to a question, and why: `pattern: refused: yes`."""
     value = f"{short_name(answerer.question)}: {short_name(str(answer.value))}"
-    why = f" · {one_line(answer.explanation, 300)}" if answer.explanation else ""
-    return f"{one_line(answerer.name, 30)}: {value}{why}"
+    why = f" · {one_line(answer.explanation, ERROR_LIMIT)}" if answer.explanation else ""
+    return f"{one_line(answerer.name, ANSWERER_CHARACTERS)}: {value}{why}"
 
 
 def fitting(clauses: Sequence[str], cells: int) -> str:

@@ -13,7 +13,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.conversation import State
-from engine.base.text import display_safe, one_line
+from engine.base.text import LINE_LIMIT, PATH_LIMIT, display_safe, one_line
 from engine.completeness.records import StateCounts
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
 from engine.goals.records import (
@@ -32,6 +32,10 @@ from screens.widgets.messages import safe_text, wrap
 
 Piece = str | tuple[str, str]
 """Text, or text with its style."""
+SHORT_LABEL_LIMIT, LONG_LABEL_LIMIT = 40, 200
+"""Most characters of a label in a sentence, and in a place that cuts it where it is wider."""
+ID_CHARACTERS = 20
+"""Most characters of an id that stands for a label."""
 UNSTABLE = 0.6
 """Mean Jaccard similarity under resampling below which a group is marked as unstable."""
 UNSTABLE_SIGN = "▲"
@@ -64,9 +68,9 @@ NARROW_COLUMNS = 60
 """Width in cells below which the longer lines are broken in two."""
 
 
-def label_of(group: GoalGroup, limit: int = 80) -> str:
+def label_of(group: GoalGroup, limit: int = LINE_LIMIT) -> str:
     """Returns the label of a group in at most `limit` safe characters; its id where it has no label."""
-    return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
+    return one_line(group.label, limit) or f"(no label, {one_line(group.id, ID_CHARACTERS)})"
 
 
 def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
@@ -230,7 +234,7 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
     if description := " ".join(evidence.answer.description[:MAX_REASON_CHARACTERS].split()):
         parts.append((f"\n{display_safe(description)}", "$tone-muted"))
     if proposal.why:
-        parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
+        parts.append((f"\nwhy now  {one_line(proposal.why, PATH_LIMIT)}", "$tone-muted"))
     return Content.assemble(*parts)
 
 

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted
-from engine.base.text import one_line
+from engine.base.text import NOTICE_LIMIT, one_line
 from engine.opener.jobs import JobService
 from engine.project.records import RunRow
 
@@ -143,20 +143,8 @@ class JobsBar(Widget):
     def _handle_event(self, event: Event) -> None:
         """Follows the jobs that run."""
         if isinstance(event, JobStarted):
-            self._live.setdefault(
-                event.job_id,
-                JobProgress(
-                    job_id=event.job_id,
-                    stage=event.stage,
-                    title=event.title,
-                    done=0,
-                    total=None,
-                    unit="",
-                    rate=None,
-                    eta_seconds=None,
-                    note="",
-                ),
-            )
+            beginning = JobProgress(event.job_id, event.stage, event.title)
+            self._live.setdefault(event.job_id, beginning)
         elif isinstance(event, JobProgress):
             self._live[event.job_id] = event
         elif isinstance(event, JobEnded):
@@ -177,7 +165,7 @@ class JobsBar(Widget):
             self.notify(text, title=one_line(job.title), markup=False)
         ended = self._feed.last_ended
         if not self._live and ended is not None:
-            text = f"{one_line(ended.message, 400)} {one_line(ended.hint)}".rstrip()
+            text = f"{one_line(ended.message, NOTICE_LIMIT)} {one_line(ended.hint)}".rstrip()
             self.notify(text, title=one_line(ended.title), markup=False)
 
     def render(self) -> RenderResult:

@@ -193,9 +193,8 @@ class LinePlot(Widget):
         self._steps = 0.0
         self._marks: Sequence[int] = ()
         self._empty = ""
-        self._grid: tuple[Size, list[list[Cell]]] | None = (
-            None  # of the plot, for the size of the widget
-        )
+        # The drawn plot, and the size of the widget that it is drawn for.
+        self._grid: tuple[Size, list[list[Cell]]] | None = None
 
     def show(
         self,

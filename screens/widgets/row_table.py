@@ -1,4 +1,6 @@
-"""The table of all lists. It is virtual: ids are in memory, and pages of rows are read by id.
+"""The table of all lists, and what it shares with the view of a tree: a cursor on one of many lines.
+
+The table is virtual: ids are in memory, and pages of rows are read by id.
 
 An order of a million rows is eight megabytes of ids; only the rows of visible pages are ever read. The project file is
 read off the UI thread, and a line whose row has not arrived is drawn as a placeholder. The cursor belongs to an id, so
@@ -36,6 +38,8 @@ RowT = TypeVar("RowT")
 Piece = tuple[str, str]
 """Text and the component class it is drawn in, empty for the plain style."""
 
+NO_VALUE: Sequence[Piece] = [("–", "tone--muted")]
+"""A cell without a value."""
 PAGE = 200
 """Rows that are read in one go."""
 FRESH_PAGES = 20
@@ -78,17 +82,106 @@ class Column(Generic[RowT]):
     keep: int = 9
 
 
-class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_bindings=False):
+class CursorView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
+    """Base of a list that is drawn line by line, with a cursor on one of its items; an item has one line.
+
+    Attributes:
+        cursor_index: Index of the item under the cursor; 0 in an empty list.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    DEFAULT_CSS = "CursorView { overflow-x: hidden; overflow-y: auto; }"
+    HEADER_LINES: ClassVar[int] = 0
+    """Lines above the first item, which do not scroll."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.cursor_index = 0
+
+    # To be defined by a subclass
+
+    @property
+    def item_count(self) -> int:
+        """Number of items."""
+        raise NotImplementedError
+
+    def post_highlighted(self) -> None:
+        """Posts that the cursor moved to another item."""
+        raise NotImplementedError
+
+    # Movement
+
+    def action_move(self, delta: int) -> None:
+        """Moves the cursor by `delta` items."""
+        self._go(self.cursor_index + delta)
+
+    def action_page(self, direction: int) -> None:
+        """Moves the cursor by a screenful, down (1) or up (-1): one item less than are in sight."""
+        self._go(self.cursor_index + direction * max(1, self.size.height - self.HEADER_LINES - 1))
+
+    def action_move_to(self, index: int) -> None:
+        """Moves the cursor to an item, counted from the end when negative."""
+        self._go(index if index >= 0 else self.item_count + index)
+
+    def _go(self, index: int) -> None:
+        """Moves the cursor to an item, the nearest one where there is none."""
+        if not self.item_count:
+            return
+        index = min(max(index, 0), self.item_count - 1)
+        if index != self.cursor_index:
+            # A whole screen takes ten times as long as the two lines that change; scrolling refreshes by itself.
+            for changed in (self.cursor_index, index):
+                self.refresh_line(changed + self.HEADER_LINES)
+            self.cursor_index = index
+            self._reveal()
+            self.post_highlighted()
+
+    def _reveal(self) -> None:
+        """Scrolls until the item under the cursor is in sight."""
+        shown = max(1, self.size.height - self.HEADER_LINES)
+        top = round(self.scroll_offset.y)
+        if self.cursor_index < top:
+            self.scroll_to(y=self.cursor_index, animate=False)
+        elif self.cursor_index >= top + shown:
+            self.scroll_to(y=self.cursor_index - shown + 1, animate=False)
+
+    def on_resize(self) -> None:
+        """Keeps the cursor in sight."""
+        self._measure()
+        self._reveal()
+
+    def _measure(self) -> None:
+        """Tells the scroll bar how many lines there are."""
+        self.virtual_size = Size(self.size.width, self.item_count + self.HEADER_LINES)
+
+    # Drawing
+
+    def _base_style(self, index: int) -> Style:
+        """Returns the style of an item's line, which the styles of its parts are added to."""
+        if index != self.cursor_index:
+            return self.rich_style
+        name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
+        return self.rich_style + self.get_component_rich_style(name)
+
+    def _tone(self, name: str, index: int) -> Style:
+        """Returns the style of a tone in an item's line; muted text is readable under the cursor."""
+        if not name:
+            return Style.null()
+        style = self.get_component_rich_style(name, partial=True)
+        is_cursor = index == self.cursor_index
+        return style.without_color if is_cursor and name == "tone--muted" else style
+
+
+class RowTable(CursorView, Generic[RowT]):
     """A table with a row cursor, whose rows are read by their ids."""
 
     PLACE = "table"
-    ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    HEADER_LINES = 1
     BINDINGS: ClassVar[list[BindingType]] = [
         *movement("Row"),
         Binding("enter", "open", "Open", show=True),
     ]
-    DEFAULT_CSS = "RowTable { overflow-x: hidden; overflow-y: auto; }"
 
     class Highlighted(Message):
         """The cursor moved to another row."""
@@ -144,7 +237,6 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._fresh_pages: dict[int, None] = {}  # pages read since the last change, oldest first
         self._wanted_pages: list[int] = []
         self._loading = False
-        self._cursor = 0  # index of the row under the cursor
         self._sort: tuple[str, bool] | None = None  # key of a column, descending
 
     @property
@@ -153,14 +245,14 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return self._ids
 
     @property
-    def cursor_index(self) -> int:
-        """Index of the row under the cursor; 0 in an empty table."""
-        return self._cursor
+    def item_count(self) -> int:
+        """Number of rows."""
+        return len(self._ids)
 
     @property
     def cursor_id(self) -> int | None:
-        """Id of the row under the cursor."""
-        return self._ids[self._cursor] if self._ids else None
+        """Id of the row under the cursor; None in an empty table."""
+        return self._ids[self.cursor_index] if self._ids else None
 
     def show(
         self,
@@ -181,16 +273,16 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         self._wanted_pages.clear()
         if first:
             self._keep(first, 0)
-        if before is not None and not self._holds(self._cursor, before):
+        if before is not None and not self._holds(self.cursor_index, before):
             try:
-                self._cursor = ids.index(before)
+                self.cursor_index = ids.index(before)
             except ValueError:
-                self._cursor = min(self._cursor, max(0, len(ids) - 1))
-        self.virtual_size = Size(self.size.width, len(ids) + 1)
+                self.cursor_index = min(self.cursor_index, max(0, len(ids) - 1))
+        self._measure()
         self._reveal()
         self.refresh()
-        if self.cursor_id is not None and self.cursor_id != before:
-            self.post_message(self.Highlighted(self, self.cursor_id))
+        if self.cursor_id != before:
+            self.post_highlighted()
 
     def show_columns(self, columns: Sequence[Column[RowT]]) -> None:
         """Shows other columns of the same rows."""
@@ -199,58 +291,22 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
 
     def move_to_id(self, row_id: int) -> None:
         """Puts the cursor on the row with this id, if it is shown."""
-        if not self._holds(self._cursor, row_id) and row_id in self._ids:
+        if not self._holds(self.cursor_index, row_id) and row_id in self._ids:
             self._go(self._ids.index(row_id))
 
     def _holds(self, index: int, row_id: int) -> bool:
         """Returns whether the row at this index has this id."""
         return index < len(self._ids) and self._ids[index] == row_id
 
-    # Movement
-
-    def action_move(self, delta: int) -> None:
-        """Moves the cursor by `delta` rows."""
-        self._go(self._cursor + delta)
-
-    def action_page(self, direction: int) -> None:
-        """Moves the cursor by a screenful, down (1) or up (-1): one row less than are in sight."""
-        self._go(self._cursor + direction * max(1, self.size.height - 2))
-
-    def action_move_to(self, index: int) -> None:
-        """Moves the cursor to a row, counted from the end when negative."""
-        self._go(index if index >= 0 else len(self._ids) + index)
-
     def action_open(self) -> None:
         """Opens the row under the cursor."""
         if self.cursor_id is not None:
             self.post_message(self.Opened(self, self.cursor_id))
 
-    def _go(self, index: int) -> None:
-        """Moves the cursor to a row, the nearest one where there is none."""
-        if not self._ids:
-            return
-        index = min(max(index, 0), len(self._ids) - 1)
-        if index != self._cursor:
-            # Drawing a whole screen takes ten times as long as the two rows that change; scrolling refreshes by itself.
-            for line in (self._cursor, index):
-                self.refresh_line(line + 1)
-            self._cursor = index
-            self._reveal()
-            self.post_message(self.Highlighted(self, self._ids[index]))
-
-    def _reveal(self) -> None:
-        """Scrolls until the row under the cursor is in sight."""
-        shown = max(1, self.size.height - 1)
-        top = round(self.scroll_offset.y)
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False)
-        elif self._cursor >= top + shown:
-            self.scroll_to(y=self._cursor - shown + 1, animate=False)
-
-    def on_resize(self) -> None:
-        """Keeps the cursor in sight."""
-        self.virtual_size = Size(self.size.width, len(self._ids) + 1)
-        self._reveal()
+    def post_highlighted(self) -> None:
+        """Posts `Highlighted`, unless the table is empty."""
+        if self.cursor_id is not None:
+            self.post_message(self.Highlighted(self, self.cursor_id))
 
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked row, or opens the row under the cursor; a title posts `HeaderPressed`."""
@@ -262,7 +318,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         index = event.y - 1 + round(self.scroll_offset.y)
         if index >= len(self._ids):
             return
-        if index == self._cursor:
+        if index == self.cursor_index:
             self.action_open()
         self._go(index)
 
@@ -301,9 +357,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         page = index // PAGE
         if page not in self._fresh_pages:
             self._fetch_page(page)
-        if index == self._cursor:
-            name = "tone--cursor" if self.has_focus else "tone--cursor-blurred"
-            base = base + self.get_component_rich_style(name)
+        base = self._base_style(index)
         row = self._rows.get(self._ids[index])
         if row is None:
             text = "…" if page not in self._fresh_pages else "no longer in the project"
@@ -321,13 +375,6 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             segments.extend(_fitted(pieces, cells, base, column.right))
             segments.append(Segment(" " * GAP, base))
         return Strip(segments).crop_extend(0, width, base)
-
-    def _tone(self, name: str, index: int) -> Style:
-        """Returns the style of a tone; muted text is readable under the cursor."""
-        if not name:
-            return Style.null()
-        style = self.get_component_rich_style(name, partial=True)
-        return style.without_color if index == self._cursor and name == "tone--muted" else style
 
     def _header(self, width: int, base: Style) -> Strip:
         """Returns the line with the titles of the columns and the mark of the sort."""
@@ -357,10 +404,12 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self.call_next(self._load_next)
 
     def _load_next(self) -> None:
-        """Reads the page that was asked for last; pages that left the screen meanwhile are not read."""
+        """Reads the page that was asked for last; pages that left the screen, or were read, meanwhile are not read."""
         top = round(self.scroll_offset.y)
         visible = range(top // PAGE, (top + self.size.height) // PAGE + 1)
-        pages = [page for page in self._wanted_pages if page in visible]
+        # A page is asked for again by each drawing until it is there.
+        unread = [page for page in self._wanted_pages if page not in self._fresh_pages]
+        pages = [page for page in unread if page in visible]
         self._wanted_pages = pages[:-1]
         self._loading = bool(pages)
         if not pages:
@@ -472,8 +521,8 @@ class ItemTable(RowTable[RowT]):
         return None if number is None else self._items.get(number)
 
     @property
-    def here(self) -> RowT | None:
-        """The item under the cursor."""
+    def cursor_item(self) -> RowT | None:
+        """The item under the cursor; None in an empty table."""
         return self.item(self.cursor_id)
 
     def move_to_key(self, key: Hashable) -> bool:

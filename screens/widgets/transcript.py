@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -133,9 +132,8 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self._is_hit_waiting = False  # the current hit is shown after the next layout
         self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}  # by message and part
         self._cites: frozenset[Cite] = frozenset()
-        self._quotes: Mapping[
-            tuple[int, int], Sequence[Span]
-        ] = {}  # of the cites, by message and part
+        # Spans of the cited words, by message and part.
+        self._quotes: Mapping[tuple[int, int], Sequence[Span]] = {}
 
     @property
     def turn(self) -> int:
@@ -192,7 +190,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self.hits, self.hit = finding.Hits(), None
         self.refresh()
         self._lay_out()
-        self.look_again()
+        self.search_again()
 
     def show_raw(self, raw: bool) -> None:
         """Shows everything as imported, or laid out and styled."""
@@ -200,7 +198,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
             self.raw = raw
             self._quotes = quote_spans(self.messages, self._cites, raw=raw)
             self._lay_out()
-            self.look_again()
+            self.search_again()
 
     def mark(self, spans: Mapping[tuple[int, int], Sequence[Span]]) -> None:
         """Draws these stretches of text in their styles, in place of the earlier ones.
@@ -397,7 +395,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         """Posts that the conversation could not be searched or laid out."""
         self.post_message(self.Failed(error))
 
-    def place(self) -> finding.Hit:
+    def search_start(self) -> finding.Hit:
         """Returns the beginning of the current message."""
         return finding.Hit(max(self._current, 0), 0, 0, 0)
 
@@ -430,10 +428,6 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
 
     # Drawing
 
-    def _look_of(self, name: str) -> Style:
-        """Returns the style of a component class."""
-        return self.get_component_rich_style(name, partial=True)
-
     def render_line(self, y: int) -> Strip:
         """Returns one line of the transcript."""
         width = self.size.width
@@ -449,14 +443,14 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         if index in self._notes and line is not BLANK:
             glyph = self._notes[index][-1][0]
             tone = "tone--accent" if glyph == CITED else "tone--borderline"
-            mark = Segment(glyph, base + self._look_of(tone))
+            mark = Segment(glyph, base + self.look_of(tone))
         if message.turn == self.turn and line is not BLANK:
             bar = "▌" if index == self._current else "▎"
-            mark = Segment(bar, base + self._look_of("tone--turn"))
+            mark = Segment(bar, base + self.look_of("tone--turn"))
         gutter = Segment(
-            f"{line.gutter:<{layout.gutter}}", base + self._look_of(_ROLE_TONES[message.role])
+            f"{line.gutter:<{layout.gutter}}", base + self.look_of(_ROLE_TONES[message.role])
         )
-        style = base + self._look_of(line.tone) if line.tone else base
+        style = base + self.look_of(line.tone) if line.tone else base
         layers: list[Sequence[Span]] = [line.spans]
         layers += (
             spans_between(spans[index, line.part], line.at, line.at + len(line.text))
@@ -467,7 +461,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
             end = line.at + len(line.text)
             hits = self.hits.within(index, line.part, line.at, end)
             layers.append(tuple(finding.hit_spans(hits, self.hit, line.at, end)))
-        strip = Strip([mark, gutter, *finding.paint(line.text, style, layers, self._look_of)])
+        strip = Strip([mark, gutter, *finding.paint(line.text, style, layers, self.look_of)])
         return strip.crop_extend(0, width, base)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
-from engine.base.text import one_line
+from engine.base.text import NAME_LIMIT, one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
 from screens.widgets.messages import (
@@ -60,6 +60,8 @@ MAX_CACHED_BLOCKS = 512
 LARGE_BLOCK_LINES = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
+RULE_CHARACTERS = 30
+"""Most characters of the name of the rule by which a text is kept from models."""
 NO_PART = -1
 """Stands for the part of a line that is a note of the program."""
 
@@ -224,7 +226,7 @@ class Layout:
         message = self.messages[index]
         width = self.width - self.gutter
         return any(
-            _preview(part.text, width, _room(message, part)).rest
+            _preview(part.text, width, _room(message, part)).whole_length
             for part in message_parts(message, raw=self.raw)
         )
 
@@ -287,9 +289,9 @@ class Layout:
         shown = message_parts(message, raw=self.raw)
         for number, part in enumerate(shown):
             room = None if unfolded else _room(message, part)
-            text, lines, rest = _preview(part.text, width, room)
+            text, lines, whole_length = _preview(part.text, width, room)
             part_number = number
-            if rest and part.packed is not None:
+            if whole_length and part.packed is not None:
                 # No hit is drawn in a folded message: its offsets differ, and messages with hits are unfolded.
                 text, lines, _ = _preview(part.packed, width, room)
                 part_number = NO_PART
@@ -297,8 +299,8 @@ class Layout:
             if part.call:
                 tone = "tone--call"
             pieces.append(_Piece(text, lines, tone, part_number, part.form))
-            if rest:
-                pieces.append(_note(f"▸ {rest}", "tone--accent"))
+            if whole_length:
+                pieces.append(_note(f"▸ {whole_length}", "tone--accent"))
         if not shown:
             pieces.append(_note("(empty)", "tone--muted"))
         return pieces
@@ -307,7 +309,7 @@ class Layout:
         """Returns the notes on a message, and what of it is kept from models, in lines."""
         notes = list(self.notes.get(message.index, ()))
         leaks = [
-            f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
+            f"{one_line(leak.found, NAME_LIMIT)} ({one_line(leak.rule, RULE_CHARACTERS)})"
             for leak in self.leaks.get(message.index, ())
         ]
         details = ": " + ", ".join(leaks) if leaks else ""
@@ -332,12 +334,12 @@ class _Preview(NamedTuple):
     Attributes:
         text: The text as it is drawn, or only its beginning.
         lines: The lines of the text that are shown.
-        rest: The length of the whole part, in words; empty where nothing is left out.
+        whole_length: The length of the whole part, in words; empty where nothing is left out.
     """
 
     text: str
     lines: LineBounds
-    rest: str
+    whole_length: str
 
 
 def _preview(whole: str, width: int, room: int | None) -> _Preview:
@@ -352,10 +354,10 @@ def _preview(whole: str, width: int, room: int | None) -> _Preview:
     if len(lines) <= room and len(head) == len(whole):
         return _Preview(text, lines, "")
     newlines = whole.count("\n")
-    rest = f"{newlines + 1:,} lines"
+    whole_length = f"{newlines + 1:,} lines"
     if newlines < room:  # few lines, but long ones
-        rest = f"{number_format.amount(len(whole))} characters"
-    return _Preview(text, lines.first(room), rest)
+        whole_length = f"{number_format.amount(len(whole))} characters"
+    return _Preview(text, lines.first(room), whole_length)
 
 
 def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import bar, probability, signed
-from engine.base.text import one_line
+from engine.base.text import ERROR_LIMIT, one_line
 from engine.completeness.service.word_reasons import WordReasons
 from engine.completeness.word_reasons import Reason, ScoreReasons, reason_text
 from engine.conversations.records import MessageRow
@@ -35,9 +35,9 @@ Marks = dict[tuple[int, int], list[Span]]
 class WordPanel(VerticalScroll, can_focus=False):
     """Shows the words for and against an end at the current turn, while the screen has the class `-why`."""
 
-    def __init__(self, word_reasons: WordReasons) -> None:
+    def __init__(self, word_reasons: WordReasons, transcript: Transcript) -> None:
         super().__init__()
-        self._word_reasons = word_reasons
+        self._word_reasons, self._transcript = word_reasons, transcript
 
     def compose(self) -> ComposeResult:
         """Yields the sum of all words, those for an end, and those against it."""
@@ -46,14 +46,15 @@ class WordPanel(VerticalScroll, can_focus=False):
             yield Static(id="words-for")
             yield Static(id="words-against")
 
-    def toggle(self, conversation_id: int, transcript: Transcript) -> None:
+    def toggle(self, conversation_id: int) -> None:
         """Opens the panel and brings the end of the current turn into sight, or closes it."""
         if self.screen.toggle_class("-why").has_class("-why"):
-            transcript.call_after_refresh(transcript.reveal_turn)
-        self.follow(conversation_id, transcript)
+            self._transcript.call_after_refresh(self._transcript.reveal_turn)
+        self.follow(conversation_id)
 
-    def follow(self, conversation_id: int, transcript: Transcript) -> None:
+    def follow(self, conversation_id: int) -> None:
         """Shows the words at the current turn and marks them while the panel is open; else removes the marks."""
+        transcript = self._transcript
         if not self.screen.has_class("-why") or transcript.message is None:
             transcript.mark({})
             return
@@ -70,7 +71,7 @@ class WordPanel(VerticalScroll, can_focus=False):
             transcript.mark(marks)
 
         def on_failure(error: WorkbenchError) -> None:
-            self._show(Content(one_line(str(error), 300)))
+            self._show(Content(one_line(str(error), ERROR_LIMIT)))
             transcript.mark({})
 
         background(self, read, show, on_failure, group="words")

@@ -17,7 +17,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
-from engine.questions.tables import answers
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
 
@@ -60,14 +60,11 @@ def make(path: Path, folder: Path, records: Iterator[dict[str, Any]] | None = No
         for number, key in enumerate(ids[: len(payloads)]):
             text = payloads[number].encode("utf-8", "replace").decode()
             mark(project, key, "tag", text[:300])
+            triage = TriageService(project)
             if number % 3 == 0:
-                project.write(
-                    lambda conn, key=key, text=text: answers.give(  # type: ignore[misc]
-                        conn, key, Verdict.UNSURE, text
-                    )
-                )
+                triage.give(key, Verdict.UNSURE, text)
             else:
-                project.write(lambda conn, key=key, text=text: answers.note(conn, key, text))  # type: ignore[misc]
+                triage.note(key, text)
 
 
 def score(project: Project, ids: list[int]) -> None:

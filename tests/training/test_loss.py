@@ -12,7 +12,7 @@ from engine.training.config import TrainConfig
 from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
 from training.examples import Example
-from training.loop import AdapterTrainer, ExampleDataset, arguments, collate
+from training.loop import AdapterTrainer, arguments, collate
 from training.validation import Validation
 
 ROWS = [
@@ -36,15 +36,14 @@ def trainer_with(folder: Path, budget: int) -> AdapterTrainer:
         config=config,
         model=model,
         args=arguments(config, folder / "run", "adamw_torch", cpu=True),
-        train_dataset=ExampleDataset(ROWS),
+        train_dataset=ROWS,
         data_collator=collate,
     )
 
 
 def step() -> dict[str, torch.Tensor]:
     """All rows as one batch."""
-    rows = ExampleDataset(ROWS)
-    return collate([rows[at] for at in range(len(rows))])
+    return collate(ROWS)
 
 
 def by_hand(model: Any) -> float:

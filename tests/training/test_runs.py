@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.training.events import RunDirectory, is_running, read_events, state_of
+from engine.training.events import RunDirectory
+from engine.training.history import RunHistory
 from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
 
 WEIGHTS = "adapter_model.safetensors"
@@ -45,7 +46,7 @@ class TestWhole:
         assert [one["step"] for one in events(whole, "step")] == list(range(1, STEPS + 1))
         assert [one["step"] for one in events(whole, "valid")] == every_second
         assert [one["step"] for one in events(whole, "checkpoint")] == every_second
-        assert state_of(read_events(whole.events)[0], is_running(whole)) == "finished"
+        assert RunHistory(whole).row().state == "finished"
 
     def test_it_learns(self, whole: RunDirectory) -> None:
         """The loss over the held-out logs falls."""
@@ -80,7 +81,7 @@ class TestBrokenOff:
         _wait_for(run, "step", 3)
         process.send_signal(SIGKILL)
         process.wait()
-        assert state_of(read_events(run.events)[0], is_running(run)) == "interrupted"
+        assert RunHistory(run).row().state == "interrupted"
 
         assert finished(run) == 0, run.log.read_text()
 
@@ -99,7 +100,7 @@ class TestBrokenOff:
         assert stopped["reason"] == "stopped"
         assert stopped["step"] < STEPS
         assert run.adapter_gguf.exists()
-        assert state_of(read_events(run.events)[0], is_running(run)) == "stopped"
+        assert RunHistory(run).row().state == "stopped"
 
         assert finished(run) == 0, run.log.read_text()
         assert events(run, "done")[1]["step"] == STEPS
@@ -114,7 +115,7 @@ class TestBrokenOff:
         process.send_signal(SIGTERM)
 
         assert process.wait() == 143
-        assert state_of(read_events(run.events)[0], is_running(run)) == "interrupted"
+        assert RunHistory(run).row().state == "interrupted"
 
 
 class TestAsInThePaper:

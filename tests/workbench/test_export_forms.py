@@ -13,7 +13,7 @@ from engine.conversations.tables import conversations
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed
 from engine.project.project import Project
-from engine.questions.tables import answers
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk, with_tools
 from workbench.cli import main
 
@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Project.open(path, create=True) as opened:
         fill(opened, [lamp, with_tools("flight")])
         give_scores(opened, {1: 0.25})
-        opened.write(lambda conn: answers.give(conn, 1, Verdict.NO, SECRET))
+        TriageService(opened).give(1, Verdict.NO, SECRET)
     return path
 
 

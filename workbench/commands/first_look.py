@@ -37,7 +37,7 @@ from engine.opener.key_figures import (
 )
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
-from workbench.commands.goal_runs import shown_clustering
+from workbench.commands.goal_runs import group_lines, shown_clustering
 from workbench.commands.importing import map_command, with_command
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
@@ -162,15 +162,17 @@ class _FirstLook:
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
         self._expect_stages([signs, *clustering])
         self._run([signs])
-        self._score_by_words()
+        # it takes seconds, and is left out where there are too few conversations
+        self._run([FittingStage(workspace.project, "words", required=False)])
         self._run(clustering)
-        goals = shown_clustering(workspace)
+        groups = shown_clustering(workspace)["groups"]
         self._say(
             f"{import_stage.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
             *set_lines(self._workspace.score_sets.all()),
             *self._unscored_lines(),
-            _goal_lines(goals["groups"]),
+            f"\nWhat users wanted, {counted(len(groups), 'group')}:",
+            *group_lines(groups, MAX_GOALS_SHOWN),
             *self._badly_read(import_stage),
         )
         if screens:
@@ -189,7 +191,7 @@ class _FirstLook:
         check_lines = ["", *check.lines()] if check else []
         to_read = conversations_to_read(self._workspace)
         if self._json:
-            document = self._document(goals["groups"], to_read)
+            document = self._document(groups, to_read)
             if check is not None:
                 document["check"] = {**asdict(check), "seconds": document["seconds"]}
             print_json(document)
@@ -244,10 +246,6 @@ class _FirstLook:
             self._time_left.expect(stage.name, 15.0)
         if self._minutes == 0:
             self._time_left.end("read")
-
-    def _score_by_words(self) -> None:
-        """Scores by words, which takes seconds, if there are enough conversations for that."""
-        self._run([FittingStage(self._workspace.project, "words", required=False)])
 
     def _scoring(self, workspace: OpenProject) -> ScoringRun:
         """Returns the run in which the model reads."""
@@ -355,14 +353,3 @@ class _FirstLook:
             f"  workbench list {project} --sort {order} --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
-
-
-def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
-    """Returns a text with the largest groups, and the number of smaller ones."""
-    lines = [f"\nWhat users wanted, {counted(len(groups), 'group')}:"]
-    lines += [
-        f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GOALS_SHOWN]
-    ]
-    if len(groups) > MAX_GOALS_SHOWN:
-        lines.append(f"          and {len(groups) - MAX_GOALS_SHOWN:,} smaller ones")
-    return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,6 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, workspace.goal_stages().cluster_stages(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]
-    lines = [
-        f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GROUP_LINES]
-    ]
-    if len(groups) > MAX_GROUP_LINES:
-        lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
     note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
     if request.goal_text == "summary":
         note += " `--fresh` asks about them again."
@@ -55,11 +51,24 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
             " `goals clusterings --show N` opens the goals again."
         )
     return CommandResult(
-        lines,
+        group_lines(groups, MAX_GROUP_LINES),
         clustering,
         EXIT_INCOMPLETE if without and not subject else EXIT_DONE,
         notes=[note] if without else [],
     )
+
+
+def group_lines(groups: Sequence[Mapping[str, Any]], most: int) -> list[str]:
+    """Returns lines with the size and the label of the first groups, and the number of the others.
+
+    Args:
+        groups: The groups of `shown_clustering`.
+        most: Most groups with a line of their own.
+    """
+    lines = [f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:most]]
+    if len(groups) > most:
+        lines.append(f"          and {len(groups) - most:,} smaller ones")
+    return lines
 
 
 def shown_clustering(workspace: OpenProject) -> dict[str, Any]:

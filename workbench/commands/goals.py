@@ -190,12 +190,10 @@ def themes(arguments: argparse.Namespace) -> CommandResult:
     if (arguments.group is None) != (arguments.under is None):
         raise UsageError("--group and --under belong together.", "Give both, or none.")
     with OpenProject(Path(arguments.project)) as workspace:
-        goals = workspace.merge_review.goals
-        _require_groups(goals)
         if arguments.group is None:
             run_stages(workspace, [workspace.goal_stages().theme_stage()])
         else:
-            group = resolve(goals.groups(), arguments.group)
+            group = resolve(workspace.merge_review.goals.groups(), arguments.group)
             theme = "" if arguments.under == NO_GROUP else arguments.under
             workspace.merge_review.place([group.id], theme)
     return list_groups(argparse.Namespace(project=arguments.project, filter=NO_FILTER))
@@ -280,8 +278,6 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
     """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
-        goals = review.goals
-        _require_groups(goals)
         if arguments.act is None:
             decision, nothing = review.undo(), "There is nothing of yours to undo."
         else:
@@ -289,7 +285,7 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
             nothing = f"There is no act {arguments.act:,} in force."
         if decision is None:
             raise NotYet(nothing, "`workbench export PROJECT decisions` lists the acts.")
-        return _decision_result(decision, goals)
+        return _decision_result(decision, review.goals)
 
 
 @takes(
@@ -312,7 +308,6 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         raise UsageError("--model is for --ask.", "Add --ask.")
     with OpenProject(Path(arguments.project), read_only=not arguments.ask) as workspace:
         review = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
         if arguments.ask:
             run_stages(workspace, workspace.goal_stages().ask_stages(arguments.model))
         pairs: list[Proposal] = []
@@ -374,7 +369,6 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     reviews += [(name, False) for name in arguments.refuse]
     with OpenProject(Path(arguments.project), read_only=not reviews) as workspace:
         service = workspace.merge_review
-        _require_groups(workspace.merge_review.goals)
         for name, agrees in reviews:
             # Read anew each time: a refusal takes what builds on it out of the list.
             decision = next((d for d in service.to_review() if str(d.id) == name), None)
@@ -410,13 +404,16 @@ def review(arguments: argparse.Namespace) -> CommandResult:
     ),
 )
 def decide(arguments: argparse.Namespace) -> CommandResult:
-    """Merges all undecided pairs above a probability as one act."""
+    """Merges all undecided pairs above a probability as one act.
+
+    Raises:
+        NotYet: Nothing was clustered yet.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
-        _require_groups(review.goals)
         pairs = review.above(arguments.merge_above)
         merged = review.merge_all(pairs, arguments.merge_above) if pairs else 0
-        groups = len(review.goals.groups())
+        groups = len(review.goals.view().sizes)
     return CommandResult(
         [f"{counted(merged, 'pair')} merged. {counted(groups, 'group')} now."],
         {"merged": merged, "groups": groups},
@@ -442,16 +439,6 @@ def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResul
         [f"{decision.text}{done}. {counted(groups, 'group')} now."],
         {"decision": line, "groups": groups},
     )
-
-
-def _require_groups(goals: GoalService) -> None:
-    """Refuses a project without groups.
-
-    Raises:
-        NotYet: There are none.
-    """
-    if goals.shown() is None:
-        raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
 
 
 def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:

@@ -35,7 +35,7 @@ from engine.model.records import BUILT_IN_LIMITS, WORKS, HubRepository, ModelRow
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
-from engine.model.service.service import add_file, find, ggufs_in, list_facts, list_rows
+from engine.model.service.service import add_file, find_entry, ggufs_in, list_facts, list_rows
 from engine.model.stages import TuningStage
 from engine.opener.model_previews import egress_preview
 from engine.opener.open_project import OpenProject
@@ -149,7 +149,7 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
         ask_first(done, arguments.yes)
         forget(plan)
     else:
-        entry = find(catalog, name)
+        entry = find_entry(catalog, name)
         done = service.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
@@ -235,7 +235,9 @@ def _list_entries(
     """Returns models, adapters, endpoints and unfinished pulls."""
     lines = [_row_line(row) for row in rows]
     for pull in pulls:
-        arrived = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
+        arrived = (
+            f"{pull.bytes_on_disk / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
+        )
         lines.append(_entry_line(pull.name, pull.size, "begun", arrived))
     models = []
     for row in rows:
@@ -248,7 +250,7 @@ def _list_entries(
             {
                 "name": pull.name,
                 "repository": pull.manifest.repository,
-                "done": pull.done,
+                "done": pull.bytes_on_disk,
                 "total": pull.size,
             }
             for pull in pulls
@@ -349,7 +351,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
         plans = [plan_pull(catalog.data, hub, repository, file, arguments.name)]
     pulled = []
     for plan in plans:
-        catalog.refuse_taken(plan.name, plan.place)
+        catalog.refuse_taken(plan.name, plan.model_path)
         pulled.append(_pull(plan))
     lines = [f"{entry['name']}: {entry['path']}, checksum and header are right" for entry in pulled]
     return CommandResult(lines, {"pulled": pulled})
@@ -364,7 +366,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     folders.log_to_file()
     manifest, title = plan.manifest, f"Pulling {plan.name}"
     refuse_without_room(plan)
-    arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
+    arrived = f", {plan.bytes_on_disk / MB:,.0f} MB of it are on disk" if plan.bytes_on_disk else ""
     narrate(
         f"{manifest.file.path} of {manifest.repository} at {manifest.revision[:8]},"
         f" {plan.size / MB:,.0f} MB{arrived}; license {manifest.license or 'unknown'};"
@@ -398,12 +400,12 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
         outcome = "done"
     except KeyboardInterrupt:
         raise Cancelled(
-            f"The pull of {plan.name} is paused at {plan.done / MB:,.1f} MB.",
+            f"The pull of {plan.name} is paused at {plan.bytes_on_disk / MB:,.1f} MB.",
             "`workbench models pull` resumes it.",
         ) from None
     finally:
         narrator(JobEnded(0, "pull", title, outcome, "the file is complete and checked."))
-    return _pulled_json(manifest, plan.place)
+    return _pulled_json(manifest, plan.model_path)
 
 
 def _hub_of(url: str) -> Hub:

@@ -237,7 +237,7 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Command
     row = history.row()
     result = CommandResult(_run_lines(row), asdict(row))
     was_killed = killed and row.state == "interrupted"
-    if as_json and (was_killed or row.problem or row.state == "stopped"):
+    if row.state == "stopped" or (as_json and (was_killed or row.problem)):
         print_result(result, as_json)
     if was_killed:
         raise Cancelled(
@@ -246,8 +246,6 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Command
     if row.problem:
         raise TrainingFailed(f"{row.name} failed: {row.problem}", row.hint)
     if row.state == "stopped":
-        if not as_json:
-            print_result(result, as_json)
         raise Cancelled(
             f"{row.name} was stopped; its adapter is the best so far.",
             f"`--resume {row.name}` continues it.",

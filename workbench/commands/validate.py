@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted, figure
@@ -14,7 +15,6 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, TruncationTest
 from engine.results.validation import completeness_report, goals, trees
-from engine.results.validation import service as all_metrics
 from engine.results.validation.completeness import completeness_table
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
@@ -81,38 +81,17 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
                     f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
                 )
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        if arguments.metric == "all":
+            return _validate_all(workspace, arguments)
         return _VALIDATE_METRIC[arguments.metric](workspace, arguments)
 
 
-def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    """Compares all metrics, and prints what is missing for each.
+def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares the goals with those that are known.
 
     Raises:
-        UsageError: No metric can be compared.
+        UsageError: Nothing is clustered, or no two known goals can be told apart.
     """
-    query = ListQuery(arguments.filter)
-    validation = all_metrics.validate_all(workspace.project, workspace.catalog, query)
-    for missing in validation.missing:
-        narrate(f"{missing.metric}: {missing.what} {missing.how}".rstrip())
-    parts = []
-    if validation.goals is not None:
-        parts.append(_goals_lines(validation.goals))
-    if validation.completeness is not None:
-        parts.append(_completeness_lines(validation.completeness))
-    if validation.trees is not None:
-        parts.append(_trees_lines(validation.trees))
-    if not parts:
-        raise NotYet(
-            "There is no result to compare with a known outcome.",
-            "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
-        )
-    # An empty line between two parts, none before the first.
-    lines = [line for part in parts for line in ("", *part)][1:]
-    return CommandResult(lines, all_metrics.metrics_json(validation))
-
-
-def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    """Compares the goals with those that are known."""
     validation = goal_validation(workspace.project, ListQuery(arguments.filter))
     return CommandResult(_goals_lines(validation), goals.goals_json(validation))
 
@@ -129,16 +108,22 @@ def _goals_lines(validation: GoalValidation) -> list[str]:
 
 
 def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    """Compares the scores of whole conversations with those of cut ones, and with truth."""
+    """Compares the scores of whole conversations with those of cut ones, and with truth.
+
+    Raises:
+        UsageError: There is no such run, there are no such scores, or no conversation can be cut.
+    """
     test = read_request(TruncationTest, arguments)
     if test.run_name is None:
         test = replace(test, run_name=only_run(Path(arguments.project)))
     validation = completeness_table(
         workspace.project, workspace.catalog, test, query=ListQuery(arguments.filter)
     )
-    for note in completeness_report.notes(validation):
-        narrate(note)
-    return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
+    return CommandResult(
+        _completeness_lines(validation),
+        completeness_report.as_json(validation),
+        notes=completeness_report.notes(validation),
+    )
 
 
 def _completeness_lines(validation: CompletenessTable) -> list[str]:
@@ -163,12 +148,15 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
 
 
 def _validate_trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    """Compares the measures of response trees with truth."""
+    """Compares the measures of response trees with truth.
+
+    Raises:
+        UsageError: There are no trees, or not exactly one configuration has the hash.
+    """
     query = ListQuery(arguments.filter)
     validation = tree_validation(workspace.project, query, vars(arguments).get("config"))
-    if not validation.tables:
-        narrate(trees.without_truth(validation))
-    return CommandResult(_trees_lines(validation), trees.trees_json(validation))
+    notes = [] if validation.tables else [trees.without_truth(validation)]
+    return CommandResult(_trees_lines(validation), trees.trees_json(validation), notes=notes)
 
 
 def _trees_lines(validation: TreeValidation) -> list[str]:
@@ -191,9 +179,34 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
 
 
 _VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
-    "all": _validate_all,
     "goals": _validate_goals,
     "completeness": _validate_completeness,
     "trees": _validate_trees,
 }
 """The function that compares each metric, by its name on the command line."""
+
+
+def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    """Compares every metric that can be compared, and prints what is missing for each of the others.
+
+    Raises:
+        UsageError: No metric can be compared.
+    """
+    lines: list[str] = []
+    document: dict[str, Any] = {}
+    missing: list[dict[str, str]] = []
+    for metric, validate_metric in _VALIDATE_METRIC.items():
+        try:
+            result = validate_metric(workspace, arguments)
+        except UsageError as error:
+            missing.append({"metric": metric, "what": error.message, "how": error.hint})
+            narrate(f"{metric}: {error.message} {error.hint}".rstrip())
+            continue
+        lines += ["", *result.lines] if lines else result.lines
+        document |= result.json
+    if not lines:
+        raise NotYet(
+            "There is no result to compare with a known outcome.",
+            "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
+        )
+    return CommandResult(lines, {**document, "missing": missing})

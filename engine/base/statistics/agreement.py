@@ -10,27 +10,16 @@ import numpy as np
 from engine.base.arrays import Floats, Ints
 from engine.base.statistics.intervals import Interval
 
+# Labelers on the same items
+
 _DRAWS = 2_000
 """Number of bootstrap draws behind an interval."""
+
 _SEED = 20_240_917
 """Seed of the bootstrap draws, so that equal labels give equal intervals."""
+
 Label = str | int
 """A word, or a grade."""
-
-_HALVES_SEED = 0
-"""Seed of the random halves, so that equal groups give equal intervals."""
-_HALF_DRAWS = 400
-"""Number of random halves behind an interval."""
-MIN_CONVERSATIONS = 8
-"""Fewest conversations from which an interval is estimated."""
-OUTSIDE = -1
-"""Group of conversations that are in no group; they count as one group together."""
-_MINIMA = (0.0, -1.0, 0.0, 0.0)
-"""Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
-_WHOLE_RANGE = 2.0
-"""A distance further than any metric reaches from any of its values; the ends of intervals are clipped."""
-Groups = Ints
-"""The group of each conversation, shape (conversations,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +55,9 @@ def agreement_of_two(labels: Sequence[Label], reference: Sequence[Label]) -> Lab
     distinct_labels = sorted({*labels, *reference}, key=str)
     index = {label: position for position, label in enumerate(distinct_labels)}
     size = len(distinct_labels)
-    cells = np.array([index[a] * size + index[b] for a, b in zip(labels, reference, strict=True)])
+    label_pairs = zip(labels, reference, strict=True)
+    # the cell of each item in the table of pairs of labels, row by row
+    cells = np.array([index[label] * size + index[other] for label, other in label_pairs])
     observed = np.bincount(cells, minlength=size * size).astype(float)
     drawn = np.random.default_rng(_SEED).multinomial(count, observed / count, size=_DRAWS)
     # The table of the items themselves comes first, then one for each draw.
@@ -113,7 +104,7 @@ def krippendorff_alpha(counts: Ints) -> Interval | None:
 def shared_labels(
     first: Mapping[int, Label], second: Mapping[int, Label]
 ) -> tuple[list[Label], list[Label]]:
-    """Returns the labels of the items that both labeled, as two parallel lists in the order of the items."""
+    """Returns the labels of the items that both labelers labeled, as two lists in the order of the items' numbers."""
     shared_items = sorted(first.keys() & second.keys())
     return [first[item] for item in shared_items], [second[item] for item in shared_items]
 
@@ -150,6 +141,32 @@ def _with_percentiles(values: Floats) -> Interval:
     finite = values[1:][np.isfinite(values[1:])]
     low, high = np.quantile(finite, [0.025, 0.975]) if len(finite) else (values[0], values[0])
     return Interval(float(values[0]), float(low), float(high))
+
+
+# Groups of conversations and gold goals
+
+
+_HALVES_SEED = 0
+"""Seed of the random halves, so that equal groups give equal intervals."""
+
+_HALF_DRAWS = 400
+"""Number of random halves behind an interval."""
+
+MIN_CONVERSATIONS = 8
+"""Fewest conversations from which an interval is estimated."""
+
+OUTSIDE = -1
+"""Group of conversations that are in no group; they count as one group together."""
+
+_MINIMA = (0.0, -1.0, 0.0, 0.0)
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
+
+_WHOLE_RANGE = 2.0
+"""The width of the widest range of a metric, from -1 to 1: so far from any value the end of an interval is clipped to
+the end of the range."""
+
+Groups = Ints
+"""The group of each conversation, shape (conversations,)."""
 
 
 @dataclass(frozen=True, slots=True)

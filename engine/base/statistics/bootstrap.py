@@ -155,11 +155,13 @@ class _Sample:
     """Values in ascending order, prepared for computing weighted metrics.
 
     Attributes:
-        values, labels: Each value, and 1 if it is complete, else 0; shape (values,).
+        values: The values, ascending, shape (values,).
+        labels: 1 for each value that is complete, else 0; shape (values,).
         groups: Group of each value, shape (values,).
         group_count: Number of groups.
-        starts: Index of the first value of each run of equal values.
-        first_called: Index of the first run at or above the threshold, whose values are called complete.
+        starts: Index of the first value of each run of equal values, shape (runs,).
+        first_called: Index in `starts` of the first run at or above the threshold; values from there on are called
+            complete.
     """
 
     values: Floats
@@ -200,7 +202,8 @@ class _Sample:
         weight = weights[:, self.groups]  # of each value, shape (draws, values)
         if pseudo_weights is None:
             pseudo_weights = np.zeros((len(weights), 4))
-        # weight of the complete and the incomplete values in each run of equal values, shape (draws, runs).
+        # weights of the complete and of the incomplete values in each run of equal values, shape (draws, runs); then
+        # with the pseudo-observations below and above them, shape (draws, runs + 2)
         complete = np.add.reduceat(weight * self.labels, self.starts, axis=1)
         incomplete = np.add.reduceat(weight * (1 - self.labels), self.starts, axis=1)
         complete = np.column_stack([pseudo_weights[:, 2], complete, pseudo_weights[:, 0]])

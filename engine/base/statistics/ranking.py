@@ -36,6 +36,9 @@ MIN_PAIRS = 4
 """Fewest pairs from which the interval of a correlation is estimated."""
 
 
+# The area under the ROC curve of one score
+
+
 def auroc(
     values: Sequence[float], positive: Sequence[bool], groups: Sequence[int] | None = None
 ) -> Interval:
@@ -78,8 +81,8 @@ class Placements:
 
     Attributes:
         area: The area under the ROC curve.
-        high_deviations, low_deviations: For positives and negatives: sum over each group of (placement - area), divided
-            by the size of the class; shape (groups,).
+        high_deviations, low_deviations: For positives, and for negatives, the sum over each group of
+            (placement - area), divided by the size of the class; shape (groups,).
         high_groups, low_groups: Number of groups with a positive, and with a negative.
     """
 
@@ -126,8 +129,8 @@ def placements(
     high_values, low_values = value_array[labels], value_array[~labels]
     if not len(high_values) or not len(low_values):
         raise ValueError("Both kinds are needed.")
-    above = _share_below(high_values, low_values)
-    below = 1 - _share_below(low_values, high_values)
+    above = count_below(high_values, low_values) / len(low_values)
+    below = 1 - count_below(low_values, high_values) / len(high_values)
     area = float(above.mean())
     group_count = int(group_numbers.max()) + 1
     high_sums, high_counts = _sums_by_group(above, group_numbers[labels], group_count)
@@ -164,12 +167,12 @@ def as_arrays(
     return value_array, labels, group_numbers
 
 
-def _share_below(values: Floats, others: Floats) -> Floats:
-    """Returns for each value the share of the others that is lower, ties counting half; shape as `values`."""
+def count_below(values: Floats, others: Floats) -> Floats:
+    """Returns for each value how many of the others are lower, ties counting half; shape as `values`."""
     ascending = np.sort(others)
     lower = np.searchsorted(ascending, values, "left")
     not_higher = np.searchsorted(ascending, values, "right")
-    return (lower + not_higher) / (2 * len(others))
+    return (lower + not_higher) / 2
 
 
 def _sums_by_group(shares: Floats, group_numbers: Ints, group_count: int) -> tuple[Floats, Ints]:
@@ -212,8 +215,10 @@ def _score_interval(area: float, high_count: int, low_count: int) -> Interval:
     return Interval(area, end(0.0), end(1.0))
 
 
-# The two functions below rank the cases of many draws at once. Their weights of positives and negatives have the shape
-# (draws, distinct values), the values ascending; each result has the shape (draws,).
+# Areas in many draws at once
+
+# The weights of positives and negatives have the shape (draws, distinct values), the values ascending; each result has
+# the shape (draws,).
 
 
 def weighted_area(high_weights: Floats, low_weights: Floats) -> Floats:
@@ -237,6 +242,9 @@ def average_precision(high_weights: Floats, low_weights: Floats) -> Floats:
 def ratio(part: Floats, of: Floats) -> Floats:
     """Returns the quotient of two arrays of one shape; 0 where the divisor is 0."""
     return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
+
+
+# Tests
 
 
 def p_two_sided(z: float) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from engine.base.conversation import LogPiece, render_log
 from engine.base.errors import UsageError
@@ -20,7 +19,7 @@ from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.scoring import Question
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
-from engine.completeness.stages.reading_states import MakeFit, ReadingStage, RefiningStage
+from engine.completeness.stages.reading_states import ReadingStage, RefiningStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, logs_of, question_for
 from engine.conversations.selection import Selection
@@ -62,20 +61,6 @@ class ModelReading:
     model: LoadableModel
     question: Question
     stage: ScoringStage | ReadingStage
-
-
-class ProbeStages(NamedTuple):
-    """The stages of mode `probe`.
-
-    Attributes:
-        first_fits: Those that score by words before anything is read.
-        reading: Reads hidden states.
-        make_fit: Makes a fit to what was read, as `RefiningStage` takes it.
-    """
-
-    first_fits: list[Stage]
-    reading: ReadingStage
-    make_fit: MakeFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,22 +147,49 @@ class ScoringRuns:
         return ScoringRun(None, fitting, stages)
 
     def _probe_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the run in mode `probe`, in which a model reads states while a probe is fitted to them."""
+        """Returns the run in mode `probe`, in which a model reads states while a probe is fitted to them.
+
+        With states alone no fit to words comes first.
+        """
         model = self._model_for(request, "probe")
-        question = question_for("probe", self._setup.prompts.prompt)
-        probe = self._probe_stages(request, model)
-        scoring_stage = probe.make_fit(required=True)
-        refining_stage = RefiningStage(
-            probe.reading, probe.make_fit, while_reading=request.features == "both"
+        setup, selection = self._setup, self._selection(request)
+        words = None
+        if request.features == "both":
+            words = FittingStage(setup.project, "words", selection=selection, required=False)
+        reading = ReadingStage(
+            setup.project,
+            setup.process,
+            model,
+            selection=selection,
+            on_measured=setup.catalog.record_speed,
+            minutes=request.minutes,
+            words_key=lambda: "" if words is None else words.config_hash,
         )
-        further_stages = self._further_stages(
-            request, "probe", model, refining_stage, scoring_stage
+
+        def make_fit(*, required: bool) -> FittingStage:
+            """Returns a fit to what is read when it starts."""
+            return FittingStage(
+                setup.project,
+                request.features,
+                selection=selection,
+                model=model,
+                states_key=lambda: reading.config_hash,
+                required=required,
+                part=True,
+            )
+
+        scoring_stage = make_fit(required=True)
+        refining_stage = RefiningStage(reading, make_fit, while_reading=words is not None)
+        stages = self._further_stages(request, "probe", model, refining_stage, scoring_stage)
+        question = question_for("probe", setup.prompts.prompt)
+        return ScoringRun(
+            ModelReading(model, question, reading),
+            scoring_stage,
+            stages if words is None else [words, *stages],
         )
-        model_reading = ModelReading(model, question, probe.reading)
-        return ScoringRun(model_reading, scoring_stage, [*probe.first_fits, *further_stages])
 
     def _prompt_run(self, request: ScoringRequest, mode: Mode) -> ScoringRun:
-        """Returns the run in mode `base`, `tuned` or another in which a model scores by what it writes next."""
+        """Returns the run in mode `base` or `tuned`, in which a model scores by what it writes next."""
         model = self._model_for(request, mode)
         question = question_for(mode, self._setup.prompts.prompt)
         scoring_stage = ScoringStage(
@@ -259,36 +271,6 @@ class ScoringRuns:
         held_out = None if run is None else self._held_out_by(run)
         return Selection(request.filter, held_out, request.limit)
 
-    def _probe_stages(self, request: ScoringRequest, model: LoadableModel) -> ProbeStages:
-        """Returns the stages of mode `probe`. With states alone no fit to words comes first."""
-        setup, selection = self._setup, self._selection(request)
-        words = None
-        if request.features == "both":
-            words = FittingStage(setup.project, "words", selection=selection, required=False)
-        reading = ReadingStage(
-            setup.project,
-            setup.process,
-            model,
-            selection=selection,
-            on_measured=setup.catalog.record_speed,
-            minutes=request.minutes,
-            words_key=lambda: "" if words is None else words.config_hash,
-        )
-
-        def make_fit(*, required: bool) -> FittingStage:
-            """Returns a fit to what is read when it starts."""
-            return FittingStage(
-                setup.project,
-                request.features,
-                selection=selection,
-                model=model,
-                states_key=lambda: reading.config_hash,
-                required=required,
-                part=True,
-            )
-
-        return ProbeStages([] if words is None else [words], reading, make_fit)
-
     def mode_for(self, request: ScoringRequest) -> Mode:
         """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
         allow.
@@ -328,9 +310,7 @@ class ScoringRuns:
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Returns the estimated cost of a scoring run; see `estimate_scoring`."""
-        cost = estimate_scoring(self._setup.project, run)
-        adapter = None if run.reading is None else run.reading.model.adapter_name
-        return replace(cost, adapter=adapter)
+        return estimate_scoring(self._setup.project, run)
 
 
 def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
@@ -353,7 +333,12 @@ def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
     if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         return Estimate(
-            _waiting_fits(scoring), 0, model.tokens_per_s, seconds=0.0, model=model.label
+            items=_waiting_fits(scoring),
+            tokens=0,
+            tokens_per_second=model.tokens_per_s,
+            seconds=0.0,
+            model=model.label,
+            adapter=model.adapter_name,
         )
     logs = [render_log(messages) for _, messages in sample]
     return _estimate_reading(run.reading, chars_by_conversation, sample_slice, logs)
@@ -394,13 +379,17 @@ def _estimate_reading(
     # A character of a prompt is about a byte.
     asked_chars = _prompt_chars_per_log(reading.question, logs) * count
     tokens = (sum(chars_by_conversation) * bytes_per_char + asked_chars) * TOKENS_PER_BYTE
-    speed = model.tokens_per_s
-    if speed is None:
-        return Estimate(count, round(tokens), None, None, model.label)
-    seconds = tokens / speed
-    cost = Estimate(count, round(tokens), speed, seconds, model.label)
+    seconds = None if model.tokens_per_s is None else tokens / model.tokens_per_s
+    cost = Estimate(
+        items=count,
+        tokens=round(tokens),
+        tokens_per_second=model.tokens_per_s,
+        seconds=seconds,
+        model=model.label,
+        adapter=model.adapter_name,
+    )
     minutes = reading.stage.minutes if isinstance(reading.stage, ReadingStage) else None
-    if minutes is None or seconds <= 60 * minutes:
+    if seconds is None or minutes is None or seconds <= 60 * minutes:
         return cost
     share = 60 * minutes / seconds
     return replace(

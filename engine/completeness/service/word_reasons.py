@@ -119,7 +119,7 @@ class WordReasons:
         # The boundary of each cell of the matrix, and the conversation of each boundary.
         boundary_of_cell = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
-        # Each pair of a conversation and a column once, as one integer: that sorts much faster than rows of two.
+        # Each pair of a conversation and a column once, as one integer: that sorts much faster than two numbers do.
         column_count = DISTANCES * COLUMNS
         pairs = np.unique(conversation_of[boundary_of_cell] * column_count + matrix.indices)
         share = np.bincount(pairs % column_count, minlength=column_count) / len(texts.ids)
@@ -127,7 +127,7 @@ class WordReasons:
         messages = [place.message for places in texts.places for place in places]
 
         def word_of(column: int) -> StrongWord | None:
-            """Returns the word of a column; None where no word has it, but for example who speaks."""
+            """Returns the word of a column; None where no word has it, as in the columns of the marks of a speaker."""
             rows = random.permutation(boundary_of_cell[matrix.indices == column])[
                 :BOUNDARIES_PER_COLUMN
             ]
@@ -153,11 +153,12 @@ class WordReasons:
     def _most_common_words(
         self, boundaries: Sequence[tuple[int, int]], column: int
     ) -> tuple[str, Role, int] | None:
-        """Returns the words that have a column at most of these boundaries, who speaks, and the distance.
+        """Returns the words that have a column at more of these boundaries than any others, who speaks, and the
+        distance.
 
         Args:
-            boundaries: Id of a conversation and index of the message at the boundary, for each.
-            column: Column of the matrix of words at boundaries.
+            boundaries: Of each boundary, the id of its conversation and the index of the message after which it is.
+            column: Column of the matrix of words at boundaries, which stands for a column at a distance.
 
         Returns:
             None where no word has the column.

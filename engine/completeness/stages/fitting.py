@@ -58,11 +58,12 @@ and fits may run side by side, on words alone and after a model."""
 
 
 class FittingStage(CpuStage):
-    """Fits the probe to at most `probe.MAX_CONVERSATIONS` conversations, for each kind of log, and scores all selected
-    ones, each by regressions that never saw it nor, where it is learned from too, a near copy of it.
+    """Fits a probe for each kind of log to at most `probe.MAX_CONVERSATIONS` conversations in all, and scores all
+    selected ones.
 
-    On words every selected conversation is scored, on states each that was read. On both the words score what is not
-    read yet. Too few for a fit are scored by the bundled probe, where the model is the built-in one.
+    A conversation is scored by regressions that never saw it nor, where it is learned from too, a near copy of it. On
+    words every selected conversation is scored, on states each that was read. On both the words score what is not read
+    yet. Where there are too few for a fit, the bundled probe scores them if the model is the built-in one.
     """
 
     name = "fit"
@@ -87,7 +88,7 @@ class FittingStage(CpuStage):
             model: The model that read the conversations; None for words.
             states_key: Returns the config hash of the hidden states, empty without any; called when the stage starts.
             required: Whether it is an error if there are too few conversations; else nothing is scored then.
-            part: Whether the stage is a part of the run of another stage, which counts the work of the run.
+            part: Whether the stage is a part of the run of another stage, which then counts the work of the run.
         """
         super().__init__(project)
         self._required, self._part = required, part

@@ -149,7 +149,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         yield from self._in_blocks(run_id, self._blocks_within_time(planned, chars_by_id), missing)
 
     def _in_order(self, conn: sqlite3.Connection) -> list[int]:
-        """Returns the selected conversations in the order of reading."""
+        """Returns the ids of the selected conversations in the order of reading; see the class."""
         ids = list(self._selection.ids(conn))
         Random(0).shuffle(ids)
         # All boundaries count alike. An order by the last boundary alone would select logs with doubtful ends but

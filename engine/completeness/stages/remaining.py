@@ -176,8 +176,8 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def waiting(self, conn: sqlite3.Connection) -> tuple[Sequence[int], set[int]]:
-        """Returns the ids of the conversations that call for remaining tasks, rising, and those of them that have none
-        yet."""
+        """Returns the ids of the conversations that call for remaining tasks, rising, and the ids of those of them for
+        which neither tasks nor a reason for none are stored."""
         # The hash of this stage is that of the remaining tasks.
         scores_hash, tasks_hash = self._scores_hash(), self.config_hash
         candidates: Sequence[int]

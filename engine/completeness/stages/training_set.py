@@ -1,21 +1,22 @@
-"""The conversations that a probe learns from: what their texts tell about their boundaries, from one pass over them and
-without a model, and what else can be read there.
+"""The conversations that a probe learns from, and what it can read at their boundaries.
 
-A boundary is a place where a conversation could end. At it the probe reads the words of the last messages and, where a
-model read the conversation, its hidden state. A run is three words in a row; nearly equal conversations share many.
+A boundary is a place where a conversation could end. `LogTexts` is what the texts of logs tell about their boundaries,
+from one pass over them and without a model. `Boundaries` adds the hidden states of the logs that a model has read.
+`TrainingSet` adds what a fit and its test need of each conversation besides. A run is three words in a row; nearly
+equal conversations share many. A *mask* says of each boundary whether it is meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools, Floats, Ints
+from engine.base.arrays import Bools, Floats, Ints, part_starts
 from engine.base.conversation import LogPiece, render_log
 from engine.completeness.boundaries import boundaries, no_boundary_reason
 from engine.completeness.kinds import Roles
@@ -50,7 +51,7 @@ class LogTexts:
     Attributes:
         ids: The ids of the conversations, rising.
         places: The boundaries of each conversation; none where it could end nowhere.
-        numbers: The number of each of these boundaries among all of its conversation, from 0.
+        numbers: The number of each of these boundaries among all boundaries of its conversation, from 0.
         reasons: Why each conversation has no boundary; None where it has some.
         words: The words at the boundaries of all conversations, in order.
         keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
@@ -89,10 +90,8 @@ class LogTexts:
             page = project.read(
                 conversations.conversations_for, ids[first : first + CONVERSATIONS_PER_READ]
             )
-            logs = [
-                _Log(key, pieces := render_log(messages), boundaries(pieces))
-                for key, messages in page
-            ]
+            rendered = [(key, render_log(messages)) for key, messages in page]
+            logs = [_Log(key, pieces, boundaries(pieces)) for key, pieces in rendered]
             pages.append(_texts_of_logs(logs, keywords_for))
         # The messages of a page are numbered from 0, those of all pages together one after another.
         message_counts = accumulate((len(page.words.words) for page in pages), initial=0)
@@ -135,32 +134,30 @@ class LogTexts:
 
     def at_boundaries(self, mask: Bools) -> LogTexts:
         """Returns the same conversations with the boundaries in a mask only, shape (boundaries,)."""
-        is_in_mask = iter(mask.tolist())
-        numbers = [[number for number in of_log if next(is_in_mask)] for of_log in self.numbers]
-        is_in_mask = iter(mask.tolist())
-        places = [tuple(place for place in of_log if next(is_in_mask)) for of_log in self.places]
+        starts = part_starts(self.counts).tolist()
+        mask_of_logs = [mask[begin:end] for begin, end in pairwise(starts)]
         return replace(
             self,
-            places=places,
-            numbers=numbers,
+            places=[tuple(compress(*log)) for log in zip(self.places, mask_of_logs, strict=True)],
+            numbers=[list(compress(*log)) for log in zip(self.numbers, mask_of_logs, strict=True)],
             words=self.words[mask],
             keywords=self.keywords[mask],
         )
 
 
 def _sample(runs: list[shingle_overlap.Shingles]) -> list[shingle_overlap.Shingles]:
-    """Returns the runs of each log, of long logs only every n-th by its hash.
+    """Returns the runs of each log, of long logs only those whose hash is a multiple of one number.
 
-    n is such that long logs have `RUNS_PER_CONVERSATION` to twice as many on average. Logs with at most twice as many
-    keep all.
+    A log is long if it has more than twice `RUNS_PER_CONVERSATION`. The number is such that long logs keep from
+    `RUNS_PER_CONVERSATION` to twice as many on average.
 
     What two long logs share is in both samples or in neither (Broder 1997, "On the resemblance and containment of
     documents"), so their overlap stays what it is, but for chance.
     """
     most = 2 * RUNS_PER_CONVERSATION
-    sizes = [len(hashes) for hashes in runs if len(hashes) > most]
-    n = sum(sizes) // (RUNS_PER_CONVERSATION * max(1, len(sizes)))
-    return [hashes[hashes % n == 0] if len(hashes) > most else hashes for hashes in runs]
+    long_sizes = [len(hashes) for hashes in runs if len(hashes) > most]
+    divisor = sum(long_sizes) // (RUNS_PER_CONVERSATION * max(1, len(long_sizes)))
+    return [hashes[hashes % divisor == 0] if len(hashes) > most else hashes for hashes in runs]
 
 
 class _Log(NamedTuple):
@@ -175,9 +172,7 @@ def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTex
     """Returns what these logs tell; see `LogTexts.read`."""
     words = MessageWords.from_pieces([piece for log in logs for piece in log.pieces])
     # Index among all messages of the first one of each log, and last the number of messages.
-    first_messages = np.concatenate(
-        [[0], np.cumsum([len(log.pieces) for log in logs], dtype=np.int64)]
-    )
+    first_messages = part_starts(np.array([len(log.pieces) for log in logs], dtype=np.int64))
     run_starts = words.run_starts[first_messages]
     # Of each boundary: the indices in its log of the messages at each distance, negative before the log.
     boundary = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)

@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from engine.base.conversation import LogPiece
 from engine.conversations.tables import earlier_states
-from engine.project.sql import chunks, placeholders, read_ids, to_json
+from engine.project.sql import read_ids, rows_in, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class BoundaryPlace:
         """Returns where the boundaries of a log lie, given by the indices of the pieces after which they are."""
         sizes = [len(piece.header) + 1 + len(piece.body) for piece in pieces]
         chars = list(accumulate(sizes))
+        ends = ((pieces[index], chars[index], sizes[index]) for index in boundaries)
         return tuple(
-            cls(piece.message, piece.step, piece.turn, chars[index], sizes[index])
-            for index in boundaries
-            for piece in (pieces[index],)
+            cls(piece.message, piece.step, piece.turn, up_to_end, size)
+            for piece, up_to_end, size in ends
         )
 
 
@@ -147,12 +147,13 @@ def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     )
 
 
-def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
-    """Returns 16 hex digits over the ids of the conversations that were read and the number of replaced texts.
+def fingerprint(conn: sqlite3.Connection, ids: array[int]) -> str:
+    """Returns 16 hex digits over the ids of some conversations and the number of replaced texts.
 
-    That number counts all texts of the project that were ever replaced: a replaced text keeps its id.
+    That number counts all texts of the project that were ever replaced, since a conversation keeps its id when its text
+    is replaced.
     """
-    digest = hashlib.sha256(",".join(map(str, read_ids)).encode())
+    digest = hashlib.sha256(",".join(map(str, ids)).encode())
     if replaced := earlier_states.count_replaced_texts(conn):
         digest.update(f";{replaced}".encode())
     return digest.hexdigest()[:16]
@@ -162,17 +163,14 @@ def entries_of_conversations(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> Iterator[StateEntry]:
     """Yields the entries of these conversations under a configuration; in id order if `ids` are."""
-    for keys in chunks(ids):
-        rows = conn.execute(
-            "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state WHERE config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
-            (config_hash, *keys),
-        )
-        yield from map(_parse_entry, rows)
-
-
-def _parse_entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
-    """Returns the entry in a row, whose boundaries are JSON."""
-    conversation_id, places, states, reason, tokens = row
-    boundaries = tuple(BoundaryPlace(*place) for place in json.loads(places))
-    return StateEntry(conversation_id, boundaries, states, reason, tokens)
+    rows = rows_in(
+        conn,
+        "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
+        " WHERE config_hash = ? AND conversation_id IN",
+        ids,
+        (config_hash,),
+        "ORDER BY conversation_id",
+    )
+    for conversation_id, boundaries, states, reason, tokens in rows:
+        places = tuple(BoundaryPlace(*place) for place in json.loads(boundaries))
+        yield StateEntry(conversation_id, places, states, reason, tokens)

@@ -65,6 +65,9 @@ class ScoreConfig:
     read: int | None = None
 
 
+# Making a set
+
+
 def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     """Stores how a set is made, before its first scores are stored.
 
@@ -107,6 +110,29 @@ def finish_set(conn: sqlite3.Connection, scored: int, read: int) -> None:
     settings.put(conn, UNFINISHED_SETTING, None)
 
 
+# Reading sets
+
+
+def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
+    """Returns all sets of scores, in the order in which they were first made."""
+    shown_hash = hash_in_force(conn)
+    return [
+        ScoreSet(
+            number=number,
+            config_hash=config.config_hash,
+            mode=config.mode,
+            model=config.model,
+            adapter=config.adapter,
+            scored=_count_scores(conn, config.config_hash),
+            test=config.test,
+            in_force=config.config_hash == shown_hash,
+            features=config.features,
+            read=config.read,
+        )
+        for number, config in enumerate(configs(conn), 1)
+    ]
+
+
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
     """Returns how each set was made, in the order in which they were first made; an unfinished set is left out."""
     rows = conn.execute(
@@ -121,20 +147,6 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
     return [_config(row) for row in rows]
 
 
-def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Returns whether a set has scores; of one that was begun with `begin_set`, whether it has them all."""
-    if config_hash == settings.get(conn, UNFINISHED_SETTING):
-        return False
-    row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
-    return row.fetchone() is not None
-
-
-def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
-    """Returns how the set in force was made; None before any scoring."""
-    config_hash = hash_in_force(conn)
-    return None if config_hash is None else registered_config(conn, config_hash)
-
-
 def registered_config(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
     """Returns how a registered set is made, whether it has scores or not; None if it is not registered."""
     row = conn.execute(
@@ -143,24 +155,41 @@ def registered_config(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig
     return None if row is None else _config(row)
 
 
-def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
-    """Returns all sets of scores, in the order in which they were first made."""
-    shown_hash = hash_in_force(conn)
-    return [
-        ScoreSet(
-            number=number,
-            config_hash=config.config_hash,
-            mode=config.mode,
-            model=config.model,
-            adapter=config.adapter,
-            scored=_count_scored(conn, config.config_hash),
-            test=config.test,
-            in_force=config.config_hash == shown_hash,
-            features=config.features,
-            read=config.read,
-        )
-        for number, config in enumerate(configs(conn), 1)
-    ]
+def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
+    """Returns whether a set has scores; of one that was begun with `begin_set`, whether it has them all."""
+    if config_hash == settings.get(conn, UNFINISHED_SETTING):
+        return False
+    row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
+    return row.fetchone() is not None
+
+
+def _config(row: tuple[Any, ...]) -> ScoreConfig:
+    """Returns the `ScoreConfig` in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
+    config_hash, mode, model, adapter, noise, test, *more = row
+    ending_test = None if test is None else msgspec.json.decode(test, type=EndingTest)
+    return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, *more)
+
+
+def _count_scores(conn: sqlite3.Connection, config_hash: str, *, with_reasons: bool = False) -> int:
+    """Returns the number of conversations with a score; `with_reasons` counts those with a reason for none too."""
+    counted = "" if with_reasons else " AND p_end_normalised IS NOT NULL"
+    query = f"SELECT count(*) FROM score WHERE config_hash = ?{counted}"
+    return int(conn.execute(query, (config_hash,)).fetchone()[0])
+
+
+# The set in force
+
+
+def hash_in_force(conn: sqlite3.Connection) -> str | None:
+    """Returns the config hash of the set in force; None before any scoring."""
+    value: str | None = settings.get(conn, IN_FORCE_SETTING)
+    return value
+
+
+def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
+    """Returns how the set in force was made; None before any scoring."""
+    config_hash = hash_in_force(conn)
+    return None if config_hash is None else registered_config(conn, config_hash)
 
 
 def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -173,17 +202,71 @@ def put_in_force_if_due(conn: sqlite3.Connection, config_hash: str) -> None:
     current, new = config_in_force(conn), registered_config(conn, config_hash)
     if new is None:
         return
-    if current is None or not is_stored(conn, current.config_hash):
+    if current is not None and is_stored(conn, current.config_hash):
+        refines = current.features == "words" and new.features == "both"
+        if not refines and _kind(current) != _kind(new):
+            return
+        # A probe leaves conversations unscored whose kind it scores no better than chance, so for it the reason for no
+        # score counts too. For another mode only scores count.
+        with_reasons = new.features is not None
+        count = _count_scores(conn, config_hash, with_reasons=with_reasons)
+        if count < _count_scores(conn, current.config_hash, with_reasons=with_reasons):
+            return
+    replace_keeping_rule(conn, config_hash)
+
+
+def _kind(config: ScoreConfig) -> tuple[str | None, ...]:
+    """Returns what sets of one kind have in common: mode, features, model without the format that it was tuned to, and
+    adapter."""
+    return config.mode, config.features, config.model.partition(" (")[0], config.adapter
+
+
+def replace_keeping_rule(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts a set of scores in force, under the decision rule of the one that it replaces."""
+    settings.put(conn, IN_FORCE_SETTING, config_hash)
+
+
+def switch_with_rules(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts another set of scores in force, with its own decision rule, and keeps that of the set that it replaces: a
+    threshold fits one set only.
+
+    A set that a person puts in force is no longer partial: it stays when others come.
+    """
+    if settings.get(conn, PARTIAL_SETTING) == config_hash:
+        settings.put(conn, PARTIAL_SETTING, None)
+    replaced = hash_in_force(conn)
+    if replaced in (None, config_hash):
         replace_keeping_rule(conn, config_hash)
         return
-    refines = current.features == "words" and new.features == "both"
-    # A probe leaves conversations unscored whose kind it scores no better than chance, so only its scores count. For
-    # another mode a reason for no score counts too.
-    count = _count_scored if new.features is None else _count_entries
-    if (refines or _kind(current) == _kind(new)) and (
-        count(conn, config_hash) >= count(conn, current.config_hash)
-    ):
-        replace_keeping_rule(conn, config_hash)
+    rules = {**settings.get(conn, OTHER_RULES_SETTING, {}), replaced: asdict(rule(conn))}
+    settings.put(conn, RULE_SETTING, rules.pop(config_hash, {}))
+    settings.put(conn, OTHER_RULES_SETTING, rules)
+    replace_keeping_rule(conn, config_hash)
+
+
+# Decision rules
+
+
+def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
+    """Returns the decision rule of a set of scores; None is the set in force."""
+    # Before any scoring there is one rule, that of the first scores to come.
+    if config_hash in (None, hash_in_force(conn)) or hash_in_force(conn) is None:
+        return DecisionRule(**settings.get(conn, RULE_SETTING, {}))
+    return DecisionRule(**settings.get(conn, OTHER_RULES_SETTING, {}).get(config_hash, {}))
+
+
+def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
+    """Changes the decision rule; states follow at once, because they are derived when read.
+
+    Raises:
+        ValueError: the threshold is outside [0, 1] or the band is negative.
+    """
+    if not 0 <= new.threshold <= 1 or new.band < 0:
+        raise ValueError(f"not a decision rule: {new}")
+    settings.put(conn, RULE_SETTING, asdict(new))
+
+
+# Deleting sets
 
 
 def put_partial(conn: sqlite3.Connection, config_hash: str | None) -> None:
@@ -215,79 +298,3 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
     conn.execute("DELETE FROM remaining WHERE score_config_hash = ?", (config_hash,))
     for table in ("boundary_score", "score", "word_weights", "score_config"):
         conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
-
-
-def _kind(config: ScoreConfig) -> tuple[str | None, ...]:
-    """Returns what sets of one kind have in common: mode, features, model without the format that it was tuned to, and
-    adapter."""
-    return config.mode, config.features, config.model.partition(" (")[0], config.adapter
-
-
-def _count_scored(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Returns the number of conversations with a score."""
-    (count,) = conn.execute(
-        "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
-        (config_hash,),
-    ).fetchone()
-    return int(count)
-
-
-def _count_entries(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Returns the number of conversations with a score, or with the reason why they have none."""
-    query = "SELECT count(*) FROM score WHERE config_hash = ?"
-    return int(conn.execute(query, (config_hash,)).fetchone()[0])
-
-
-def _config(row: tuple[Any, ...]) -> ScoreConfig:
-    """Returns the `ScoreConfig` in a row: the columns of `ScoreConfig`, in its order, the test as JSON or None."""
-    config_hash, mode, model, adapter, noise, test, *more = row
-    ending_test = None if test is None else msgspec.json.decode(test, type=EndingTest)
-    return ScoreConfig(config_hash, mode, model, adapter, noise, ending_test, *more)
-
-
-def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
-    """Returns the decision rule of a set of scores; None is the set in force."""
-    # Before any scoring there is one rule, that of the first scores to come.
-    if config_hash in (None, hash_in_force(conn)) or hash_in_force(conn) is None:
-        return DecisionRule(**settings.get(conn, RULE_SETTING, {}))
-    return DecisionRule(**settings.get(conn, OTHER_RULES_SETTING, {}).get(config_hash, {}))
-
-
-def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
-    """Changes the decision rule; states follow at once, because they are derived when read.
-
-    Raises:
-        ValueError: the threshold is outside [0, 1] or the band is negative.
-    """
-    if not 0 <= new.threshold <= 1 or new.band < 0:
-        raise ValueError(f"not a decision rule: {new}")
-    settings.put(conn, RULE_SETTING, asdict(new))
-
-
-def hash_in_force(conn: sqlite3.Connection) -> str | None:
-    """Returns the config hash of the set in force; None before any scoring."""
-    value: str | None = settings.get(conn, IN_FORCE_SETTING)
-    return value
-
-
-def replace_keeping_rule(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Puts a set of scores in force, under the decision rule of the one that it replaces."""
-    settings.put(conn, IN_FORCE_SETTING, config_hash)
-
-
-def switch_with_rules(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Puts another set of scores in force, with its own decision rule, and keeps that of the set that it replaces: a
-    threshold fits one set only.
-
-    A set that a person puts in force is no longer partial: it stays when others come.
-    """
-    if settings.get(conn, PARTIAL_SETTING) == config_hash:
-        settings.put(conn, PARTIAL_SETTING, None)
-    replaced = hash_in_force(conn)
-    if replaced in (None, config_hash):
-        replace_keeping_rule(conn, config_hash)
-        return
-    rules = {**settings.get(conn, OTHER_RULES_SETTING, {}), replaced: asdict(rule(conn))}
-    settings.put(conn, RULE_SETTING, rules.pop(config_hash, {}))
-    settings.put(conn, OTHER_RULES_SETTING, rules)
-    replace_keeping_rule(conn, config_hash)

@@ -27,7 +27,7 @@ from engine.completeness.records import (
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
-from engine.project.sql import chunks, id_pages, placeholders, read_ids, snapshot
+from engine.project.sql import id_pages, read_ids, rows_in, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
 """Reason why a conversation is unscored at whose last boundary both probabilities are zero."""
@@ -49,14 +49,7 @@ class ScoreEntry:
     tokens: int
 
 
-def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[str, list[float]]:
-    """Returns `DecisionRule.state` as an SQL expression over a column of normalized scores, with its parameters."""
-    return (
-        f"CASE WHEN {column} IS NULL THEN 'unscored'"
-        f" WHEN abs({column} - ?) < ? THEN 'borderline'"
-        f" WHEN {column} >= ? THEN 'complete' ELSE 'incomplete' END",
-        [rule.threshold, rule.band, rule.threshold],
-    )
+# Storing scores
 
 
 def add_scores(
@@ -124,11 +117,24 @@ def forget_failures(conn: sqlite3.Connection, config_hash: str) -> None:
     )
 
 
-def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
-    """Deletes the reasons why there are no remaining tasks under a configuration."""
-    conn.execute(
-        "DELETE FROM remaining WHERE config_hash = ? AND reason IS NOT NULL", (config_hash,)
+# Reading scores
+
+
+def state_sql(rule: DecisionRule, column: str = "s.p_end_normalised") -> tuple[str, list[float]]:
+    """Returns `DecisionRule.state` as an SQL expression over a column of normalized scores, with its parameters."""
+    return (
+        f"CASE WHEN {column} IS NULL THEN 'unscored'"
+        f" WHEN abs({column} - ?) < ? THEN 'borderline'"
+        f" WHEN {column} >= ? THEN 'complete' ELSE 'incomplete' END",
+        [rule.threshold, rule.band, rule.threshold],
     )
+
+
+def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
+    """Returns the state of each of these conversations under the scores and the rule in force."""
+    rule, config_hash = score_sets.rule(conn), score_sets.hash_in_force(conn)
+    score_by_id = {} if config_hash is None else normalized_scores(conn, config_hash, ids)
+    return {key: rule.state(score_by_id.get(key)) for key in ids}
 
 
 def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
@@ -139,6 +145,18 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
         " ORDER BY conversation_id",
         (config_hash, score_sets.rule(conn, config_hash).threshold),
     )
+
+
+def normalized_scores(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> dict[int, float]:
+    """Returns the normalized scores of a set, by conversation; conversations without a score are left out."""
+    # with + the ids are looked up; without it SQLite reads all scores of the set in their order
+    query = (
+        "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+        " AND +p_end_normalised IS NOT NULL AND conversation_id IN"
+    )
+    return dict(rows_in(conn, query, ids, (config_hash,)))
 
 
 def current_score(conn: sqlite3.Connection, conversation_id: int) -> ScoreRow | None:
@@ -154,32 +172,76 @@ def current_scores(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Sc
         if config_hash is None:
             return {}
         rule = score_sets.rule(conn)
-        for keys in chunks(ids):
-            curves = _curves(conn, config_hash, keys)
-            generated = generated_curves(conn, config_hash, keys)
-            rows = conn.execute(
-                "SELECT s.conversation_id, s.reason, s.p_end, s.p_end_normalised,"
-                " g.mode, g.model, g.adapter, g.features"
-                " FROM score AS s JOIN score_config AS g USING (config_hash)"
-                f" WHERE s.config_hash = ? AND s.conversation_id IN ({placeholders(keys)})",
-                (config_hash, *keys),
+        curves = _curves(conn, config_hash, ids)
+        generated = generated_curves(conn, config_hash, ids)
+        rows = rows_in(
+            conn,
+            "SELECT s.conversation_id, s.reason, s.p_end, s.p_end_normalised,"
+            " g.mode, g.model, g.adapter, g.features"
+            " FROM score AS s JOIN score_config AS g USING (config_hash)"
+            " WHERE s.config_hash = ? AND s.conversation_id IN",
+            ids,
+            (config_hash,),
+        )
+        for key, reason, p_end, p_end_normalised, mode, model, adapter, features in rows:
+            ends = generated.get(key)
+            score_by_id[key] = ScoreRow(
+                state=rule.state(p_end_normalised),
+                reason=reason,
+                p_end=p_end,
+                p_end_normalised=p_end_normalised,
+                curve=tuple(curves.get(key, ())),
+                mode=mode,
+                model=model,
+                adapter=adapter,
+                features=features,
+                generated=None if ends is None else bool(ends[max(ends)]),
             )
-            for key, reason, p_end, p_end_normalised, mode, model, adapter, features in rows:
-                ends = generated.get(key)
-                ends_at_last = None if ends is None else bool(ends[max(ends)])
-                score_by_id[key] = ScoreRow(
-                    rule.state(p_end_normalised),
-                    reason,
-                    p_end,
-                    p_end_normalised,
-                    tuple(curves.get(key, ())),
-                    mode,
-                    model,
-                    adapter,
-                    features,
-                    ends_at_last,
-                )
     return score_by_id
+
+
+def export_scores(
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None
+) -> Iterator[tuple[Imported, ScoreRow | None]]:
+    """Yields each conversation with its current score, None if no run has scored it.
+
+    Args:
+        ids: Ids of conversations, in the order of the result; None for all, in the order of import.
+    """
+    with snapshot(conn):
+        for page in id_pages(conn, ids):
+            scored = current_scores(conn, page)
+            for conversation in imported(conn, page):
+                yield conversation, scored.get(conversation.conversation_id)
+
+
+# Reading curves
+
+
+def normalized_curves(
+    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
+) -> dict[int, dict[int, float | None]]:
+    """Returns the curves of a set, by conversation: the normalized probability of the end, by index of the message.
+
+    Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
+    """
+    curves: dict[int, dict[int, float | None]] = {}
+    columns = "message, p_end, p_continue"
+    rows = _rows_at_boundaries(conn, columns, "boundary_score", config_hash, ids)
+    for key, message, p_end, p_continue in rows:
+        curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
+    return curves
+
+
+def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
+    """Returns the mean distance from .5 of the probabilities of an end at the boundaries of a conversation, for each
+    that has a curve under a configuration."""
+    rows = conn.execute(
+        "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
+        " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
+        (config_hash,),
+    )
+    return dict(rows.fetchall())
 
 
 def _curves(
@@ -201,81 +263,12 @@ def _rows_at_boundaries(
     conn: sqlite3.Connection, columns: str, table: str, config_hash: str, ids: Sequence[int]
 ) -> Iterator[tuple[Any, ...]]:
     """Yields (conversation id, columns) of the boundaries of these conversations under a configuration, in order."""
-    for keys in chunks(ids):
-        yield from conn.execute(
-            f"SELECT conversation_id, {columns} FROM {table} WHERE config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id, message",
-            (config_hash, *keys),
-        )
-
-
-def normalized_curves(
-    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
-) -> dict[int, dict[int, float | None]]:
-    """Returns the curves of a set, by conversation: the normalized probability of the end, by index of the message.
-
-    Conversations without a curve are left out. A value is None where neither end nor continuation has a probability.
-    """
-    curves: dict[int, dict[int, float | None]] = {}
-    columns = "message, p_end, p_continue"
-    rows = _rows_at_boundaries(conn, columns, "boundary_score", config_hash, ids)
-    for key, message, p_end, p_continue in rows:
-        curves.setdefault(key, {})[message] = normalized(p_end, p_continue)
-    return curves
-
-
-def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
-    """Returns the state of each of these conversations under the scores and the rule in force."""
-    rule, config_hash = score_sets.rule(conn), score_sets.hash_in_force(conn)
-    score_by_id = {} if config_hash is None else normalized_scores(conn, config_hash, ids)
-    return {key: rule.state(score_by_id.get(key)) for key in ids}
-
-
-def normalized_scores(
-    conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
-) -> dict[int, float]:
-    """Returns the normalized scores of a set, by conversation; conversations without a score are left out."""
-    score_by_id: dict[int, float] = {}
-    for keys in chunks(ids):
-        score_by_id.update(
-            conn.execute(
-                # with + the ids are looked up; without it SQLite reads all scores of the set in their order
-                "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
-                " AND +p_end_normalised IS NOT NULL"
-                f" AND conversation_id IN ({placeholders(keys)})",
-                (config_hash, *keys),
-            ).fetchall()
-        )
-    return score_by_id
-
-
-def mean_distances_from_even(conn: sqlite3.Connection, config_hash: str) -> dict[int, float]:
-    """Returns the mean distance from .5 of the probabilities of an end at the boundaries of a conversation, for each
-    that has a curve under a configuration."""
-    rows = conn.execute(
-        "SELECT conversation_id, avg(abs(p_end / (p_end + p_continue) - 0.5)) FROM boundary_score"
-        " WHERE config_hash = ? AND p_end + p_continue > 0 GROUP BY conversation_id",
-        (config_hash,),
-    )
-    return dict(rows.fetchall())
-
-
-def export_scores(
-    conn: sqlite3.Connection, ids: Sequence[int] | None = None
-) -> Iterator[tuple[Imported, ScoreRow | None]]:
-    """Yields each conversation with its current score, None if no run has scored it.
-
-    Args:
-        ids: Ids of conversations, in the order of the result; None for all, in the order of import.
-    """
-    with snapshot(conn):
-        for page in id_pages(conn, ids):
-            scored = current_scores(conn, page)
-            for conversation in imported(conn, page):
-                yield conversation, scored.get(conversation.conversation_id)
+    query = f"SELECT conversation_id, {columns} FROM {table} WHERE config_hash = ? AND conversation_id IN"
+    yield from rows_in(conn, query, ids, (config_hash,), "ORDER BY conversation_id, message")
 
 
 # What is generated
+
 
 _LAST_GENERATED_ENDS = (
     "SELECT conversation_id, ends FROM generated_end AS e WHERE config_hash = ?1 AND message ="
@@ -359,6 +352,13 @@ def ids_with_remaining(conn: sqlite3.Connection, config_hash: str) -> set[int]:
         "SELECT conversation_id FROM remaining WHERE config_hash = ?", (config_hash,)
     )
     return {row[0] for row in rows}
+
+
+def forget_no_remaining(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes the reasons why there are no remaining tasks under a configuration."""
+    conn.execute(
+        "DELETE FROM remaining WHERE config_hash = ? AND reason IS NOT NULL", (config_hash,)
+    )
 
 
 def current_remaining(conn: sqlite3.Connection, conversation_id: int) -> RemainingTasks | None:

@@ -38,6 +38,9 @@ _DIGITS = str.maketrans("ghijklmnop", "0123456789")
 """Replaces the letters that `_LETTERS` puts by the digits again."""
 
 
+# Messages
+
+
 def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
     """Returns the messages of a conversation, in order."""
     rows = conn.execute(
@@ -75,59 +78,6 @@ def _tool_calls(text: str) -> tuple[ToolCall, ...]:
         raise json.JSONDecodeError("no tool calls", text, 0) from error
 
 
-def with_external_ids(
-    conn: sqlite3.Connection, ids: array[int], names: Collection[str]
-) -> array[int]:
-    """Returns those of the ids, in their order, whose conversations have one of these names as the id in their
-    source."""
-    rows = conn.execute("SELECT id, external_id FROM conversation")
-    ids_with_name = {key for key, name in rows if name in names}
-    return array("q", (key for key in ids if key in ids_with_name))
-
-
-def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
-    """Returns the numbers of characters of these conversations, in the order of `ids`; ids that do not exist are left
-    out."""
-    lengths = _column(conn, "chars", ids)
-    return array("q", (lengths[key] for key in ids if key in lengths))
-
-
-def _column(conn: sqlite3.Connection, column: str, ids: Sequence[int]) -> dict[int, Any]:
-    """Returns the value that each of these conversations has in a column, by id; ids that do not exist are left out."""
-    values: dict[int, Any] = {}
-    for keys in sql.chunks(ids):
-        query = f"SELECT id, {column} FROM conversation WHERE id IN ({sql.placeholders(keys)})"
-        values.update(conn.execute(query, tuple(keys)).fetchall())
-    return values
-
-
-def texts(conn: sqlite3.Connection, among: sql.IdSet) -> Iterator[tuple[int, Role, str]]:
-    """Yields the conversation, role and text of each message of a set, as models see it, in order; hidden ones are left
-    out, and so are calls of tools."""
-    chosen, flags = among.condition("conversation_id")
-    yield from conn.execute(
-        "SELECT conversation_id, role, coalesce(model_view, content) FROM message"
-        f" WHERE NOT hidden AND {chosen} ORDER BY id",
-        flags,
-    )
-
-
-def message_counts(conn: sqlite3.Connection, among: sql.IdSet) -> array[int]:
-    """Returns the numbers of messages of the conversations of a set, ascending."""
-    chosen, flags = among.condition("id")
-    return sql.read_ids(
-        conn, f"SELECT messages FROM conversation WHERE {chosen} ORDER BY messages", flags
-    )
-
-
-def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
-    """Returns when the first and the last conversation took place, in ISO 8601; None where no date is known."""
-    first, last = conn.execute(
-        "SELECT (SELECT min(created_at) FROM conversation), (SELECT max(created_at) FROM conversation)"
-    ).fetchone()
-    return None if first is None else (first, last)
-
-
 def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
     """Returns all messages of one conversation in order."""
     rows: list[MessageRow] = []
@@ -147,6 +97,58 @@ def conversations_for(
     return [(key, messages) for key, messages in rows if messages]
 
 
+def texts(conn: sqlite3.Connection, among: sql.IdSet) -> Iterator[tuple[int, Role, str]]:
+    """Yields the conversation, role and text of each message of a set, as models see it, in order; hidden ones are left
+    out, and so are calls of tools."""
+    chosen, flags = among.condition("conversation_id")
+    yield from conn.execute(
+        "SELECT conversation_id, role, coalesce(model_view, content) FROM message"
+        f" WHERE NOT hidden AND {chosen} ORDER BY id",
+        flags,
+    )
+
+
+# Columns of conversations
+
+
+def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
+    """Returns the numbers of characters of these conversations, in the order of `ids`; ids that do not exist are left
+    out."""
+    lengths = _column(conn, "chars", ids)
+    return array("q", (lengths[key] for key in ids if key in lengths))
+
+
+def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the ids in their sources of these conversations, by id; ids that do not exist are left out."""
+    return _column(conn, "external_id", ids)
+
+
+def message_counts(conn: sqlite3.Connection, among: sql.IdSet) -> array[int]:
+    """Returns the numbers of messages of the conversations of a set, ascending."""
+    chosen, flags = among.condition("id")
+    return sql.read_ids(
+        conn, f"SELECT messages FROM conversation WHERE {chosen} ORDER BY messages", flags
+    )
+
+
+def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
+    """Returns when the first and the last conversation took place, in ISO 8601; None where no date is known."""
+    first, last = conn.execute(
+        "SELECT (SELECT min(created_at) FROM conversation), (SELECT max(created_at) FROM conversation)"
+    ).fetchone()
+    return None if first is None else (first, last)
+
+
+def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
+    """Returns where each of these conversations is from, in their order."""
+    origin_by_source = {
+        key: Origin(label, format)
+        for key, label, format in conn.execute("SELECT id, label, format FROM source")
+    }
+    source_by_id = _column(conn, "source_id", ids)
+    return [origin_by_source[source_by_id[key]] for key in ids]
+
+
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     """Returns the record as imported, byte for byte.
 
@@ -159,6 +161,47 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     if row is None:
         raise ProjectError(f"There is no conversation {conversation_id}.")
     return bytes(row[0])
+
+
+def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
+    """Returns what the leak guard kept from the model in one conversation."""
+    return [
+        LeakRow(*row)
+        for row in conn.execute(
+            "SELECT message, rule, found FROM leak WHERE conversation_id = ? ORDER BY id",
+            (conversation_id,),
+        )
+    ]
+
+
+def _column(conn: sqlite3.Connection, column: str, ids: Sequence[int]) -> dict[int, Any]:
+    """Returns the value that each of these conversations has in a column, by id; ids that do not exist are left out."""
+    return dict(sql.rows_in(conn, f"SELECT id, {column} FROM conversation WHERE id IN", ids))
+
+
+# Finding conversations
+
+
+def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = None) -> list[int]:
+    """Returns the ids of the conversations that have this id in a source with this label, or for None in any source."""
+    rows = conn.execute(
+        "SELECT c.id FROM conversation AS c JOIN source ON source.id = c.source_id"
+        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
+        " UNION SELECT a.conversation_id FROM alias AS a JOIN source ON source.id = a.source_id"
+        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)",
+        (without_surrogates(external_id), source and without_surrogates(source)),
+    )
+    return [row[0] for row in rows]
+
+
+def with_external_ids(
+    conn: sqlite3.Connection, ids: array[int], names: Collection[str]
+) -> array[int]:
+    """Returns those of the ids, in their order, whose conversations have one of these names as the id in their
+    source."""
+    rows = conn.execute("SELECT id, external_id FROM conversation")
+    ids_with_name = {key for key, name in rows if name in names}
+    return array("q", (key for key in ids if key in ids_with_name))
 
 
 def text_keys(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -184,27 +227,7 @@ def by_text_key(conn: sqlite3.Connection, key: str) -> int | None:
     return None if row is None else row[0]
 
 
-def by_name(conn: sqlite3.Connection, external_id: str, source: str | None = None) -> list[int]:
-    """Returns the ids of the conversations that have this id in a source with this label, or for None in any source."""
-    rows = conn.execute(
-        "SELECT c.id FROM conversation AS c JOIN source ON source.id = c.source_id"
-        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)"
-        " UNION SELECT a.conversation_id FROM alias AS a JOIN source ON source.id = a.source_id"
-        " WHERE external_id = ?1 AND (?2 IS NULL OR source.label = ?2)",
-        (without_surrogates(external_id), source and without_surrogates(source)),
-    )
-    return [row[0] for row in rows]
-
-
-def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
-    """Returns what the leak guard kept from the model in one conversation."""
-    return [
-        LeakRow(*row)
-        for row in conn.execute(
-            "SELECT message, rule, found FROM leak WHERE conversation_id = ? ORDER BY id",
-            (conversation_id,),
-        )
-    ]
+# Exports
 
 
 def export_conversations(
@@ -214,72 +237,55 @@ def export_conversations(
     all conversations."""
     with sql.snapshot(conn):
         for page in sql.id_pages(conn, ids, _EXPORTED_AT_ONCE):
-            heads = {
-                row[0]: row
-                for row in conn.execute(
-                    "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
-                    " FROM conversation AS c JOIN source ON source.id = c.source_id"
-                    " LEFT JOIN truth ON truth.conversation_id = c.id"
-                    f" WHERE c.id IN ({sql.placeholders(page)})",
-                    tuple(page),
-                )
-            }
+            rows = sql.rows_in(
+                conn,
+                "SELECT c.id, source.label, c.external_id, c.meta, truth.truth, c.created_at"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN truth ON truth.conversation_id = c.id WHERE c.id IN",
+                page,
+            )
+            row_by_id = {row[0]: row for row in rows}
             messages = dict(conversations_for(conn, page))
-            for key, label, external_id, meta, truth, created_at in (
-                heads[conversation_id] for conversation_id in page if conversation_id in heads
-            ):
-                yield (
-                    key,
-                    label,
-                    Conversation(
-                        external_id=external_id,
-                        messages=messages.get(key, ()),
-                        meta=json.loads(meta),
-                        truth=None if truth is None else json.loads(truth),
-                        created_at=created_at,
-                    ),
+            for conversation_id in page:
+                if conversation_id not in row_by_id:
+                    continue
+                _, label, external_id, meta, truth, created_at = row_by_id[conversation_id]
+                conversation = Conversation(
+                    external_id=external_id,
+                    messages=messages.get(conversation_id, ()),
+                    meta=json.loads(meta),
+                    truth=None if truth is None else json.loads(truth),
+                    created_at=created_at,
                 )
-
-
-def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Returns the ids in their sources of these conversations, by id; ids that do not exist are left out."""
-    return _column(conn, "external_id", ids)
-
-
-def origins_of(conn: sqlite3.Connection, ids: Sequence[int]) -> list[Origin]:
-    """Returns where each of these conversations is from, in their order."""
-    origin_by_source = {
-        key: Origin(label, format)
-        for key, label, format in conn.execute("SELECT id, label, format FROM source")
-    }
-    source_by_id = _column(conn, "source_id", ids)
-    return [origin_by_source[source_by_id[key]] for key in ids]
+                yield conversation_id, label, conversation
 
 
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
     """Yields where each of these conversations was imported from, with its duplicates, in the order of `ids`; ids that
     do not exist are left out."""
     for keys in sql.chunks(ids):
-        chosen, values = sql.placeholders(keys), tuple(keys)
-        names = {
-            key: (external_id, label)
-            for key, external_id, label in conn.execute(
-                "SELECT c.id, c.external_id, source.label FROM conversation AS c"
-                f" JOIN source ON source.id = c.source_id WHERE c.id IN ({chosen})",
-                values,
-            )
-        }
+        names_and_labels = sql.rows_in(
+            conn,
+            "SELECT c.id, c.external_id, source.label FROM conversation AS c"
+            " JOIN source ON source.id = c.source_id WHERE c.id IN",
+            keys,
+        )
+        origins = {key: (external_id, label) for key, external_id, label in names_and_labels}
         duplicates: dict[int, list[Duplicate]] = {}
-        for key, external_id, label in conn.execute(
+        for key, external_id, label in sql.rows_in(
+            conn,
             "SELECT a.conversation_id, a.external_id, source.label FROM alias AS a"
-            f" JOIN source ON source.id = a.source_id WHERE a.conversation_id IN ({chosen})"
-            " ORDER BY a.id",
-            values,
+            " JOIN source ON source.id = a.source_id WHERE a.conversation_id IN",
+            keys,
+            order="ORDER BY a.id",
         ):
             duplicates.setdefault(key, []).append(Duplicate(external_id, label))
         for key in keys:
-            if key in names:
-                yield Imported(key, *names[key], tuple(duplicates.get(key, ())))
+            if key in origins:
+                yield Imported(key, *origins[key], tuple(duplicates.get(key, ())))
+
+
+# Truth
 
 
 def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -29,28 +29,12 @@ from engine.conversations.tables import facets
 from engine.conversations.tables.watched import WATCHED
 from engine.project.sql import IdSet, placeholders, read_ids
 
+# What other subjects use for their fields too
+
 COMPARISONS: Mapping[Op, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 """The comparison that each sign of a term stands for."""
-
-SOURCES = (
-    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
-    " JOIN source ON source.id = c.source_id"
-)
-"""(conversation_id, value) of the labels of sources, as a query to select from."""
-
-MOST_FOR_KEYS = 50_000
-"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
-
-_MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
-"""(conversation_id, value) of the months in which conversations took place, as a query to select from."""
-
-_FACETS = (
-    "SELECT conversation_id FROM conversation_facet"
-    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
-)
-"""Query of the conversations with a facet under a key that satisfies a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +163,15 @@ def choice_counts(matches: MatchTerm, choices: Sequence[str]) -> CountValues:
     return count
 
 
+def random_numbers(count: int) -> list[float]:
+    """Returns a random number from 0 to 1 for each id below `count`, always the same for an id."""
+    draw = Random(0).random
+    return [draw() for _ in range(count)]
+
+
+# Columns of conversations
+
+
 def _column_query(
     column: str, condition: Callable[[str, Term], Sql], count_values: CountValues | None = None
 ) -> FieldQuery:
@@ -205,6 +198,25 @@ def _column_query(
         )
 
     return FieldQuery(matches, order, count_values=count_values)
+
+
+_MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
+"""(conversation_id, value) of the months in which conversations took place, as a query to select from."""
+
+
+def _count_months(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
+    """Returns months with their numbers of conversations, the latest first."""
+    return count_values(conn, _MONTHS, among, limit, order="value DESC")
+
+
+# Sources
+
+
+SOURCES = (
+    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
+    " JOIN source ON source.id = c.source_id"
+)
+"""(conversation_id, value) of the labels of sources, as a query to select from."""
 
 
 def _match_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -241,9 +253,7 @@ def _count_sources(conn: sqlite3.Connection, field: str, among: IdSet, limit: in
     return count_values(conn, SOURCES, among, limit)
 
 
-def _count_months(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns months with their numbers of conversations, the latest first."""
-    return count_values(conn, _MONTHS, among, limit, order="value DESC")
+# Watches and draws
 
 
 def _match_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -269,10 +279,17 @@ def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     )
 
 
-def random_numbers(count: int) -> list[float]:
-    """Returns a random number from 0 to 1 for each id below `count`, always the same for an id."""
-    draw = Random(0).random
-    return [draw() for _ in range(count)]
+# Facets
+
+
+MOST_FOR_KEYS = 50_000
+"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
+
+_FACETS = (
+    "SELECT conversation_id FROM conversation_facet"
+    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
+)
+"""Query of the conversations with a facet under a key that satisfies a condition."""
 
 
 def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -339,6 +356,9 @@ def _count_keys_or_values(
         (name.partition(".")[2], facets.count(conn, name, among) if count_them else None)
         for name in names[:limit]
     ]
+
+
+# All fields
 
 
 FIELD_QUERIES: Mapping[str, FieldQuery] = {

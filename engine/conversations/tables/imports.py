@@ -21,15 +21,17 @@ from engine.conversations.tables.conversations import COLUMNS, messages_of
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.formats.records import Parsed
 from engine.project import cjk_index
-from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
+from engine.project.sql import MESSAGE_BITS, message_ids, rows_in, to_json
+
+# What becomes of records
 
 
 @dataclass(slots=True)
 class ImportCounts:
-    """What became of the records of an import, as the docstring of the module says it.
+    """What became of the records of an import; the docstring of the module explains the first five words.
 
     Attributes:
-        new: Number of conversations that were not stored before.
+        new: Number of new conversations.
         grew: Number of conversations that came with further messages.
         changed: Number of records with an id that their source had before, and other messages.
         duplicate: Number of records with the messages of another one.
@@ -86,6 +88,9 @@ KEEP_CHANGED = ImportRules()
 """Keeps conversations that have changed beside the stored ones."""
 
 
+# Adding the records of a batch
+
+
 def add_records(
     conn: sqlite3.Connection,
     source_id: int,
@@ -126,12 +131,6 @@ def add_records(
     return adder.counts
 
 
-def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
-    """Returns the id of the conversation that has exactly these messages; None if there is none."""
-    digest = content_hash(messages)
-    return _conversations_by_hash(conn, [digest]).get(digest)
-
-
 class _StoredText(NamedTuple):
     """A stored text.
 
@@ -162,9 +161,11 @@ class _RecordAdder:
     """Adds the records of one batch.
 
     Attributes:
+        source_id: Id of the source of all records.
         rules: What records replace.
         ids_by_hash: Ids of conversations, stored ones and those of the batch, by the hash of their messages.
-        known_names: Those ids of the records that the source had before.
+        known_names: Those ids in their source of the records that the source, or another one that `rules` names, had
+            before.
         next_id: Id of the next new conversation.
         rows: The rows to write.
         records_by_id: The records of the batch by the ids of their conversations.
@@ -206,18 +207,19 @@ class _RecordAdder:
     def _add_repeated(self, record: Parsed, conversation_id: int) -> None:
         """Adds a record with the messages of a conversation, as an alias unless it is stored already."""
         first = self.records_by_id.get(conversation_id)  # one of this batch has no row yet
-        is_first = first is not None and (first.raw, first.conversation.external_id) == (
-            record.raw,
-            record.conversation.external_id,
+        is_same_record = (
+            first is not None
+            and first.raw == record.raw
+            and first.conversation.external_id == record.conversation.external_id
         )
-        if not is_first and _add_alias(self.conn, self.source_id, conversation_id, record):
+        if not is_same_record and _add_alias(self.conn, self.source_id, conversation_id, record):
             self.counts.duplicate += 1
         else:
             self.counts.unchanged += 1
 
     def _is_earlier_state(self, external_id: str, digest: bytes) -> bool:
-        """Returns whether a text is an earlier state of the conversation of its id, which has not changed back to
-        it."""
+        """Returns whether a text is an earlier state of the conversation of its id, and does not replace the present
+        one as a change back."""
         changes_back = self.rules.replace and not self.rules.only_forward
         row = self.conn.execute(
             "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
@@ -228,19 +230,26 @@ class _RecordAdder:
         return row is not None
 
     def _find_earlier_text(self, conversation: Conversation) -> _EarlierText | None:
-        """Returns the text that a record has grown from. If there is none, returns the newest text of its id in its
-        source; without one, and with `replace`, the only one in the sources that the import has not read."""
+        """Returns the text that a record has grown from, or else the text of its id that it is a change of.
+
+        The latter is the newest text of its id in its source. Where the source has none, and with `replace`, it is the
+        only text of its id in the sources that the import has not read. None where there is no such text either.
+        """
         texts = _texts_of(self.conn, conversation.external_id)
         texts_here = [text for text in texts if text.source_id == self.source_id]
         if not texts_here and self.rules.replace:
             texts_here = [text for text in texts if text.source_id not in self.rules.read_sources]
             texts_here = texts_here if len(texts_here) == 1 else []
-        candidates = texts_here + [
+        texts_of_parts = [
             text
             for text in texts
             if text.source_id in self.rules.part_sources and text.source_id != self.source_id
         ]
-        candidates.sort(key=lambda text: (-text.message_count, text.alias_id is not None))
+        # the longest first: a record has grown from as much as possible; of equal ones a conversation before duplicates
+        candidates = sorted(
+            texts_here + texts_of_parts,
+            key=lambda text: (-text.message_count, text.alias_id is not None),
+        )
         for text in candidates:
             beginning = conversation.messages[: text.message_count]
             if len(beginning) == text.message_count and _is_continuation(
@@ -298,21 +307,34 @@ class _RecordAdder:
         return self.next_id - 1
 
 
+# Finding stored texts
+
+
+def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
+    """Returns the id of the conversation that has exactly these messages; None if there is none."""
+    digest = content_hash(messages)
+    return _conversations_by_hash(conn, [digest]).get(digest)
+
+
+def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    """Returns the ids of the stored conversations with these messages, by the hash of the messages."""
+    return dict(rows_in(conn, "SELECT hash, id FROM conversation WHERE hash IN", hashes))
+
+
 def _names_in_sources(
     conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
 ) -> set[str]:
     """Returns those of the external ids that one of these sources has; for None, that any source has."""
     source_list = None if sources is None else json.dumps(sorted(sources))
     known_names: set[str] = set()
-    for chunk in chunks(names):
-        for table in ("conversation", "alias"):
-            # with the plus the source's index, which holds all of its rows, is not used
-            rows = conn.execute(
-                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(chunk)})"
-                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
-                (*chunk, source_list, source_list),
-            )
-            known_names.update(row[0] for row in rows)
+    for table in ("conversation", "alias"):
+        # with the plus the source's index, which holds all of its rows, is not used
+        query = (
+            f"SELECT external_id FROM {table} WHERE (? IS NULL OR +source_id IN"
+            " (SELECT value FROM json_each(?))) AND external_id IN"
+        )
+        rows = rows_in(conn, query, names, (source_list, source_list))
+        known_names.update(row[0] for row in rows)
     return known_names
 
 
@@ -330,8 +352,11 @@ def _texts_of(conn: sqlite3.Connection, external_id: str) -> list[_StoredText]:
 def _is_continuation(
     conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]
 ) -> bool:
-    """Returns whether a conversation has these messages, as many; its last one may be the beginning of the last of
-    these, as in a log that was imported while it was written."""
+    """Returns whether a conversation has these messages, which are as many as its own.
+
+    The last message of the conversation may be the beginning of the last of these, as in a log that was imported while
+    it was written.
+    """
     stored = messages_of(conn, conversation_id)
     if not stored or content_hash(stored[:-1]) != content_hash(messages[:-1]):
         return False
@@ -353,6 +378,41 @@ def _is_judged(conn: sqlite3.Connection, conversation_id: int) -> bool:
     """Returns whether a conversation has a verdict."""
     (verdict,) = conn.execute(f"SELECT {verdict_sql('?')}", (conversation_id,)).fetchone()
     return verdict is not None
+
+
+# Duplicates
+
+
+def _add_alias(
+    conn: sqlite3.Connection, source_id: int, conversation_id: int, record: Parsed
+) -> bool:
+    """Stores a record as an alias of a conversation unless it is stored already; returns whether it was not."""
+    external_id = record.conversation.external_id
+    stored_row = conn.execute(
+        "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
+        " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
+        # a conversation may have any number of equal records, which have different names
+        " SELECT 1 FROM alias INDEXED BY alias_by_name"
+        " WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
+        " AND raw = ?4",
+        (conversation_id, source_id, external_id, record.raw),
+    ).fetchone()
+    if stored_row:
+        return False
+    truth = record.conversation.truth
+    conn.execute(
+        "INSERT INTO alias (conversation_id, source_id, external_id, line, raw, truth)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            conversation_id,
+            source_id,
+            external_id,
+            record.line,
+            record.raw,
+            None if truth is None else to_json(truth),
+        ),
+    )
+    return True
 
 
 def _split_off_duplicate(
@@ -389,13 +449,10 @@ def _split_off_duplicate(
     ):
         conn.execute(statement, (new_id, alias_id))
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
-    facets.add_stored(conn, [new_id])
+    facets.add_stored(conn, new_id)
 
 
-def _index_texts(conn: sqlite3.Connection, texts: Sequence[tuple[int, str, str | None]]) -> None:
-    """Adds messages, given by (id, content, calls as JSON), to the full-text indexes."""
-    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
-    cjk_index.add(conn, texts)
+# Writing new conversations
 
 
 class _NewRows:
@@ -443,17 +500,21 @@ class _NewRows:
         self._facets.append((conversation_id, own_facets))
 
     def _add_messages(self, conversation_id: int, messages: Sequence[Message]) -> int:
-        """Adds the messages of a conversation; returns the number of their characters, arguments of calls included."""
+        """Adds the messages of a conversation; returns the number of their characters, arguments of calls included.
+
+        Calls are stored as a JSON list of (name, arguments, id).
+        """
         first = conversation_id << MESSAGE_BITS
         chars = 0
-        append = self._messages.append
         for index, message in enumerate(messages):
             chars += len(message.content)
             calls = None
             if message.tool_calls:
-                calls = _calls_json(message)
+                calls = _encode(
+                    [[call.name, call.arguments, call.call_id] for call in message.tool_calls]
+                )
                 chars += sum(len(call.arguments) for call in message.tool_calls)
-            append(
+            self._messages.append(
                 (
                     first + index,
                     conversation_id,
@@ -504,54 +565,11 @@ class _NewRows:
         facets.add(conn, self._facets)
 
 
-def _conversations_by_hash(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
-    """Returns the ids of the stored conversations with these messages, by the hash of the messages."""
-    ids_by_hash: dict[bytes, int] = {}
-    for keys in chunks(hashes):
-        ids_by_hash.update(
-            conn.execute(
-                f"SELECT hash, id FROM conversation WHERE hash IN ({placeholders(keys)})", keys
-            )
-        )
-    return ids_by_hash
-
-
-def _add_alias(
-    conn: sqlite3.Connection, source_id: int, conversation_id: int, record: Parsed
-) -> bool:
-    """Stores a record as an alias of a conversation unless it is stored already; returns whether it was not."""
-    external_id = record.conversation.external_id
-    stored_row = conn.execute(
-        "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
-        " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
-        # a conversation may have any number of equal records, which have different names
-        " SELECT 1 FROM alias INDEXED BY alias_by_name"
-        " WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
-        " AND raw = ?4",
-        (conversation_id, source_id, external_id, record.raw),
-    ).fetchone()
-    if stored_row:
-        return False
-    truth = record.conversation.truth
-    conn.execute(
-        "INSERT INTO alias (conversation_id, source_id, external_id, line, raw, truth)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            conversation_id,
-            source_id,
-            external_id,
-            record.line,
-            record.raw,
-            None if truth is None else to_json(truth),
-        ),
-    )
-    return True
+def _index_texts(conn: sqlite3.Connection, texts: Sequence[tuple[int, str, str | None]]) -> None:
+    """Adds messages, given by (id, content, calls as JSON), to the full-text indexes."""
+    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
+    cjk_index.add(conn, texts)
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Returns a value as JSON without needless spaces; made once, because `json.dumps` makes an encoder at each call."""
-
-
-def _calls_json(message: Message) -> str:
-    """Returns the tool calls of a message as they are stored, a JSON list of (name, arguments, id)."""
-    return _encode([[call.name, call.arguments, call.call_id] for call in message.tool_calls])

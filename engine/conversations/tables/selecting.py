@@ -39,15 +39,16 @@ _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
 
 MOST_VALUES = 200
-"""Values of a field that are offered for completion."""
+"""Most values of a field that are offered for completion."""
 
 _MOST_WORDS = 50
 """Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last. Where
-    a term ranks, the order `id` is by the rank of the first such term.
+    """Returns the ids of the conversations that match, in order; those without a value of the sort key come last.
+
+    The first term that is not negated and whose field ranks conversations replaces the order `id` by its own.
 
     Raises:
         WorkbenchError: The search text has too many words, or there is no such question.
@@ -84,22 +85,20 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
     return among
 
 
-def values(
-    conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST_VALUES
-) -> CountedValues:
-    """Returns values of a field (as `Term.field`) with the number of conversations that match the rest of the filter.
+def values(conn: sqlite3.Connection, field: str, filter: Filter) -> CountedValues:
+    """Returns the values of a field, given as `Term.field`, with their numbers of conversations that match a filter.
 
     The most frequent come first, months in their order. For `meta` and `truth` they are the keys. Fields whose values
     are not counted, such as numbers, have none.
 
     Raises:
-        WorkbenchError: The rest of the filter cannot be answered.
+        WorkbenchError: The filter cannot be answered.
     """
     with snapshot(conn):
-        among = matching(conn, rest)
+        among = matching(conn, filter)
         query = FIELD_QUERIES.get(field.partition(".")[0])
         count_values = query.count_values if query else None
-        return [] if count_values is None else count_values(conn, field, among, limit)
+        return [] if count_values is None else count_values(conn, field, among, MOST_VALUES)
 
 
 def _cost(term: Term) -> int:
@@ -145,6 +144,9 @@ def _ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: I
             raise ValueError(f"conversations are not ordered by {sort!r}")
         ascending = order(conn, among)
     return ascending[::-1] if descending else ascending
+
+
+# Searching text
 
 
 class _Signs(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from engine.conversations.records import QuarantineRow
 from engine.formats.records import Rejected
-from engine.project.sql import chunks, placeholders
+from engine.project.sql import rows_in
 
 
 def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
@@ -32,11 +32,7 @@ def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, wh
 
 def ids_at(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
     """Returns the ids of the sources at these places; places from which nothing was imported have none."""
-    ids: set[int] = set()
-    for chunk in chunks(places):
-        rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(chunk)})", chunk)
-        ids.update(row[0] for row in rows)
-    return ids
+    return {row[0] for row in rows_in(conn, "SELECT id FROM source WHERE place IN", places)}
 
 
 def report_of(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
@@ -67,9 +63,8 @@ def labels(conn: sqlite3.Connection) -> list[str]:
     )
 
 
-def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> int:
-    """Stores records that could not be read, and returns how many of them were not stored before."""
-    before = conn.total_changes
+def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rejected]) -> None:
+    """Stores those of the records that could not be read which are not stored yet."""
     conn.executemany(
         "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (digest) DO NOTHING",
@@ -84,7 +79,6 @@ def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rej
             for record in records
         ],
     )
-    return conn.total_changes - before
 
 
 def quarantine_rows(conn: sqlite3.Connection, limit: int) -> list[QuarantineRow]:

@@ -20,6 +20,7 @@ from engine.formats.json_values import (
     BadRecord,
     as_object,
     json_text,
+    list_or_empty,
     object_or_empty,
     objects_in,
     without_keys,
@@ -32,34 +33,24 @@ from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
+# Cline
+
 _CLINE_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
 """Beginning of a message that Cline writes in the name of the user, with the result of a tool."""
+
 _CLINE_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
 """Finds the tags of what a user wrote into a message with the result of a tool."""
+
 _CLINE_DETAILS = "<environment_details>"
 """Beginning of the part that Cline adds to a message."""
+
 _CLINE_CHECKED_MESSAGES = 6
 """Number of first messages in which the marks of Cline must appear."""
-
-_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
-"""Beginnings of the types of events of OpenClaw."""
-
-_OPENCLAW_SUB_AGENT = ":subagent:"
-"""Part of the key of a session that a sub-agent has."""
-
-_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
-"""Beginning of a prompt that another session wrote."""
-
-_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
-"""The role for each name that OpenClaw gives a speaker."""
-
-_OPENCLAW_REPEAT_DISTANCE = 3
-"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognize_cline(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
-    if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
+    if not isinstance(record, list) or not record or not looks_like_message(record[0]):
         return None
     beginning = json_text(record[:_CLINE_CHECKED_MESSAGES])
     if _CLINE_DETAILS in beginning and ("<task>" in beginning or "] Result:" in beginning):
@@ -67,7 +58,7 @@ def _recognize_cline(record: Any) -> str | None:
     return None
 
 
-def _read_cline(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_cline(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft.
 
     Raises:
@@ -91,17 +82,14 @@ def _with_tool_role(item: ChatMessage) -> ChatMessage:
     if item.get("role") != "user":
         return item
     texts = texts_of(item.get("content"))
-    if _has_result(item.get("content")) and all(text.startswith(_CLINE_DETAILS) for text in texts):
+    parts = objects_in(item.get("content"))
+    has_result = any(part.get("type") == "tool_result" for part in parts)
+    if has_result and all(text.startswith(_CLINE_DETAILS) for text in texts):
         return {**item, "role": "tool"}
     result = _CLINE_RESULT.match(texts[0]) if texts else None
     if result is None or any(map(_CLINE_FEEDBACK.search, texts)):
         return item
     return {**item, "role": "tool", "name": result[1]}
-
-
-def _has_result(content: Any) -> bool:
-    """Returns whether a content has a part that is the result of a tool."""
-    return any(part.get("type") == "tool_result" for part in objects_in(content))
 
 
 CLINE_HISTORY = Reader(
@@ -112,6 +100,24 @@ CLINE_HISTORY = Reader(
     title="conversation histories of Cline",
 )
 """Reads the history of a task of Cline."""
+
+
+# OpenClaw
+
+_OPENCLAW_EVENT_TYPES = ("message.", "agent.", "tool.", "llm.", "session.")
+"""Beginnings of the types of events of OpenClaw."""
+
+_OPENCLAW_SUB_AGENT = ":subagent:"
+"""Part of the key of a session that a sub-agent has."""
+
+_OPENCLAW_SESSION_PROMPT = "[Inter-session message]"
+"""Beginning of a prompt that another session wrote."""
+
+_OPENCLAW_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+"""The role for each name that OpenClaw gives a speaker."""
+
+_OPENCLAW_REPEAT_DISTANCE = 3
+"""Number of last messages that an event may repeat: `message.out` tells again what `message.sending` did."""
 
 
 def _recognize_openclaw(record: Any) -> str | None:
@@ -153,7 +159,7 @@ def _arrange_openclaw(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(sessions, "events")
 
 
-def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_openclaw(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the events of a session as a draft.
 
     Raises:
@@ -170,20 +176,19 @@ def _read_openclaw(record: Any, fallback_id: str, _outer: Any = None) -> ParsedR
         ):
             items.append(message)
     messages = read_in_turn(items)
-    rest = MessageTexts(messages).without(events)
+    remaining = MessageTexts(messages).without(events)
     times = (as_time(event.get("timestamp", event.get("ts"))) for event in events)
     conversation = Conversation(
         str(record.get("id") or fallback_id),
         tuple(messages),
         created_at=next(filter(None, times), None),
     )
-    return ParsedRecord(conversation, {"events": rest} if rest else {})
+    return ParsedRecord(conversation, {"events": remaining} if remaining else {})
 
 
 def _history_of(event: dict[str, Any]) -> list[Any]:
     """Returns the messages so far that the start of an agent repeats; empty for other events."""
-    history = event.get("messages")
-    return history if isinstance(history, list) and event.get("type") == "agent.start" else []
+    return list_or_empty(event.get("messages")) if event.get("type") == "agent.start" else []
 
 
 def _message_of_history(item: Any) -> ChatMessage:
@@ -195,8 +200,8 @@ def _message_of_history(item: Any) -> ChatMessage:
     if not isinstance(item, dict):
         raise BadRecord("a message of the history is no object")
     role = item.get("role")
-    rest = without_keys(item, "role", "toolCallId", "toolName")
-    message = {**rest, "role": _OPENCLAW_ROLES.get(str(role), role)}
+    remaining = without_keys(item, "role", "toolCallId", "toolName")
+    message = {**remaining, "role": _OPENCLAW_ROLES.get(str(role), role)}
     if item.get("toolCallId"):
         message["tool_call_id"] = item["toolCallId"]
     if item.get("toolName"):
@@ -207,7 +212,8 @@ def _message_of_history(item: Any) -> ChatMessage:
 def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
     """Returns the message of an event of OpenClaw in the form of a chat API; None if the event is no message.
 
-    The start of an agent has a prompt, the start of a tool is a call, its end an answer; other messages are spoken.
+    The start of an agent has a prompt, the start of a tool is a call and its end an answer, and what is sent
+    (`message.out`, `message.sending`) the assistant says.
     """
     kind = event.get("type")
     if kind == "agent.start" and event.get("prompt"):
@@ -215,11 +221,8 @@ def _message_of_event(event: dict[str, Any]) -> ChatMessage | None:
         role = "system" if str(prompt).startswith(_OPENCLAW_SESSION_PROMPT) else "user"
         return {"role": role, "content": prompt}
     if kind == "tool.start" and event.get("toolName"):
-        call = {
-            "name": event["toolName"],
-            "arguments": event.get("params"),
-            "id": event.get("toolCallId"),
-        }
+        call = {"name": event["toolName"], "arguments": event.get("params")}
+        call["id"] = event.get("toolCallId")
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind == "tool.end" and event.get("result") is not None:
         result = event["result"]

@@ -3,8 +3,6 @@
 A reader here says where a record has its messages and its id. Messages of LangChain are those of `dumpd`,
 `messages_to_dict` and `model_dump`, also within states and checkpoints of LangGraph. A *state* is what an application
 of LangGraph knows at one step; those with the same thread are of one conversation, of which the longest has all.
-
-The last parameter of each function that reads, `_outer`, is part of what a `Reader` calls, and is not used here.
 """
 
 from __future__ import annotations
@@ -192,14 +190,9 @@ def _read_openai(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         fields |= without_keys(request, "messages")
     if message_list.messages[0].role == "system":
         fields.pop("system", None)
-    differ = {
-        key: fields[key]
-        for key in fields
-        if key in other_fields and other_fields[key] != fields[key]
-    }
-    if (
-        differ
-    ):  # the model that was asked for and the version that answered may differ: both are kept
+    # the model that was asked for and the version that answered may differ: both are kept
+    differ = {key: value for key, value in fields.items() if other_fields.get(key, value) != value}
+    if differ:
         other_fields["request"] = differ
     external_id = normalize.record_id(record, _OPENAI_IDS, fallback_id)
     conversation = Conversation(external_id, (), created_at=created_at(record))
@@ -376,7 +369,7 @@ def _step_number(state: Any) -> float:
     return step if isinstance(step, int | float) else 0
 
 
-def _read_langchain(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_langchain(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; other states of the same thread are left in the original record.
 
     Raises:

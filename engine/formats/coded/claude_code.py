@@ -51,9 +51,8 @@ def _recognize(record: Any) -> str | None:
         return "the records have `loglines`, as sessions of Claude Code"
     if _has_message(record) and record.keys() & {"sessionId", "parentUuid"}:
         return "the records have `message`, `uuid` and `sessionId`, as lines of Claude Code"
-    if record.get("type") == "summary" and "leafUuid" in record:
-        return "the records are lines of Claude Code"
-    if record.get("type") == "file-history-snapshot":
+    is_summary = record.get("type") == "summary" and "leafUuid" in record
+    if is_summary or record.get("type") == "file-history-snapshot":
         return "the records are lines of Claude Code"
     return None
 
@@ -146,8 +145,10 @@ def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLi
         _id_at(line): _id_at(line, "parentUuid") for line, _ in lines if line.get("isSidechain")
     }
     groups: dict[str, list[_FramedLine]] = {}
-    name_by_line: dict[str, str] = {}
-    part_numbers: dict[str, int] = {}  # of the conversation that a session is in
+    name_by_line: dict[str, str] = {}  # the conversation of each line, by the ids of both
+    part_numbers: dict[
+        str, int
+    ] = {}  # by session, which of its conversations the last line belongs to
     without_session: list[_FramedLine] = []
     for line, frame in lines:
         session = line.get("sessionId")
@@ -163,15 +164,20 @@ def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLi
             name = f"{name}#{part_numbers[name]}" if name in part_numbers else name
         groups.setdefault(name, []).append((line, frame))
         name_by_line[_id_at(line)] = name
-    for name in [name for name in groups if name.rpartition("#")[0] in groups]:
-        session, _, _ = name.rpartition("#")
-        if not any(_has_message(line) and not _begins_anew(line) for line, _ in groups[name]):
-            groups[session] += groups.pop(name)  # nothing was said after `/clear`
+    _join_silent_conversations(groups)
     for line, frame in without_session:  # summaries and snapshots name a line, not a session
         named_line = _id_at(line, "leafUuid") or _id_at(line, "messageId")
         name = name_by_line.get(named_line, next(iter(groups), ""))
         groups.setdefault(name, []).append((line, frame))
     return groups
+
+
+def _join_silent_conversations(groups: dict[str, list[_FramedLine]]) -> None:
+    """Moves the lines of conversations in which nothing was said after `/clear` to the first of their session."""
+    for name in [name for name in groups if name.rpartition("#")[0] in groups]:
+        session, _, _ = name.rpartition("#")
+        if not any(_has_message(line) and not _begins_anew(line) for line, _ in groups[name]):
+            groups[session] += groups.pop(name)
 
 
 def _id_at(line: dict[str, Any], key: str = "uuid") -> str:
@@ -278,7 +284,7 @@ def _sort_lines(lines: list[dict[str, Any]]) -> _SortedLines:
     return _SortedLines(messages, events, unknown, left_out)
 
 
-def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -320,10 +326,12 @@ def _message_of_line(line: dict[str, Any]) -> ChatMessage:
         key: line[key] for key in line if key not in _KEYS_BESIDE_FACTS and line[key] is not None
     }
     apart = ("role", "content", "type", "id")
-    rest = {key: message[key] for key in message if key not in apart and message[key] is not None}
+    remaining = {
+        key: message[key] for key in message if key not in apart and message[key] is not None
+    }
     message_id = {"message_id": message["id"]} if "id" in message else {}
     content = {"content": message["content"]} if "content" in message else {}
-    return {**facts, **rest, **message_id, **content, "role": role}
+    return {**facts, **remaining, **message_id, **content, "role": role}
 
 
 def _queued_prompt(line: dict[str, Any]) -> ChatMessage | None:

@@ -70,7 +70,8 @@ class _Rollout:
     Attributes:
         items: The items that are the conversation, as the Responses API has them.
         events: Events, and items of unknown kinds.
-        settings: What the lines say of the session and of its turns, each once.
+        unknown: Lines and items of unknown kinds.
+        settings: What the lines say of the session and of its turns, each once; also lines of unknown kinds.
         name: Id of the session; "" until it is known.
         start_time: When the session began, in ISO 8601.
         model: The model that writes at this place.
@@ -79,6 +80,7 @@ class _Rollout:
 
     items: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
+    unknown: list[dict[str, Any]] = field(default_factory=list)
     settings: list[dict[str, Any]] = field(default_factory=list)
     name: str = ""
     start_time: str | None = None
@@ -94,6 +96,7 @@ class _Rollout:
         kind, body = line.get("type"), line.get("payload")
         if kind not in _LINE_TYPES or not isinstance(body, dict):
             self.settings.append(line)
+            self.unknown.append(line)
         elif kind == "response_item":
             self._read_item(body, line.get("timestamp"), is_marked)
         elif kind == "history_mutation":  # Trae
@@ -123,6 +126,7 @@ class _Rollout:
             self.items.append({**body, **facts, "timestamp": time})
         else:
             self.events.append(body)
+            self.unknown.append(body)
 
     def _read_settings(self, body: dict[str, Any], *, is_session: bool) -> None:
         """Reads what is said of the session, or of a turn."""
@@ -132,9 +136,9 @@ class _Rollout:
             self.items += _system_message(body)
         else:
             self.model = body.get("model", self.model)
-        rest = without_keys(body, "turn_id")
-        if rest not in self.settings:
-            self.settings.append(rest)
+        remaining = without_keys(body, "turn_id")
+        if remaining not in self.settings:
+            self.settings.append(remaining)
 
     def leave_out_repetitions(self, lines: list[dict[str, Any]], messages: list[Message]) -> None:
         """Leaves out of the account the times of lines without a message, and what events repeat of the messages."""
@@ -149,7 +153,7 @@ class _Rollout:
                     self.left_out.add((id(body), "last_agent_message"))
 
 
-def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a rollout as a draft.
 
     Raises:
@@ -180,7 +184,12 @@ def _read(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
     conversation = Conversation(
         rollout.name or fallback_id, tuple(messages), created_at=rollout.start_time
     )
-    return ParsedRecord(conversation, fields, left_out=frozenset(rollout.left_out))
+    return ParsedRecord(
+        conversation,
+        fields,
+        left_out=frozenset(rollout.left_out),
+        unknown=tuple(rollout.unknown),
+    )
 
 
 def _prompt_marks(lines: list[dict[str, Any]]) -> list[bool | None]:

@@ -30,24 +30,47 @@ from engine.formats.messages.times import TIMES, as_time
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
+# Lines that are one message each
+
 _MESSAGE_KEYS = ("message", "payload", "data", "msg", "event", "item", "entry", "body")
 """Keys under which a line may have its message."""
+
 _SESSION_OBJECT_KEYS = (
     "metadata", "meta", "context", "attributes", "properties", "payload", "data",
 )  # fmt: skip
 """Keys of an object in which a line may name its session."""
+
 _CONTENT_KEYS = ("content", "parts", "tool_calls", "text", "value")
 """Keys of what a message says, the surest first."""
+
 _ROLES_OF_PARTS = {"call": "assistant", "answer": "tool", "reasoning": "assistant"}
 """Roles of lines that are no message but a part of one."""
+
 _SESSION_START_TYPES = frozenset(
     ("session", "session_start", "session_started", "session_meta", "thread_started")
 )
 """Types of lines that begin a session."""
+
 _TIME_SUFFIXES = ("timestamp", "time", "_at", "ts")
 """Endings of the names of times. A time is a fact of the message where a line is only a part of one."""
+
 _USUAL_KEYS = {"toolCallId": "tool_call_id", "toolName": "name"}
 """Keys of an answer of a tool in some logs -> the usual key of the same thing."""
+
+
+def _recognize_message_line(record: Any) -> str | None:
+    """Returns in words why a record looks like a line with one message; None if it does not."""
+    message = _message_of(_without_label(record))
+    if message is None or not ("role" in message or is_response_item(message)):
+        return None
+    return "each line is one message, with its role and content"
+
+
+def _without_label(line: Any) -> Any:
+    """Returns the event in a line that is a list of the name of a call of an API and the event, as
+    `["sessions.events", {...}]`; another line as it is."""
+    is_labeled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
+    return line[1] if is_labeled else line
 
 
 def _message_of(line: Any) -> ChatMessage | None:
@@ -73,16 +96,18 @@ def _message_of(line: Any) -> ChatMessage | None:
         return {**facts, **inner}
     content_key = next((key for key in _CONTENT_KEYS if isinstance(inner.get(key), str | list)), "")
     if role is not None and content_key:
-        rest = without_keys(inner, "type", content_key)
-        message = {**facts, **{_USUAL_KEYS.get(key, key): rest[key] for key in rest}}
+        remaining = without_keys(inner, "type", content_key)
+        message = {**facts, **{_USUAL_KEYS.get(key, key): remaining[key] for key in remaining}}
         if content_key == "tool_calls":
             return {**message, "tool_calls": inner["tool_calls"], "role": role, "content": ""}
         return {**message, "role": role, "content": inner[content_key]}
     columns = columns_of(inner)
     if columns is not None and columns.role is not None:
         role = role_of_speaker(speaker_word(inner[columns.role]))
-        rest = without_keys(inner, columns.role, columns.text)
-        return {**facts, **rest, "role": role, "content": inner[columns.text]} if role else None
+        remaining = without_keys(inner, columns.role, columns.text)
+        return (
+            {**facts, **remaining, "role": role, "content": inner[columns.text]} if role else None
+        )
     part = part_kind(inner) if isinstance(inner.get("type"), str) else "unknown"
     if part not in _ROLES_OF_PARTS:
         return None
@@ -97,20 +122,6 @@ def _named_role(line: dict[str, Any], inner: dict[str, Any]) -> Role | None:
             if isinstance(word, str) and (role := role_named(word)) is not None:
                 return role
     return None
-
-
-def _without_label(line: Any) -> Any:
-    """Returns a line without the name of the call that it is from: the second of `["sessions.events", {...}]`."""
-    is_labeled = isinstance(line, list) and len(line) == 2 and isinstance(line[0], str)
-    return line[1] if is_labeled else line
-
-
-def _recognize_message_line(record: Any) -> str | None:
-    """Returns in words why a record looks like a line with one message; None if it does not."""
-    message = _message_of(_without_label(record))
-    if message is None or not ("role" in message or is_response_item(message)):
-        return None
-    return "each line is one message, with its role and content"
 
 
 def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -137,13 +148,9 @@ def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
             current = session
         elif parent in group_by_id:
             current = group_by_id[parent]
-        elif (
-            own_id
-            and not has_session_start
-            and current in linked_groups
-            and _is_user_message(message)
-        ):
-            current = own_id  # another root
+        elif own_id and not has_session_start and current in linked_groups:
+            is_root = message is not None and message.get("role") == "user"
+            current = own_id if is_root else current
         groups.setdefault(current, []).append(frame._replace(value=line))
         if parent:
             linked_groups.add(current)
@@ -172,12 +179,7 @@ def _session_id(line: dict[str, Any], begins: bool) -> str:
     return ""
 
 
-def _is_user_message(message: ChatMessage | None) -> bool:
-    """Returns whether a line has a message of the user."""
-    return message is not None and message.get("role") == "user"
-
-
-def _read_message_lines(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_message_lines(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of the lines of a session as a draft.
 
     Raises:
@@ -232,18 +234,23 @@ MESSAGE_LINES = Reader(
 """Reads logs in which each line is one message."""
 
 
+# Events of a stream
+
 _START_EVENTS = ("message_start", "response.created")
 """Types of events that begin an answer."""
+
 _MESSAGE_EVENTS = frozenset((
     *_START_EVENTS, "content_block_start", "content_block_delta", "content_block_stop", "message_delta",
     "message_stop", "ping",
 ))  # fmt: skip
 """Types of events of Anthropic's streams, and the types of events that begin an answer."""
+
 _RESPONSE_EVENT_PREFIXES = (
     "response.output_", "response.content_part", "response.function_call_arguments", "response.reasoning",
     "response.in_progress", "response.completed", "response.incomplete", "response.failed",
 )  # fmt: skip
 """Beginnings of the types of events of the Responses API."""
+
 _ANSWER_FACT_KEYS = ("model", "usage", "stop_reason", "finish_reason", "created", "created_at")
 """Keys of an event that are facts of the answer; the last event with a key counts."""
 
@@ -254,13 +261,9 @@ def _recognize_stream(record: Any) -> str | None:
         return None
     kind = str(record.get("type"))
     is_chunk = record.get("object") == "chat.completion.chunk"
-    if (
-        not is_chunk
-        and kind not in _MESSAGE_EVENTS
-        and not kind.startswith(_RESPONSE_EVENT_PREFIXES)
-    ):
-        return None
-    return "the records are events of the stream of an answer"
+    if is_chunk or kind in _MESSAGE_EVENTS or kind.startswith(_RESPONSE_EVENT_PREFIXES):
+        return "the records are events of the stream of an answer"
+    return None
 
 
 def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -281,7 +284,7 @@ def _arrange_streams(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(frames_by_answer, "events")
 
 
-def _read_stream(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_stream(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the answer that the events add up to as a draft.
 
     Raises:

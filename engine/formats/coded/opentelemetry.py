@@ -15,24 +15,22 @@ from engine.formats.coded.spans import (
     SESSION_KEYS,
     Span,
     SpanKind,
+    SpansOfRecord,
     as_text,
     facts_of,
     fingerprint,
     time_text,
 )
-from engine.formats.json_values import first_filled, objects_in, without_keys
+from engine.formats.json_values import first_filled, list_or_empty, objects_in, without_keys
 from engine.formats.messages.call_messages import input_messages, output_messages
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within, object_in
 
+# Spans
+
 AGENT_OPERATIONS = ("invoke_agent", "create_agent", "invoke_workflow")
 """Operations of GenAI in which an agent calls models and tools."""
-
-SESSION_ATTRIBUTES = (
-    "gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id",
-)  # fmt: skip
-"""Attributes with the id of the session."""
 
 CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
 """Attributes with the id of the call that a tool is run for."""
@@ -40,100 +38,15 @@ CALL_IDS = ("tool.id", "gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
 _TOOL_NAMES = ("tool.name", "gen_ai.tool.name", "ai.toolCall.name")
 """Attributes with the name of a tool that is run."""
 
+_SESSION_ATTRIBUTES = (
+    *("gen_ai.conversation.id", "gen_ai.thread.id", "session.id", "langfuse.session.id"),
+    *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
+    *(f"traceloop.association.properties.{key}" for key in SESSION_KEYS),
+)
+"""Attributes with the id of the session, the surest first."""
+
 _MODEL_PREFIXES = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
 """Beginnings of attributes that say that a model was called."""
-
-_INPUT_ATTRIBUTES = (
-    *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
-    *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
-    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
-    *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
-    *("input.value", "input"),
-)
-"""Attributes with the input of a span, as the conventions name them, the surest first."""
-
-_OUTPUT_ATTRIBUTES = (
-    *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
-    *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
-    *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
-    *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
-    *("output.value", "output"),
-)
-"""Attributes with the output of a span, as the conventions name them, the surest first."""
-
-
-def _nest_attributes(value: Any) -> Any:
-    """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list."""
-    if isinstance(value, list):
-        return [_nest_attributes(entry) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    root: dict[str, Any] = {}
-    for key, entry in sorted(value.items(), key=lambda item: str(item[0])):
-        *path, last = str(key).split(".")
-        node = root
-        for step in path:
-            if not isinstance(node.get(step), dict):
-                # a value under a key that others continue (`a` beside `a.b`) goes under ""
-                node[step] = {"": node[step]} if step in node else {}
-            node = node[step]
-        inner = _nest_attributes(entry)
-        if isinstance(node.get(last), dict) and isinstance(inner, dict):
-            inner = {**node[last], **inner}
-        node[last] = inner
-    return _with_lists(root)
-
-
-def _with_lists(value: Any) -> Any:
-    """Returns a value in which objects whose keys are all numbers are lists."""
-    if not isinstance(value, dict):
-        return value
-    entries = {key: _with_lists(entry) for key, entry in value.items()}
-    numbers = list(filter(_is_position, entries))
-    if numbers and all(_is_position(key) or key == "" for key in entries):
-        return [entries[key] for key in sorted(numbers, key=int)]
-    return entries
-
-
-def _is_position(key: str) -> bool:
-    """Returns whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
-    return key.isdecimal() and len(key) <= MAX_DIGITS
-
-
-def _plain_value(value: Any) -> Any:
-    """Returns the value in a value of OTLP, in which each has its type as key: `{"stringValue": "a"}`."""
-    if not isinstance(value, dict) or len(value) != 1:
-        return value
-    ((kind, inner),) = value.items()
-    if kind == "arrayValue":
-        return [_plain_value(entry) for entry in object_in(inner).get("values", [])]
-    if kind == "kvlistValue":
-        return _object_of_pairs(object_in(inner).get("values"))
-    return inner if kind.endswith("Value") else value
-
-
-def _object_of_pairs(listed: Any) -> dict[str, Any]:
-    """Returns an object that OTLP writes as a list of pairs of `key` and `value`; an object as it is."""
-    if isinstance(listed, dict):
-        return listed
-    return {
-        as_text(pair.get("key")): _plain_value(pair.get("value")) for pair in objects_in(listed)
-    }
-
-
-def _attributes(record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the attributes of a span, wherever it has them; the record itself if it has them among its fields."""
-    attributes = record.get("attributes", record.get("tags"))
-    if isinstance(attributes, list):
-        return _object_of_pairs(attributes)
-    attributes = json_within(attributes)
-    if isinstance(attributes, dict):
-        return attributes
-    prefix = "attributes."
-    columns = {
-        key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)
-    }
-    return columns or record
 
 
 def span_of(record: Any) -> Span | None:
@@ -180,12 +93,7 @@ def _session_id(attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
     Args:
         nested: The same attributes, as objects within objects.
     """
-    session = first_filled(
-        attributes,
-        *SESSION_ATTRIBUTES,
-        *("gcp.vertex.agent.session_id", "ai.telemetry.metadata.sessionId"),
-        *(f"traceloop.association.properties.{key}" for key in SESSION_KEYS),
-    )
+    session = first_filled(attributes, *_SESSION_ATTRIBUTES)
     return session or first_filled(object_in(nested.get("session")), "id")
 
 
@@ -230,6 +138,27 @@ def _span_kind(
     return "model" if names_model or vercel else "other"
 
 
+# The input and the output of a span
+
+_INPUT_ATTRIBUTES = (
+    *("gen_ai.prompt", "llm.input_messages", "pydantic_ai.all_messages", "ai.prompt.messages"),
+    *("ai.prompt", "gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
+    *("gen_ai.tool.call.arguments", "ai.toolCall.args", "tool_arguments"),
+    *("traceloop.entity.input.inputs", "traceloop.entity.input", "haystack.component.input"),
+    *("input.value", "input"),
+)
+"""Attributes with the input of a span, as the conventions name them, the surest first."""
+
+_OUTPUT_ATTRIBUTES = (
+    *("gen_ai.output.messages", "gen_ai.completion", "llm.output_messages", "ai.response"),
+    *("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response", "gen_ai.tool.call.result"),
+    *("ai.toolCall.result", "tool_response", "traceloop.entity.output.outputs"),
+    *("traceloop.entity.output.output", "traceloop.entity.output", "haystack.component.output"),
+    *("output.value", "output"),
+)
+"""Attributes with the output of a span, as the conventions name them, the surest first."""
+
+
 def _input_and_output(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
     """Returns the input and the output of a span: of each the events of the span, or else what the first of the
     conventions has."""
@@ -251,19 +180,7 @@ def _first_attribute(nested: dict[str, Any], paths: Sequence[str]) -> Any:
     return next((value for value in values if value not in (None, "", [], {})), None)
 
 
-def _entry_at(nested: dict[str, Any], path: str) -> Any:
-    """Returns what nested attributes, or JSON in their texts, have at a path with dots; None if there is nothing."""
-    entry: Any = nested
-    for key in path.split("."):
-        entry = object_in(entry).get(key)
-    return entry
-
-
-def _value_at(nested: dict[str, Any], path: str) -> Any:
-    """Returns the value of the attribute at a path with dots, also where other attributes continue its name; None if
-    there is none."""
-    entry = _entry_at(nested, path)
-    return entry[""] if isinstance(entry, dict) and "" in entry else entry
+# Events of a span, which may have its messages
 
 
 def _messages_of_events(events: Any) -> tuple[Any, Any]:
@@ -299,11 +216,9 @@ def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
         messages = content if isinstance(content, list) else [content]
         return (messages, []) if name.endswith("prompt") else ([], messages)
     if name == "gen_ai.client.inference.operation.details":
-        request, answer = (object_in(gen_ai.get(side)) for side in ("input", "output"))
-        return (
-            json_within(first_filled(request, "messages")) or [],
-            json_within(first_filled(answer, "messages")) or [],
-        )
+        sides = (object_in(gen_ai.get(side)).get("messages") for side in ("input", "output"))
+        request, answer = (list_or_empty(json_within(messages)) for messages in sides)
+        return request, answer
     if name == "gen_ai.choice":
         message = _fields_of_event(attributes, gen_ai)
         choice = message.pop("message", {})
@@ -316,6 +231,13 @@ def _messages_of_event(event: dict[str, Any]) -> tuple[Any, Any]:
             message["tool_call_id"] = fields["id"]
         return [message], []
     return [], []
+
+
+def _event_name(log: dict[str, Any]) -> str:
+    """Returns the name of the event that a log record is; "" if the record is no event."""
+    attributes = _object_of_pairs(log.get("attributes"))
+    name = first_filled(log, "event.name", "eventName", "event_name")
+    return as_text(name or attributes.get("event.name") or log.get("name"))
 
 
 def _fields_of_event(attributes: dict[str, Any], gen_ai: dict[str, Any]) -> dict[str, Any]:
@@ -363,13 +285,16 @@ def _messages_in_body(
     return messages
 
 
-def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
+# Exports and log records, which have spans
+
+
+def spans_of(record: Any) -> SpansOfRecord:
     """Returns the spans of an export, and the other objects of it that say something of their traces.
 
     An export is one of OTLP, one of Jaeger, or an object of lists of spans; any other object is a span itself.
     """
     if not isinstance(record, dict):
-        return [], []
+        return SpansOfRecord([])
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
@@ -379,19 +304,29 @@ def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
-        resource_fields = {key: resource[key] for key in resource if key == "resource"}
-        if resource_fields:
-            others.append(resource_fields)
+        if "resource" in resource:
+            others.append({"resource": resource["resource"]})
     if outer is not None:
-        return spans, others
+        return SpansOfRecord(spans, others)
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
-        return record["spans"], [without_keys(record, "spans")]
+        return SpansOfRecord(record["spans"], [without_keys(record, "spans")])
     if record and all(_is_spans(value) for value in record.values()):
-        return [span for value in record.values() for span in value], []
-    return [record], []
+        return SpansOfRecord([span for value in record.values() for span in value])
+    return SpansOfRecord([record])
 
 
-def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
+def _is_spans(value: Any) -> bool:
+    """Returns whether a value is a list that begins with a span."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and "attributes" in value[0]
+        and span_of(value[0]) is not None
+    )
+
+
+def _spans_of_logs(resources: list[Any]) -> SpansOfRecord:
     """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name, and what else
     the logs say."""
     spans: dict[tuple[str, str], dict[str, Any]] = {}
@@ -402,7 +337,7 @@ def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
         for scope in objects_in(resource.get("scopeLogs")):
             logs = objects_in(scope.get("logRecords"))
             others += [log for log in logs if not _add_to_span(spans, log)]
-    return list(spans.values()), others
+    return SpansOfRecord(list(spans.values()), others)
 
 
 def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:
@@ -435,13 +370,6 @@ def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, An
     return True
 
 
-def _event_name(log: dict[str, Any]) -> str:
-    """Returns the name of the event that a log record is; "" if the record is no event."""
-    attributes = _object_of_pairs(log.get("attributes"))
-    name = first_filled(log, "event.name", "eventName", "event_name")
-    return as_text(name or attributes.get("event.name") or log.get("name"))
-
-
 def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields records with log records of OTLP as one, since a collector writes the events of a span in several."""
     logs: list[Frame] = []
@@ -463,12 +391,93 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield from logs
 
 
-def _is_spans(value: Any) -> bool:
-    """Returns whether a value is a list that begins with a span."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and isinstance(value[0], dict)
-        and "attributes" in value[0]
-        and span_of(value[0]) is not None
-    )
+# Attributes
+
+
+def _attributes(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns the attributes of a span, wherever it has them; the record itself if it has them among its fields."""
+    attributes = record.get("attributes", record.get("tags"))
+    if isinstance(attributes, list):
+        return _object_of_pairs(attributes)
+    attributes = json_within(attributes)
+    if isinstance(attributes, dict):
+        return attributes
+    prefix = "attributes."
+    columns = {
+        key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix)
+    }
+    return columns or record
+
+
+def _object_of_pairs(listed: Any) -> dict[str, Any]:
+    """Returns an object that OTLP writes as a list of pairs of `key` and `value`; an object as it is."""
+    if isinstance(listed, dict):
+        return listed
+    return {
+        as_text(pair.get("key")): _plain_value(pair.get("value")) for pair in objects_in(listed)
+    }
+
+
+def _plain_value(value: Any) -> Any:
+    """Returns the value in a value of OTLP, in which each has its type as key: `{"stringValue": "a"}`."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "arrayValue":
+        return [_plain_value(entry) for entry in object_in(inner).get("values", [])]
+    if kind == "kvlistValue":
+        return _object_of_pairs(object_in(inner).get("values"))
+    return inner if kind.endswith("Value") else value
+
+
+def _nest_attributes(value: Any) -> Any:
+    """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list."""
+    if isinstance(value, list):
+        return [_nest_attributes(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    root: dict[str, Any] = {}
+    for key, entry in sorted(value.items(), key=lambda item: str(item[0])):
+        *path, last = str(key).split(".")
+        node = root
+        for step in path:
+            if not isinstance(node.get(step), dict):
+                # a value under a key that others continue (`a` beside `a.b`) goes under ""
+                node[step] = {"": node[step]} if step in node else {}
+            node = node[step]
+        inner = _nest_attributes(entry)
+        if isinstance(node.get(last), dict) and isinstance(inner, dict):
+            inner = {**node[last], **inner}
+        node[last] = inner
+    return _with_lists(root)
+
+
+def _with_lists(value: Any) -> Any:
+    """Returns a value in which objects whose keys are all numbers are lists."""
+    if not isinstance(value, dict):
+        return value
+    entries = {key: _with_lists(entry) for key, entry in value.items()}
+    numbers = list(filter(_is_position, entries))
+    if numbers and all(_is_position(key) or key == "" for key in entries):
+        return [entries[key] for key in sorted(numbers, key=int)]
+    return entries
+
+
+def _is_position(key: str) -> bool:
+    """Returns whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
+    return key.isdecimal() and len(key) <= MAX_DIGITS
+
+
+def _entry_at(nested: dict[str, Any], path: str) -> Any:
+    """Returns what nested attributes, or JSON in their texts, have at a path with dots; None if there is nothing."""
+    entry: Any = nested
+    for key in path.split("."):
+        entry = object_in(entry).get(key)
+    return entry
+
+
+def _value_at(nested: dict[str, Any], path: str) -> Any:
+    """Returns the value of the attribute at a path with dots, also where other attributes continue its name; None if
+    there is none."""
+    entry = _entry_at(nested, path)
+    return entry[""] if isinstance(entry, dict) and "" in entry else entry

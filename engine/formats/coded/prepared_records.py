@@ -227,19 +227,17 @@ def _recognize_ticks(record: Any) -> str | None:
 
 
 def _tick_messages(record: dict[str, Any]) -> list[Any] | None:
-    """Returns the messages that the ticks of a simulation add up to; None if it has no ticks."""
-    return _messages_of_ticks(record["ticks"]) if _recognize_ticks(record) else None
-
-
-def _messages_of_ticks(ticks: list[Any]) -> list[Any]:
-    """Returns the messages that chunks add up to, in the order in which they begin.
+    """Returns the messages that the chunks of a simulation add up to, in the order in which they begin; None if it has
+    no ticks.
 
     A message of a speaker goes on until that speaker is silent for a tick, calls a tool, or begins another utterance.
     Results of tools are left as they are, whatever they are.
     """
+    if _recognize_ticks(record) is None:
+        return None
     messages: list[Any] = []
     speaking: dict[str, dict[str, Any] | None] = {}  # by role, the message that goes on
-    for tick in map(object_or_empty, ticks):
+    for tick in map(object_or_empty, record["ticks"]):
         for side, role in (("user", "user"), ("agent", "assistant")):
             chunk = object_or_empty(tick.get(f"{side}_chunk"))
             words = chunk.get("content") or tick.get(f"{side}_transcript")

@@ -13,13 +13,13 @@ metadata.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, json_text
+from engine.formats.json_values import BadRecord, json_text, object_or_empty
 from engine.formats.messages.call_messages import (
     input_messages,
     input_text,
@@ -33,21 +33,7 @@ from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord
 
-SPANS_KEY, STATEMENTS_KEY = "spans", "about"
-"""Keys of the record of a session: its spans, and the statements on their traces."""
-
-_TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
-"""Keys under which a trace has what people or other models said of it."""
-
-_INSTRUCTION_ROLES = ("system", "developer")
-"""Roles of instructions, which stand before what is spoken."""
-
-MAX_DIGITS = 19
-"""Most digits of a text that is read as a whole number: of thousands `int` raises ValueError."""
-
-SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
-"""Names under which tools keep the id of a session."""
-
+# Spans
 
 SpanKind = Literal["model", "tool", "other"]
 """What a step does: it calls a model, it runs a tool, or it does something else, such as an agent that calls both."""
@@ -87,75 +73,56 @@ class Span:
 SpanReader = Callable[[Any], Span | None]
 """Reads a record as a span; None if the record is no span."""
 
-SpanFinder = Callable[[Any], tuple[list[Any], list[Any]]]
-"""Returns the spans within a record, and its statements: objects in which the record says something of their traces."""
 
-
-_MessageKey = tuple[str, str]
-"""The key by which messages are compared: the role, and the text with the names of the calls."""
-
-
-class _MessageList:
-    """Messages with the keys by which they are compared."""
-
-    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
-        """Computes the keys unless they are known already."""
-        self.messages = messages
-        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
-
-    def __len__(self) -> int:
-        return len(self.messages)
-
-    def head(self, end: int) -> _MessageList:
-        """Returns the messages before a position."""
-        return _MessageList(self.messages[:end], self.keys[:end])
-
-    def tail(self, start: int) -> _MessageList:
-        """Returns the messages from a position on."""
-        return _MessageList(self.messages[start:], self.keys[start:])
-
-    def extended_by(self, others: _MessageList) -> _MessageList:
-        """Returns these messages and others after them."""
-        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
-
-    def without_instructions(self) -> _MessageList:
-        """Returns the messages that are no instructions."""
-        positions = [
-            position
-            for position, (role, _) in enumerate(self.keys)
-            if role not in _INSTRUCTION_ROLES
-        ]
-        return _MessageList(
-            [self.messages[position] for position in positions],
-            [self.keys[position] for position in positions],
-        )
-
-    def instructions(self) -> str:
-        """Returns the text of the first instructions; "" without any."""
-        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
-
-
-@dataclass(slots=True)
-class _History:
-    """Calls of a model of which each continues the one before.
+class SpansOfRecord(NamedTuple):
+    """What a record, such as an export, has of traces.
 
     Attributes:
-        depth: Number of spans within which the first call lies.
-        transcript: All messages so far, those of the last answer included.
-        answer_size: Number of messages of the last answer.
-        request_keys: Keys of the messages in the input of the last call, without instructions.
-        facts: Facts of answers, by the position of the answer among the messages.
-        spans: Positions of the calls among the spans.
-        traces: Ids of the traces of the calls.
+        spans: Records that are a span each.
+        statements: Objects in which the record says something of the traces of these spans.
     """
 
-    depth: int
-    transcript: _MessageList
-    answer_size: int = 0
-    request_keys: list[_MessageKey] = field(default_factory=list)
-    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
-    spans: list[int] = field(default_factory=list)
-    traces: set[str] = field(default_factory=set)
+    spans: list[Any]
+    statements: Sequence[Any] = ()
+
+
+SpanFinder = Callable[[Any], SpansOfRecord]
+"""Returns the spans within a record, and what else the record says of their traces."""
+
+SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
+"""Names under which tools keep the id of a session."""
+
+MAX_DIGITS = 19
+"""Most digits of a text that is read as a whole number: of thousands `int` raises ValueError."""
+
+
+def time_text(value: Any) -> str:
+    """Returns the time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= MAX_DIGITS:
+        value = int(value)
+    return as_time(value) or ""
+
+
+def as_text(value: Any) -> str:
+    """Returns a value as a text; null as an empty one."""
+    return "" if value is None else str(value)
+
+
+def fingerprint(record: Any) -> str:
+    """Returns an id for a record that has none."""
+    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
+    """Returns the facts of a call that are known: its time, its model and the tokens it used."""
+    facts = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in facts.items() if value not in (None, "", {}, [])}
+
+
+# Sessions: which spans are one conversation
+
+SPANS_KEY, STATEMENTS_KEY = "spans", "about"
+"""Keys of the record of a session: its spans, and the statements on their traces."""
 
 
 class _SpanRecord(NamedTuple):
@@ -245,6 +212,12 @@ def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) ->
     return Frame(frames[0].number, raw, value, name=key)
 
 
+# The conversation of the spans of a session
+
+_TRUTH_KEYS = ("scores", "feedback_stats", "assessments", "corrections")
+"""Keys under which a trace has what people or other models said of it."""
+
+
 def draft_of_spans(read_span: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
     """Returns the conversation of a group of spans.
 
@@ -308,9 +281,9 @@ def _fuller_step(main: _History, spans: list[Span]) -> _History:
 
 
 def _answer_of_outer_step(history: _History, spans: list[Span]) -> list[ChatMessage]:
-    """Returns the answer of a step around the calls of a history as a message; [] if no step has one.
+    """Returns the answer of the first step around the calls of a history as a message; [] if no step has one.
 
-    It is for calls without an answer, as those whose answers are streamed.
+    It takes the place of the answer of a call that has none, as where answers are streamed.
     """
     for span in sorted(spans, key=lambda span: span.start):
         is_around = span.kind == "other" and span.trace in history.traces
@@ -364,15 +337,140 @@ def _calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
         return ()
 
 
+def _tool_call(span: Span) -> list[ChatMessage]:
+    """Returns the call of a tool and its answer as messages."""
+    call_id = span.call_id or span.key
+    call = {"name": span.name, "arguments": span.input, "id": call_id}
+    answer = json_within(span.output)
+    messages = output_messages(answer)
+    if messages and messages[0].get("role") == "tool":
+        answer = messages[0]["content"]
+    text = answer if isinstance(answer, str) else json_text(answer)
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": text, "tool_call_id": call_id, "name": span.name},
+    ]
+
+
+def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
+    """Returns the texts of the outermost steps as messages, input and output, with the calls of tools between.
+
+    It is for traces without messages.
+    """
+    messages: list[ChatMessage] = []
+    in_order = sorted(spans, key=lambda step: step.start)
+    for trace in dict.fromkeys(span.trace for span in in_order):
+        steps = [step for step in in_order if step.trace == trace]
+        with_text = [
+            step
+            for step in steps
+            if step.kind != "tool" and (input_text(step.input) or output_text(step.output))
+        ]
+        parents = {step.key: step.parent for step in steps}
+        keys_with_text = {step.key for step in with_text}
+        roots = [step for step in with_text if not keys_with_text & _ancestors(step.key, parents)]
+        other_roots = [step for step in roots if step.kind != "model"]
+        for span in other_roots[:1] or roots:
+            if question := input_text(span.input):
+                messages.append({"role": "user", "content": question})
+            for tool in steps:
+                if tool.kind == "tool" and span.kind != "model":
+                    messages += _tool_call(tool)
+            if answer := output_text(span.output):
+                messages.append({"role": "assistant", "content": answer, **span.facts})
+    return messages
+
+
 def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
-    """Returns what people or other models said of the traces."""
+    """Returns what people or other models said of the traces, by key; a list of all entries where several records have
+    a key."""
     truth: dict[str, Any] = {}
     for record in records:
         for key in _TRUTH_KEYS:
-            if isinstance(record, dict) and record.get(key):
-                value = record[key]
-                truth[key] = truth.get(key, []) + value if isinstance(value, list) else value
+            value = object_or_empty(record).get(key)
+            if value and key not in truth:
+                truth[key] = value
+            elif value and (isinstance(value, list) or value not in _as_list(truth[key])):
+                truth[key] = [*_as_list(truth[key]), *_as_list(value)]
     return truth
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Returns a list unchanged, and any other value as the only entry of one."""
+    return value if isinstance(value, list) else [value]
+
+
+# Histories: which calls continue others
+
+_INSTRUCTION_ROLES = ("system", "developer")
+"""Roles of instructions, which stand before what is spoken."""
+
+_MessageKey = tuple[str, str]
+"""The key by which messages are compared (`_comparison_key`): the role, and the text with the names of the calls."""
+
+
+class _MessageList:
+    """Messages with the keys by which they are compared."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_MessageKey] | None = None) -> None:
+        """Computes the keys unless they are known already."""
+        self.messages = messages
+        self.keys = [_comparison_key(message) for message in messages] if keys is None else keys
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __getitem__(self, part: slice) -> _MessageList:
+        """Returns a part of the messages."""
+        return _MessageList(self.messages[part], self.keys[part])
+
+    def extended_by(self, others: _MessageList) -> _MessageList:
+        """Returns these messages and others after them."""
+        return _MessageList([*self.messages, *others.messages], [*self.keys, *others.keys])
+
+    def without_instructions(self) -> _MessageList:
+        """Returns the messages that are no instructions."""
+        keyed = zip(self.messages, self.keys, strict=True)
+        spoken = [(message, key) for message, key in keyed if key[0] not in _INSTRUCTION_ROLES]
+        return _MessageList([message for message, _ in spoken], [key for _, key in spoken])
+
+    def instructions(self) -> str:
+        """Returns the text of the first instructions; "" without any."""
+        return next((text for role, text in self.keys if role in _INSTRUCTION_ROLES), "")
+
+
+def _comparison_key(message: ChatMessage) -> _MessageKey:
+    """Returns the key of a message: its role, and its text, a line break and the names of its calls; of a message that
+    cannot be read its JSON."""
+    try:
+        (first, *_) = messages_of({**message}, 1)
+    except BadRecord:
+        return str(message.get("role")), json_text(message)
+    calls = ",".join(call.name for call in first.tool_calls)
+    return first.role, f"{first.content.strip()}\n{calls}"
+
+
+@dataclass(slots=True)
+class _History:
+    """Calls of a model of which each continues the one before.
+
+    Attributes:
+        depth: Number of spans within which the first call lies.
+        transcript: All messages so far, those of the last answer included.
+        answer_size: Number of messages of the last answer.
+        request_keys: Keys of the messages in the input of the last call, without instructions.
+        facts: Facts of answers, by the position of the answer among the messages.
+        spans: Positions of the calls among the spans.
+        traces: Ids of the traces of the calls.
+    """
+
+    depth: int
+    transcript: _MessageList
+    answer_size: int = 0
+    request_keys: list[_MessageKey] = field(default_factory=list)
+    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    spans: list[int] = field(default_factory=list)
+    traces: set[str] = field(default_factory=set)
 
 
 def _call_histories(spans: list[Span]) -> list[_History]:
@@ -380,6 +478,43 @@ def _call_histories(spans: list[Span]) -> list[_History]:
     calls = [position for position, span in enumerate(spans) if span.kind == "model"]
     steps = [position for position, span in enumerate(spans) if span.kind == "other"]
     return _link_histories(spans, calls) or _link_histories(spans, steps)
+
+
+def _main_history(histories: list[_History]) -> _History:
+    """Returns the history of the conversation itself: of those with several calls, or of all if none has, the one that
+    lies least deep; of equals the longest, and then the last."""
+    several = [history for history in histories if len(history.spans) > 1]
+    return min(
+        reversed(several or histories),
+        key=lambda history: (history.depth, -len(history.transcript)),
+    )
+
+
+def _sub_agents(spans: list[Span]) -> list[_History]:
+    """Returns the histories of sub-agents: those of several calls that are not the main one, and do not repeat another,
+    as the spans of a library within those of an agent do."""
+    histories = _call_histories(spans)
+    if len(histories) < 2:
+        return []
+    main = _main_history(histories)
+    keys = {spans[position].key for history in histories for position in history.spans}
+    return [
+        history
+        for history in histories
+        if history is not main
+        and len(history.spans) > 1
+        and not _repeats_another(history, keys, spans)
+    ]
+
+
+def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
+    """Returns whether each call of a history ran within a call of its own, as the inner spans of a library do.
+
+    Args:
+        keys: The keys of all calls.
+    """
+    parents = {spans[position].parent for position in history.spans}
+    return parents <= keys and len(parents) == len(history.spans)
 
 
 def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
@@ -400,7 +535,7 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
         question = _MessageList(request)
         answer = _MessageList(output)
         if len(output) > len(request) and _begins_with(question.keys, answer.keys):
-            answer = answer.tail(len(request))  # an agent's state has its input too
+            answer = answer[len(request) :]  # an agent's state has its input too
         history = _history_for(histories, span, question, answer)
         if history is None:
             history = _History(len(_ancestors(span.key, parents)), question)
@@ -412,6 +547,16 @@ def _link_histories(spans: list[Span], positions: list[int]) -> list[_History]:
         history.spans.append(position)
         history.traces.add(span.trace)
     return histories
+
+
+def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
+    """Returns the keys of the spans within which a span lies; loops of parents end."""
+    ancestors: set[str] = set()
+    ancestor = parents.get(key, "")
+    while ancestor in parents and ancestor not in ancestors:
+        ancestors.add(ancestor)
+        ancestor = parents[ancestor]
+    return ancestors - {key}
 
 
 def _history_for(
@@ -446,14 +591,19 @@ def _history_for(
 def _is_next_step(
     history: _History, span: Span, spoken: _MessageList, answer: _MessageList
 ) -> bool:
-    """Returns whether a call with the same input as the one before it is the next step of an agent.
+    """Returns whether a call is the next step of an agent after a call with the same input in the same trace.
 
-    It is after an answer that calls tools, if the trace leaves out what the tools answered; after an answer in words it
-    is a second try.
+    After an answer that calls tools it is, since a trace may leave out what the tools answered; but not if the answer
+    is the same too. After an answer in words it is a second try.
     """
     last_answer = history.transcript.keys[len(history.transcript) - history.answer_size :]
     is_same_request = span.trace in history.traces and history.request_keys == spoken.keys
     return is_same_request and _calls_tools(last_answer) and last_answer != answer.keys
+
+
+def _calls_tools(answer: list[_MessageKey]) -> bool:
+    """Returns whether an answer ends with calls of tools, whose names stand after a line break in a message's key."""
+    return bool(answer) and not answer[-1][1].endswith("\n")
 
 
 def _continue_whole(history: _History, request: _MessageList, spoken: _MessageList) -> bool:
@@ -475,7 +625,8 @@ def _continue_window(
 ) -> bool:
     """Brings a history to a request that repeats the end of the history; returns whether the request repeats it.
 
-    An application may send the last answer again or leave it out, and drop the oldest messages.
+    An application may send the last answer again or leave it out, and drop the oldest messages. So the end of the
+    history is looked for with and without that answer, and from each message on.
     """
     transcript = history.transcript
     for message_count in (len(transcript), len(transcript) - history.answer_size):
@@ -484,138 +635,13 @@ def _continue_window(
             body = request if start == 0 else spoken
             is_asked_again = message_count < len(transcript) and len(body) == len(keys) - start
             if is_asked_again and span.trace not in history.traces:
-                continue  # the same question, asked another time
+                continue  # the same question in another trace begins a conversation of its own
             if _begins_with(keys[start:], body.keys):
-                history.transcript = transcript.head(start).extended_by(body)
+                history.transcript = transcript[:start].extended_by(body)
                 return True
     return False
-
-
-def _calls_tools(answer: list[_MessageKey]) -> bool:
-    """Returns whether an answer ends with calls of tools."""
-    return bool(answer) and not answer[-1][1].endswith("\n")
 
 
 def _begins_with(keys: list[_MessageKey], longer: list[_MessageKey]) -> bool:
     """Returns whether the messages of a longer list begin with these."""
     return longer[: len(keys)] == keys
-
-
-def _comparison_key(message: ChatMessage) -> _MessageKey:
-    """Returns a message as it is compared: role, and text and calls in one form."""
-    try:
-        (first, *_) = messages_of({**message}, 1)
-    except BadRecord:
-        return str(message.get("role")), json_text(message)
-    calls = ",".join(call.name for call in first.tool_calls)
-    return first.role, f"{first.content.strip()}\n{calls}"
-
-
-def _ancestors(key: str, parents: dict[str, str]) -> set[str]:
-    """Returns the keys of the spans within which a span lies; loops of parents end."""
-    ancestors: set[str] = set()
-    ancestor = parents.get(key, "")
-    while ancestor in parents and ancestor not in ancestors:
-        ancestors.add(ancestor)
-        ancestor = parents[ancestor]
-    return ancestors - {key}
-
-
-def _main_history(histories: list[_History]) -> _History:
-    """Returns the history of the conversation itself: of those with several calls, or of all if none has, the one that
-    lies least deep; of equals the longest, and then the last."""
-    several = [history for history in histories if len(history.spans) > 1]
-    return min(
-        reversed(several or histories),
-        key=lambda history: (history.depth, -len(history.transcript)),
-    )
-
-
-def _sub_agents(spans: list[Span]) -> list[_History]:
-    """Returns the histories of sub-agents: those of several calls that are not the main one, and do not repeat another,
-    as the spans of a library within those of an agent do."""
-    histories = _call_histories(spans)
-    if len(histories) < 2:
-        return []
-    main = _main_history(histories)
-    keys = {spans[position].key for history in histories for position in history.spans}
-    return [
-        history
-        for history in histories
-        if history is not main
-        and len(history.spans) > 1
-        and not _repeats_another(history, keys, spans)
-    ]
-
-
-def _repeats_another(history: _History, keys: set[str], spans: list[Span]) -> bool:
-    """Returns whether each call of a history ran within another call, of which each is one with a key among these."""
-    parents = {spans[position].parent for position in history.spans}
-    return parents <= keys and len(parents) == len(history.spans)
-
-
-def _messages_of_texts(spans: list[Span]) -> list[ChatMessage]:
-    """Returns the texts of the outermost steps as messages, input and output, with the calls of tools between.
-
-    It is for traces without messages.
-    """
-    messages: list[ChatMessage] = []
-    in_order = sorted(spans, key=lambda step: step.start)
-    for trace in dict.fromkeys(span.trace for span in in_order):
-        steps = [step for step in in_order if step.trace == trace]
-        with_text = [
-            step
-            for step in steps
-            if step.kind != "tool" and (input_text(step.input) or output_text(step.output))
-        ]
-        parents = {step.key: step.parent for step in steps}
-        keys_with_text = {step.key for step in with_text}
-        roots = [step for step in with_text if not keys_with_text & _ancestors(step.key, parents)]
-        other_roots = [step for step in roots if step.kind != "model"]
-        for span in other_roots[:1] or roots:
-            if question := input_text(span.input):
-                messages.append({"role": "user", "content": question})
-            for tool in steps:
-                if tool.kind == "tool" and span.kind != "model":
-                    messages += _tool_call(tool)
-            if answer := output_text(span.output):
-                messages.append({"role": "assistant", "content": answer, **span.facts})
-    return messages
-
-
-def _tool_call(span: Span) -> list[ChatMessage]:
-    """Returns the call of a tool and its answer as messages."""
-    call_id = span.call_id or span.key
-    call = {"name": span.name, "arguments": span.input, "id": call_id}
-    answer = json_within(span.output)
-    messages = output_messages(answer)
-    if messages and messages[0].get("role") == "tool":
-        answer = messages[0]["content"]
-    text = answer if isinstance(answer, str) else json_text(answer)
-    return [
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "content": text, "tool_call_id": call_id, "name": span.name},
-    ]
-
-
-def time_text(value: Any) -> str:
-    """Returns the time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
-    if isinstance(value, str) and value.isdecimal() and len(value) <= MAX_DIGITS:
-        value = int(value)
-    return as_time(value) or ""
-
-
-def as_text(value: Any) -> str:
-    """Returns a value as a text; null as an empty one."""
-    return "" if value is None else str(value)
-
-
-def fingerprint(record: Any) -> str:
-    """Returns an id for a record that has none."""
-    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
-
-
-def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
-    """Returns the facts of a call that are known: its time, its model and the tokens it used."""
-    facts = {"time": start, "model": model, "usage": usage}
-    return {key: value for key, value in facts.items() if value not in (None, "", {}, [])}

@@ -30,13 +30,20 @@ from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
+# SWE-agent, mini-SWE-agent, and instances of SWE-bench
+
 _OUTCOME_FIELDS = (
     "info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch", "eval_logs",
     "test_result", "submission", "reward", "score", "report",
 )  # fmt: skip
 """Fields that say how well the task was solved; they become truth."""
+
 _ID_FIELDS = ("traj_id", "trajectory_id", "instance_id", "id")
 """Fields that may name a trajectory; the first of them that a record has is taken."""
+
+_REPEATED_FIELDS = frozenset(("trajectory", "replay_config"))
+"""Fields that repeat the messages or say how to run them again; they stay in the original record."""
+
 _OBSERVATION_STARTS = (
     "<returncode>",
     "OBSERVATION:",
@@ -45,16 +52,16 @@ _OBSERVATION_STARTS = (
     "EXECUTION RESULT",
 )
 """Beginnings of messages in which the environment answers."""
+
 _RESULT_STARTS = ("EXECUTION RESULT of [", "OBSERVATION:\n")
 """Beginnings of messages of SWE-Gym with the result of a command."""
+
 _MESSAGES_FOR_DETECTION = 8
 """Number of messages at the beginning in which results of commands are looked for (`_OBSERVATION_STARTS`,
 `_RESULT_STARTS`)."""
-_REPEATED_FIELDS = frozenset(("trajectory", "replay_config"))
-"""Fields that repeat the messages or say how to run them again; they stay in the original record."""
 
 
-def recognize_trajectory(record: Any) -> str | None:
+def _recognize_trajectory(record: Any) -> str | None:
     """Returns in words why a record looks like one of SWE-agent; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -69,7 +76,20 @@ def recognize_trajectory(record: Any) -> str | None:
     return None
 
 
-def recognize_instance(record: Any) -> str | None:
+def _recognize_mini(record: Any) -> str | None:
+    """Returns in words why a record looks like one of mini-SWE-agent; None if it does not."""
+    if isinstance(record, dict) and isinstance(record.get("messages"), list):
+        if str(record.get("trajectory_format", "")).startswith("mini-swe-agent"):
+            return "the records have `trajectory_format` of mini-SWE-agent"
+        return None
+    if not isinstance(record, list) or len(record) < 2 or not all(map(looks_like_message, record)):
+        return None
+    if any(str(item.get("content")).startswith("<returncode>") for item in record):
+        return "the records are lists of messages with `<returncode>`, as of mini-SWE-agent"
+    return None
+
+
+def _recognize_instance(record: Any) -> str | None:
     """Returns in words why a record looks like one of an instance of SWE-bench; None if it does not."""
     if not isinstance(record, dict):
         return None
@@ -92,20 +112,7 @@ def _is_command_result(item: Any) -> bool:
     )
 
 
-def recognize_mini(record: Any) -> str | None:
-    """Returns in words why a record looks like one of mini-SWE-agent; None if it does not."""
-    if isinstance(record, dict) and isinstance(record.get("messages"), list):
-        if str(record.get("trajectory_format", "")).startswith("mini-swe-agent"):
-            return "the records have `trajectory_format` of mini-SWE-agent"
-        return None
-    if not isinstance(record, list) or len(record) < 2 or not all(map(looks_like_message, record)):
-        return None
-    if any(str(item.get("content")).startswith("<returncode>") for item in record):
-        return "the records are lists of messages with `<returncode>`, as of mini-SWE-agent"
-    return None
-
-
-def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_trajectory(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth is what the record says of the end: exit status, patch, tests.
 
     Raises:
@@ -118,7 +125,7 @@ def _read_trajectory(record: Any, fallback_id: str, _outer: Any = None) -> Parse
     list_key = next((key for key in ("history", "messages") if json_within(record.get(key))), "")
     entries = json_within(record[list_key]) if list_key else _messages_of_steps(steps)
     entries = list_or_empty(entries)
-    is_mini = bool(recognize_mini(entries) or recognize_mini(record))
+    is_mini = bool(_recognize_mini(entries) or _recognize_mini(record))
     items = _with_tool_answers(entries, only_environment=is_mini or not list_key)
     if list_key == "history":
         items += _last_observation(steps, items, record.get("info"))
@@ -179,19 +186,6 @@ def _messages_of_steps(steps: list[Any]) -> list[Any]:
     return messages
 
 
-def _pop_submission(items: list[ChatMessage]) -> dict[str, Any]:
-    """Removes the last message if mini-SWE-agent writes in it what was submitted, and returns it as fields; {} if it is
-    another one."""
-    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATION_STARTS):
-        return {}
-    *_, before, last = items
-    is_unasked = last.get("role") == "tool" and "tool_call_id" not in last
-    if before.get("role") != "assistant" or not (is_unasked or last.get("role") == "exit"):
-        return {}
-    items.pop()
-    return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
-
-
 def _with_tool_answers(entries: list[Any], *, only_environment: bool) -> list[ChatMessage]:
     """Returns the messages, with those of the environment as answers of tools.
 
@@ -242,14 +236,6 @@ def _with_usual_fields(message: ChatMessage) -> ChatMessage:
     return message
 
 
-def _text(message: ChatMessage) -> str:
-    """Returns the text of a message, or of its first part, without blanks before it; empty if there is none."""
-    content = message.get("content")
-    if isinstance(content, list) and content and isinstance(content[0], dict):
-        content = content[0].get("text")
-    return content.lstrip() if isinstance(content, str) else ""
-
-
 def _last_observation(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
     """Returns the last answer of the environment as a message, if the history does not have it; else [], also
     for what was submitted."""
@@ -261,27 +247,50 @@ def _last_observation(steps: list[Any], items: list[ChatMessage], info: Any) -> 
     return []
 
 
+def _pop_submission(items: list[ChatMessage]) -> dict[str, Any]:
+    """Removes the last message if mini-SWE-agent writes in it what was submitted, and returns it as fields; {} if it is
+    another one."""
+    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATION_STARTS):
+        return {}
+    *_, before, last = items
+    is_unasked = last.get("role") == "tool" and "tool_call_id" not in last
+    if before.get("role") != "assistant" or not (is_unasked or last.get("role") == "exit"):
+        return {}
+    items.pop()
+    return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
+
+
+def _text(message: ChatMessage) -> str:
+    """Returns the text of a message, or of its first part, without blanks before it; empty if there is none."""
+    content = message.get("content")
+    if isinstance(content, list) and content and isinstance(content[0], dict):
+        content = content[0].get("text")
+    return content.lstrip() if isinstance(content, str) else ""
+
+
 SWE_AGENT = Reader(
     "swe_agent",
-    recognize_trajectory,
+    _recognize_trajectory,
     _read_trajectory,
     conditions=4,
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
 )
 """Reads trajectories of SWE-agent."""
+
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
-    recognize_mini,
+    _recognize_mini,
     _read_trajectory,
     conditions=4,
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
 )
 """Reads trajectories of mini-SWE-agent."""
+
 SWE_INSTANCES = Reader(
     "swe_instances",
-    recognize_instance,
+    _recognize_instance,
     _read_trajectory,
     conditions=4,
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
@@ -290,26 +299,18 @@ SWE_INSTANCES = Reader(
 """Reads trajectories on instances of SWE-bench."""
 
 
+# OpenHands
+
 _EVENT_LIST_KEYS = ("history", "trajectory", "events")
 """Keys of the list of events in a record of OpenHands."""
+
 _OPENHANDS_ID_FIELDS = ("instance_id", "conversation_id", "session_id", "id")
 """Fields that may name a conversation of OpenHands; the first of them that a record has is taken."""
+
 _OPENHANDS_OUTCOME_FIELDS = (
     "test_result", "report", "resolved", "error", "fine_grained_report", "eval_output", "instance",
 )  # fmt: skip
 """Fields that say how well the task was solved; they become truth."""
-_PROGRAM_EVENTS = frozenset(
-    ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
-)
-"""Actions and observations of OpenHands itself, which are no messages."""
-_MESSAGE_ACTIONS = frozenset(("message", "system"))
-"""Actions of OpenHands that are a message."""
-
-_ADDED_ARGUMENTS = (
-    "thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking", "impl_source",
-    "translated_ipython_code", "agent_state",
-)  # fmt: skip
-"""What OpenHands adds to the arguments of a call."""
 
 
 def _recognize_openhands(record: Any) -> str | None:
@@ -355,7 +356,7 @@ def _arrange_openhands(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
-def _read_openhands(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_openhands(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth are the results of tests and the instance that was to be solved.
 
     Raises:
@@ -397,6 +398,23 @@ def _merged_into_last(items: list[ChatMessage], message: ChatMessage) -> bool:
     if message["content"] and message["content"] != last["content"]:
         last["content"] = "\n".join(filter(None, (last["content"], message["content"])))
     return True
+
+
+# Events of OpenHands 0
+
+_PROGRAM_EVENTS = frozenset(
+    ("recall", "change_agent_state", "agent_state_changed", "null", "condensation")
+)
+"""Actions and observations of OpenHands itself, which are no messages."""
+
+_MESSAGE_ACTIONS = frozenset(("message", "system"))
+"""Actions of OpenHands that are a message."""
+
+_ADDED_ARGUMENTS = (
+    "thought", "hidden", "confirmation_state", "security_risk", "is_static", "blocking", "impl_source",
+    "translated_ipython_code", "agent_state",
+)  # fmt: skip
+"""What OpenHands adds to the arguments of a call."""
 
 
 def _message_of_version_0(event: dict[str, Any]) -> ChatMessage | None:
@@ -446,16 +464,6 @@ def _call_of_action(
     return message
 
 
-def _text_or_empty(value: Any) -> str:
-    """Returns a value that is text; empty for any other."""
-    return value if isinstance(value, str) else ""
-
-
-def _answer_messages(response: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the messages in the response of a model."""
-    return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
-
-
 def _find_written_call(
     response: dict[str, Any], call_metadata: dict[str, Any]
 ) -> dict[str, Any] | None:
@@ -471,6 +479,19 @@ def _find_written_text(response: dict[str, Any]) -> str:
     """Returns the first text in the response of a model; empty if there is none."""
     texts = (message.get("content") for message in _answer_messages(response))
     return next((text for text in texts if isinstance(text, str)), "")
+
+
+def _answer_messages(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the messages in the response of a model."""
+    return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
+
+
+def _text_or_empty(value: Any) -> str:
+    """Returns a value that is text; empty for any other."""
+    return value if isinstance(value, str) else ""
+
+
+# Events of OpenHands 1
 
 
 def _message_of_version_1(event: dict[str, Any]) -> ChatMessage | None:

@@ -38,78 +38,39 @@ from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
 
+# Columns
+
 IDS = (
     "conversation_id", "session_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "conv_id",
     "convo_id", "conversation_sid", "chat_session_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id",
     "channel_id", "topic_id", "contact_id", "conversation", "session", "thread", "chat", "ticket",
 )  # fmt: skip
 """Names of columns with the id of a conversation, the surest first."""
+
 _ROLE_COLUMNS = (
     "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
     "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
 """Names of columns that say who speaks."""
+
 _TEXT_COLUMNS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value", "sentence",
 )  # fmt: skip
 """Names of columns with the text of a message."""
+
 _QUESTION_COLUMNS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
 """Names of columns with a question."""
+
 _ANSWER_COLUMNS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
 """Names of columns with an answer."""
-TIMES = (
-    "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts", "date_created",
-    "sent",
-)  # fmt: skip
-"""Names of columns with the time of a message."""
-
-_ORDER_COLUMNS = (
-    "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
-    *TIMES,
-)  # fmt: skip
-"""Names of columns by which the rows of a conversation are put in order."""
-
-_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
-"""Matches the text of a JSON object by its braces."""
-
-_ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
-fact of the message."""
-
-UNREAD = "rows not read"
-"""Key under which the metadata of a conversation has the rows of it that are no messages."""
-
-_SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
-"""Names of columns with the system prompt."""
-
-_TRANSCRIPT_COLUMNS = (
-    "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
-    "content",
-)  # fmt: skip
-"""Names of columns with a whole conversation as text."""
-
-_EXCHANGE_COLUMNS = (
-    "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
-    "turns", "exchanges",
-)  # fmt: skip
-"""Names of columns with a list of questions and answers."""
-
-_MESSAGE_LIST_COLUMNS = (
-    "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
-    "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
-)  # fmt: skip
-"""Names of columns with a list of messages or turns."""
-
-_MAX_TURNS_FOR_DETECTION = 20
-"""How many entries at the beginning of a list show whether its entries are turns."""
 
 
 class RowColumns(NamedTuple):
@@ -128,11 +89,21 @@ class RowColumns(NamedTuple):
     answer: str | None
 
 
-@lru_cache(maxsize=10_000)  # the same names in each record
-def plain_name(name: str) -> str:
-    """Returns a name of a column in one form: `Conversation ID` and `conversationId` are `conversation_id`."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
-    return re.sub(r"[^a-z0-9]+", "_", words.lower())
+def columns_of(row: Any) -> RowColumns | None:
+    """Returns the columns of a row that is a message, or a question with its answer; None if it is neither."""
+    if not isinstance(row, dict):
+        return None
+    id_key = named_column(row, IDS, (str, int)) or None
+    if looks_like_message(row) and row.keys() & {"content", "value"}:
+        role_key = "role" if "role" in row else "from"
+        return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
+    role = named_column({key: speaker_word(row[key]) for key in row}, _ROLE_COLUMNS, str)
+    text = named_column(without_keys(row, id_key, role), _TEXT_COLUMNS, str)
+    if role and text:
+        return RowColumns(id_key, role, text, None)
+    question = named_column(row, _QUESTION_COLUMNS, str)
+    answer = named_column(row, _ANSWER_COLUMNS, str)
+    return RowColumns(id_key, None, question, answer) if question and answer else None
 
 
 def named_column(
@@ -146,23 +117,17 @@ def named_column(
     return next((columns[name] for name in names if name in columns), "")
 
 
-def columns_of(row: Any) -> RowColumns | None:
-    """Returns the columns of a row that is a message, or a question with its answer; None if it is neither."""
-    if not isinstance(row, dict):
-        return None
-    id_key = named_column(row, IDS, (str, int)) or None
-    if looks_like_message(row) and row.keys() & {"content", "value"}:
-        role_key = "role" if "role" in row else "from"
-        return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
-    role = named_column({key: speaker_word(row[key]) for key in row}, _ROLE_COLUMNS, str)
-    text = named_column(without_keys(row, id_key, role), _TEXT_COLUMNS, str)
-    if role and text:
-        return RowColumns(id_key, role, text, None)
-    question, answer = (
-        named_column(row, _QUESTION_COLUMNS, str),
-        named_column(row, _ANSWER_COLUMNS, str),
-    )
-    return RowColumns(id_key, None, question, answer) if question and answer else None
+@lru_cache(maxsize=10_000)  # the same names in each record
+def plain_name(name: str) -> str:
+    """Returns a name of a column in one form: `Conversation ID` and `conversationId` are `conversation_id`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[^a-z0-9]+", "_", words.lower())
+
+
+# The messages of a row
+
+_JSON_OBJECT = re.compile(r"\s*\{.*\}\s*", re.DOTALL)
+"""Matches the text of a JSON object by its braces."""
 
 
 def messages_of_row(
@@ -199,7 +164,7 @@ def _role_and_name(
     word: Any, column: str | None, speakers: dict[str, Role], number: int
 ) -> tuple[Role, str | None]:
     """Returns the role of a speaker, and the name of a speaker whose word is no known role: of these the first is the
-    user, and all others are the assistant.
+    user, if there was none before, and all others are the assistant.
 
     Args:
         word: The word for the speaker.
@@ -218,6 +183,28 @@ def _role_and_name(
         raise BadRecord(f"message {number} has role {word[:60]!r}")
     role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
     return role, word
+
+
+# Rows of which several are a conversation
+
+TIMES = (
+    "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts", "date_created",
+    "sent",
+)  # fmt: skip
+"""Names of columns with the time of a message."""
+
+_ORDER_COLUMNS = (
+    "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
+    *TIMES,
+)  # fmt: skip
+"""Names of columns by which the rows of a conversation are put in order."""
+
+_ROLE_ONLY_COLUMNS = ("role", "speaker")
+"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
+fact of the message."""
+
+UNREAD = "rows not read"
+"""Key under which the metadata of a conversation has the rows of it that are no messages."""
 
 
 def _recognize_rows(record: Any) -> str | None:
@@ -246,7 +233,7 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     yield from group_frames(rows, "messages")
 
 
-def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
     Raises:
@@ -263,6 +250,30 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecor
     start_time = created_at(object_or_empty(rows[0] if rows else None))
     conversation = Conversation(external_id, message_list.messages, created_at=start_time)
     return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+
+
+def _rows_in_order(rows: list[Any]) -> list[Any]:
+    """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
+    if not all(isinstance(row, dict) for row in rows):
+        return rows
+    for name in _ORDER_COLUMNS:
+        column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
+        if column is None:
+            continue
+        values = [row.get(column) for row in rows]
+        if order_keys(values) is not None:
+            return sort_by(rows, values)
+    return rows
+
+
+def _has_usual_role(row: Any) -> bool:
+    """Returns whether a row is a message of one of the usual roles."""
+    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
+
+
+def _has_outcome(row: dict[str, Any]) -> bool:
+    """Returns whether a column of a row states how the conversation ended."""
+    return any(map(states_outcome, row.keys() - {"role", "from", "content", "value"}))
 
 
 def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
@@ -317,36 +328,10 @@ def _outcome_keys(rows: list[Any]) -> set[str]:
     return {key for key, distinct in values.items() if len(distinct) == 1}
 
 
-def _has_usual_role(row: Any) -> bool:
-    """Returns whether a row is a message of one of the usual roles."""
-    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
-
-
-def _has_outcome(row: dict[str, Any]) -> bool:
-    """Returns whether a column of a row states how the conversation ended."""
-    return any(
-        states_outcome(key) for key in row if key not in ("role", "from", "content", "value")
-    )
-
-
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
     """Returns a row that was not read, as the account names it."""
     word = row.get("role", row.get("from"))
     return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
-
-
-def _rows_in_order(rows: list[Any]) -> list[Any]:
-    """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
-    if not all(isinstance(row, dict) for row in rows):
-        return rows
-    for name in _ORDER_COLUMNS:
-        column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
-        if column is None:
-            continue
-        values = [row.get(column) for row in rows]
-        if order_keys(values) is not None:
-            return sort_by(rows, values)
-    return rows
 
 
 ROWS = Reader(
@@ -359,6 +344,33 @@ ROWS = Reader(
     sample="doc/messages.csv",
 )
 """Reads rows of which several are one conversation."""
+
+
+# Rows that are a whole conversation
+
+_SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
+"""Names of columns with the system prompt."""
+
+_TRANSCRIPT_COLUMNS = (
+    "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
+    "content",
+)  # fmt: skip
+"""Names of columns with a whole conversation as text."""
+
+_EXCHANGE_COLUMNS = (
+    "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
+    "turns", "exchanges",
+)  # fmt: skip
+"""Names of columns with a list of questions and answers."""
+
+_MESSAGE_LIST_COLUMNS = (
+    "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
+    "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
+)  # fmt: skip
+"""Names of columns with a list of messages or turns."""
+
+_MAX_TURNS_FOR_DETECTION = 20
+"""How many entries at the beginning of a list show whether its entries are turns."""
 
 
 class _ConversationPlace(NamedTuple):
@@ -375,6 +387,70 @@ class _ConversationPlace(NamedTuple):
     transcript: str = ""
     exchanges: str = ""
     pair: RowColumns | None = None
+
+
+def _recognize_conversation(record: Any) -> str | None:
+    """Returns in words where a record has its conversation; None if it has none."""
+    place = _find_conversation(record)
+    if place is None:
+        return None
+    if place.pair is not None:
+        return f"the records have `{place.pair.text}` and `{place.pair.answer}`"
+    if place.exchanges:
+        return (
+            f"each record is a conversation, whose questions and answers are in `{place.exchanges}`"
+        )
+    where = place.messages or place.transcript
+    return f"each record is a conversation, which is in `{where}`"
+
+
+def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields the records with the turns of a transcript in place of its text."""
+    for frame in frames:
+        place = None if frame.reason is not None else _find_conversation(frame.value)
+        if place is not None and place.transcript:
+            transcript = frame.value[place.transcript]
+            divided = turns_of(transcript) if isinstance(transcript, str) else None
+            if divided is not None:
+                turns = {place.transcript: divided["messages"]}
+                preamble = {"preamble": divided["preamble"]} if "preamble" in divided else {}
+                frame = frame._replace(value={**frame.value, **turns, **preamble})
+        yield frame
+
+
+def _read_conversation(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
+    """Returns the conversation that is in a column of a record as a draft.
+
+    Raises:
+        BadRecord: It has none.
+    """
+    record = as_object(record)
+    place = _find_conversation(record)
+    if place is None:
+        raise BadRecord("the row has no conversation")
+    fields: dict[str, Any] = {}
+    unread: list[Any] = []
+    other_copies: set[str] = set()
+    if place.pair is not None or place.exchanges:
+        messages, keys = _read_exchanges(record, place)
+    else:
+        keys = {place.messages or place.transcript}
+        if place.messages:
+            message_list = read_messages(record[place.messages], record=record)
+            messages, fields = list(message_list.messages), message_list.fields
+            unread = message_list.unread
+        else:
+            messages, unread = _read_turns(record[place.transcript])
+            fields = {UNREAD: unread} if unread else {}
+        other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
+    id_key = named_column(record, ("id", *IDS), (str, int))
+    external_id = str(record[id_key]) if id_key else fallback_id
+    remaining = without_keys(record, id_key, *keys, *other_copies)
+    conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
+    left_out = frozenset((id(record), key) for key in other_copies)
+    return ParsedRecord(
+        conversation, {**remaining, **fields}, left_out=left_out, unknown=tuple(unread)
+    )
 
 
 def _find_conversation(record: Any) -> _ConversationPlace | None:
@@ -418,6 +494,35 @@ def _turn_count(key: str, value: Any) -> int:
     return len(value) if looks_like_messages(value) or _are_turns(value) else 0
 
 
+def _are_turns(value: list[Any]) -> bool:
+    """Returns whether most entries at the beginning of a list are turns, each with its speaker and text."""
+    beginning = value[:_MAX_TURNS_FOR_DETECTION]
+    return 2 * sum(map(_is_turn, beginning)) > len(beginning)
+
+
+def _is_turn(turn: Any) -> bool:
+    """Returns whether a value has a speaker and a text."""
+    columns = columns_of(turn)
+    return columns is not None and columns.role is not None
+
+
+def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
+    """Returns the messages of the turns of a transcript, and the entries that are no turns."""
+    messages: list[Message] = []
+    unread: list[Any] = []
+    speakers: dict[str, Role] = {}
+    for turn in turns:
+        columns = columns_of(turn)
+        if columns is None or columns.role is None:
+            unread.append(turn)
+            continue
+        facts = without_keys(turn, columns.text, *_ROLE_ONLY_COLUMNS)
+        messages += messages_of_row(turn, columns, facts, len(messages) + 1, speakers)
+    if not any(message.role == "assistant" for message in messages):
+        messages = _with_answering_system(messages)
+    return messages, unread
+
+
 def _with_answering_system(messages: list[Message]) -> list[Message]:
     """Returns messages in which the system is the assistant if it speaks after the user, as in task dialogues."""
     first_user = next((n for n, message in enumerate(messages) if message.role == "user"), None)
@@ -452,91 +557,6 @@ def _is_exchange(value: Any) -> bool:
     return columns is not None and columns.answer is not None
 
 
-def _messages_of_exchange(exchange: Any, number: int) -> list[Message]:
-    """Returns the messages of a question with its answer, of which the first has this number."""
-    if isinstance(exchange, list):
-        question, answer = exchange
-        return [Message("user", question), Message("assistant", answer)]
-    columns = columns_of(exchange)
-    assert columns is not None
-    facts = without_keys(exchange, columns.text, columns.answer)
-    return messages_of_row(exchange, columns, facts, number, {})
-
-
-def _are_turns(value: list[Any]) -> bool:
-    """Returns whether most entries at the beginning of a list are turns, each with its speaker and text."""
-    beginning = value[:_MAX_TURNS_FOR_DETECTION]
-    return 2 * sum(map(_is_turn, beginning)) > len(beginning)
-
-
-def _is_turn(turn: Any) -> bool:
-    """Returns whether a value has a speaker and a text."""
-    columns = columns_of(turn)
-    return columns is not None and columns.role is not None
-
-
-def _recognize_conversation(record: Any) -> str | None:
-    """Returns in words where a record has its conversation; None if it has none."""
-    place = _find_conversation(record)
-    if place is None:
-        return None
-    if place.pair is not None:
-        return f"the records have `{place.pair.text}` and `{place.pair.answer}`"
-    if place.exchanges:
-        return (
-            f"each record is a conversation, whose questions and answers are in `{place.exchanges}`"
-        )
-    where = place.messages or place.transcript
-    return f"each record is a conversation, which is in `{where}`"
-
-
-def _arrange_conversations(frames: Iterable[Frame]) -> Iterator[Frame]:
-    """Yields the records with the turns of a transcript in place of its text."""
-    for frame in frames:
-        place = None if frame.reason is not None else _find_conversation(frame.value)
-        if place is not None and place.transcript:
-            transcript = frame.value[place.transcript]
-            divided = turns_of(transcript) if isinstance(transcript, str) else None
-            if divided is not None:
-                turns = {place.transcript: divided["messages"]}
-                preamble = {"preamble": divided["preamble"]} if "preamble" in divided else {}
-                frame = frame._replace(value={**frame.value, **turns, **preamble})
-        yield frame
-
-
-def _read_conversation(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
-    """Returns the conversation that is in a column of a record as a draft.
-
-    Raises:
-        BadRecord: It has none.
-    """
-    record = as_object(record)
-    place = _find_conversation(record)
-    if place is None:
-        raise BadRecord("the row has no conversation")
-    fields: dict[str, Any] = {}
-    unread: list[Any] = []
-    other_copies: set[str] = set()
-    if place.pair is not None or place.exchanges:
-        messages, keys = _read_exchanges(record, place)
-    else:
-        keys = {place.messages or place.transcript}
-        if place.messages:
-            message_list = read_messages(record[place.messages], record=record)
-            messages, fields = list(message_list.messages), message_list.fields
-            unread = message_list.unread
-        else:
-            messages, unread = _read_turns(record[place.transcript])
-            fields = {UNREAD: unread} if unread else {}
-        other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
-    id_key = named_column(record, ("id", *IDS), (str, int))
-    external_id = str(record[id_key]) if id_key else fallback_id
-    rest = without_keys(record, id_key, *keys, *other_copies)
-    conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
-    left_out = frozenset((id(record), key) for key in other_copies)
-    return ParsedRecord(conversation, {**rest, **fields}, left_out=left_out, unknown=tuple(unread))
-
-
 def _read_exchanges(
     record: dict[str, Any], place: _ConversationPlace
 ) -> tuple[list[Message], set[str]]:
@@ -556,21 +576,15 @@ def _read_exchanges(
     return messages, keys
 
 
-def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
-    """Returns the messages of the turns of a transcript, and the entries that are no turns."""
-    messages: list[Message] = []
-    unread: list[Any] = []
-    speakers: dict[str, Role] = {}
-    for turn in turns:
-        columns = columns_of(turn)
-        if columns is None or columns.role is None:
-            unread.append(turn)
-            continue
-        facts = without_keys(turn, columns.text, *_ROLE_ONLY_COLUMNS)
-        messages += messages_of_row(turn, columns, facts, len(messages) + 1, speakers)
-    if not any(message.role == "assistant" for message in messages):
-        messages = _with_answering_system(messages)
-    return messages, unread
+def _messages_of_exchange(exchange: Any, number: int) -> list[Message]:
+    """Returns the messages of a question with its answer, of which the first has this number."""
+    if isinstance(exchange, list):
+        question, answer = exchange
+        return [Message("user", question), Message("assistant", answer)]
+    columns = columns_of(exchange)
+    assert columns is not None
+    facts = without_keys(exchange, columns.text, columns.answer)
+    return messages_of_row(exchange, columns, facts, number, {})
 
 
 CONVERSATION_ROWS = Reader(

@@ -12,8 +12,6 @@ that the rest of the program uses.
 
 Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
 answer. Notes become truth, each with the number of messages before it; they do not reach a model.
-
-Readers take `_outer`, see `engine.formats.records.Reader.read`; none of these needs it.
 """
 
 from __future__ import annotations
@@ -43,18 +41,16 @@ from engine.formats.messages.normalize import (
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
+# Schema-guided dialogues
+
 _SGD_ROLES = {"USER": "user", "SYSTEM": "assistant"}
 """Speakers of schema-guided dialogues -> the roles that they stand for."""
+
 _SGD_ANNOTATIONS = ("actions", "slots", "state")
 """Keys of a frame (what a turn says about one service) that stay in the original record only."""
+
 _SERVICE_NUMBER = re.compile(r"_\d+$")
 """Matches the number at the end of a service's name."""
-
-_CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
-"""Names of the annotations of Taskmaster that are parts of a call or of its answer."""
-
-_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
-"""Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
 def _recognize_sgd(record: Any) -> str | None:
@@ -68,7 +64,7 @@ def _recognize_sgd(record: Any) -> str | None:
     return None
 
 
-def _read_sgd(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_sgd(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; truth are `services`, `intents`, and `goal`, which is made of the services.
 
     Raises:
@@ -135,8 +131,14 @@ SGD = Reader(
 """Reads schema-guided dialogues."""
 
 
-# In Taskmaster 4 a call is two annotations of an utterance, its name and its request; so is an answer. They come after
-# what the user said, and before what the assistant says.
+# Taskmaster 4, where a call is two annotations of an utterance, its name and its request; so is an answer. They come
+# after what the user said, and before what the assistant says.
+
+_CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
+"""Names of the annotations of Taskmaster that are parts of a call or of its answer."""
+
+_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
+"""Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
 def _recognize_taskmaster(record: Any) -> str | None:
@@ -152,7 +154,12 @@ def _recognize_taskmaster(record: Any) -> str | None:
     return "the records have `utterances[].annotations[]` with api_call, as of Taskmaster 4"
 
 
-def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _is_utterance(value: Any) -> bool:
+    """Returns whether a value is an utterance with a speaker and a text."""
+    return isinstance(value, dict) and isinstance(value.get("speaker"), str) and "text" in value
+
+
+def _read_taskmaster(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation of a record as a draft.
 
     Raises:
@@ -192,11 +199,6 @@ def _read_taskmaster(record: Any, fallback_id: str, _outer: Any = None) -> Parse
         frozenset(truth),
         left_out=frozenset(left_out),
     )
-
-
-def _is_utterance(value: Any) -> bool:
-    """Returns whether a value is an utterance with a speaker and a text."""
-    return isinstance(value, dict) and isinstance(value.get("speaker"), str) and "text" in value
 
 
 def _call_annotations(utterance: dict[str, Any]) -> list[dict[str, Any]]:
@@ -242,6 +244,8 @@ TASKMASTER_CALLS = Reader(
 """Reads dialogues of Taskmaster 4."""
 
 
+# RecLLMSim
+
 _ENGLISH_TASKS = {
     "旅行规划": "travel planning",
     "技能学习规划": "skills learning planning",
@@ -253,6 +257,7 @@ _ENGLISH_TASKS = {
 
 _HALLUCINATION_ANSWERS = {"是": True, "否": False, "无法判断": None}
 """What people chose for whether an answer is invented -> whether it is; None where they could not say."""
+
 _RATING_NUMBERS = {
     "Memorization": {"是": 1, "否": 0},
     "Detail": {"详细": 2, "一般": 1, "简略": 0},
@@ -263,18 +268,12 @@ _RATING_NUMBERS = {
 
 _PREFERENCE_KEY = "preference_id"
 """Key that only records with a simulated user have."""
+
 _QUESTIONNAIRE_KEY = "questionnaire"
 """Key of the questions that a person answered after the conversation."""
-_RECLLMSIM_META = ("chat_model",)
-"""Fields of a record of RecLLMSim that are metadata."""
-_LANGUAGES = ("en", "zh")
-"""Codes of the languages of RecLLMSim."""
 
-_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
-"""Fields of a record of Laban et al. that are metadata."""
-
-_NOTE_ROLE = "log"
-"""Role of an entry that is a note and no message."""
+_MODEL_KEY = "chat_model"
+"""Key of the name of the model, the only field of a record of RecLLMSim that is metadata."""
 
 
 def _recognize_recllmsim(record: Any) -> str | None:
@@ -289,7 +288,7 @@ def _recognize_recllmsim(record: Any) -> str | None:
     return None
 
 
-def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_recllmsim(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -301,10 +300,10 @@ def _read_recllmsim(record: Any, fallback_id: str, _outer: Any = None) -> Parsed
         raise BadRecord(f"the messages are {kind_of(history)}, not a list")
     # what else stands beside a message are annotations, which become truth
     messages = tuple(replace(message, facts=None) for message in read_in_turn(history))
-    meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
-    rest = without_keys(record, "history", "id", *_RECLLMSIM_META)
+    meta = {_MODEL_KEY: record[_MODEL_KEY]} if _MODEL_KEY in record else {}
+    remaining = without_keys(record, "history", "id", _MODEL_KEY)
     external_id = record_id(record, ("id",), fallback_id)
-    truth = {**rest, **_record_truth(record), **_turn_truth(history)}
+    truth = {**remaining, **_record_truth(record), **_turn_truth(history)}
     return ParsedRecord(Conversation(external_id, messages, meta, truth, created_at(record)))
 
 
@@ -313,7 +312,7 @@ def _record_truth(record: Mapping[str, Any]) -> dict[str, Any]:
     task = record.get("task", record.get("task_type"))
     stated = record.get("language")
     assumed_language = "en" if _PREFERENCE_KEY in record else "zh"
-    language = stated if stated in _LANGUAGES else assumed_language
+    language = stated if stated in ("en", "zh") else assumed_language
     truth: dict[str, Any] = {"language": language}
     if isinstance(task, str):
         truth |= {"task": task, "goal": _ENGLISH_TASKS.get(task, task)}
@@ -346,11 +345,10 @@ def _turn_truth(history: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     has none; under `messages` one object for each message of the history."""
     answers = [message for message in history if message.get("role") == "assistant"]
     user_turns = [message for message in history if message.get("role") == "user"]
+    hallucinations = [message.get("hallucination") for message in answers]
     annotations = {
-        "hallucination": [_is_hallucinated(message.get("hallucination")) for message in answers],
-        "hallucination_memo": [
-            _hallucination_memo(message.get("hallucination")) for message in answers
-        ],
+        "hallucination": list(map(_is_hallucinated, hallucinations)),
+        "hallucination_memo": [object_or_empty(value).get("memo") for value in hallucinations],
         "satisfaction": [_rating_number(message.get("satisfaction")) for message in answers],
         "unsatisfied_reason": [message.get("reason") for message in answers],
         "user_intents": [message.get("intent") for message in user_turns],
@@ -373,11 +371,6 @@ def _is_hallucinated(value: Any) -> bool | None:
     return _HALLUCINATION_ANSWERS.get(value) if isinstance(value, str) else None
 
 
-def _hallucination_memo(value: Any) -> Any:
-    """Returns the memo in the annotation of a hallucination; None if it has none."""
-    return value.get("memo") if isinstance(value, dict) else None
-
-
 def _rating_number(value: Any) -> int | None:
     """Returns a number from 1 to 5 that is given as a number or as text; None for anything else."""
     if isinstance(value, str) and len(value) == 1 and value.isdecimal():
@@ -396,6 +389,12 @@ RECLLMSIM = Reader(
 """Reads the three studies of RecLLMSim."""
 
 
+# Laban et al.
+
+_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+"""Fields of a record of Laban et al. that are metadata."""
+
+
 def _recognize_sharded(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
@@ -405,7 +404,7 @@ def _recognize_sharded(record: Any) -> str | None:
     return "the records have `conv_type` and `trace` with role and content"
 
 
-def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRecord:
+def _read_sharded(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
 
     Raises:
@@ -418,14 +417,14 @@ def _read_sharded(record: Any, fallback_id: str, _outer: Any = None) -> ParsedRe
     spoken: list[Any] = []
     notes: list[dict[str, Any]] = []
     for item in trace:
-        if isinstance(item, dict) and item.get("role") == _NOTE_ROLE:
+        if isinstance(item, dict) and item.get("role") == "log":
             note_fields = without_keys(item, "role", "content")
             notes.append({"after": len(spoken), "note": item.get("content"), **note_fields})
         else:
             spoken.append(item)
     meta = {name: record[name] for name in _SHARDED_META if name in record}
-    rest = without_keys(record, "trace", *_SHARDED_META)
-    truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
+    remaining = without_keys(record, "trace", *_SHARDED_META)
+    truth = {**remaining, "condition": record.get("conv_type"), "notes": notes}
     if isinstance(record.get("task"), str):
         truth["goal"] = record["task"]
     if isinstance(record.get("score"), int | float):

@@ -16,6 +16,7 @@ from engine.formats.coded.spans import (
     SpanFinder,
     SpanKind,
     SpanReader,
+    SpansOfRecord,
     arrange_spans,
     as_text,
     draft_of_spans,
@@ -26,12 +27,9 @@ from engine.formats.json_values import first_filled, list_or_empty, objects_in, 
 from engine.formats.paths import json_within, object_in
 from engine.formats.records import Reader
 
-_OBSERVATION_TYPES = frozenset(
-    (
-        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
-        *("EMBEDDING", "GUARDRAIL"),
-    )
-)
+_OBSERVATION_TYPES = frozenset((
+    "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL",
+))  # fmt: skip
 """Types of observations of Langfuse."""
 
 _LANGSMITH_KINDS: dict[str, SpanKind] = {"llm": "model", "chat_model": "model", "tool": "tool"}
@@ -72,21 +70,21 @@ def _langsmith_span(run: Any) -> Span | None:
     )
 
 
-def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
+def _langsmith_spans(record: Any) -> SpansOfRecord:
     """Returns the runs of a record: as the API takes them (created in `post`, updated in `patch`), or stored ones."""
     if not isinstance(record, dict) or not isinstance(record.get("post"), list):
-        return list(_with_children(record, None)), []
+        return SpansOfRecord(list(_with_children(record, None)))
     runs: dict[str, dict[str, Any]] = {}
     patch = record.get("patch")
     for run in [*record["post"], *list_or_empty(patch)]:
         if isinstance(run, dict):
             stored_run = runs.setdefault(as_text(run.get("id")), {})
             stored_run.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
-    return list(runs.values()), []
+    return SpansOfRecord(list(runs.values()))
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
-    """Yields a run and those within it, as the tree of a trace is exported; each is told its trace."""
+    """Yields a run and those within it, as the tree of a trace is exported, each with the id of the trace."""
     children = run.get("child_runs") if isinstance(run, dict) else None
     if not isinstance(run, dict) or not isinstance(children, list) or not (children or trace):
         yield run
@@ -141,26 +139,26 @@ def _is_trace(record: dict[str, Any]) -> bool:
     )
 
 
-def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
+def _langfuse_spans(record: Any) -> SpansOfRecord:
     """Returns the observations of a trace, or of the traces of a session, and the traces without them.
 
     A record without observations is one itself. A trace with a time of its own is the outermost observation; then only
     what people said of it is returned beside the observations.
     """
     if not isinstance(record, dict):
-        return [], []
+        return SpansOfRecord([])
     if isinstance(record.get("traces"), list):
         all_spans: list[Any] = []
         all_statements: list[Any] = []
-        rest = without_keys(record, "traces")
+        remaining = without_keys(record, "traces")
         for trace in record["traces"]:
             session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
             spans, statements = _langfuse_spans({**session, **trace} if session else trace)
             all_spans += spans
             all_statements += statements
-        return all_spans, [*all_statements, rest]
+        return SpansOfRecord(all_spans, [*all_statements, remaining])
     if not isinstance(record.get("observations"), list):
-        return [record], []
+        return SpansOfRecord([record])
     trace = record.get("trace")
     if not isinstance(trace, dict):
         trace = without_keys(record, "observations")
@@ -176,12 +174,12 @@ def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
     root = without_keys(trace, *keys, "observations")
     if "timestamp" in root:  # the trace itself is its outermost step
         root = {"input": None, "output": None, "tags": [], **root}
-        return [root, *spans], [{"id": trace_id, **judgments}] if judgments else []
-    return spans, [{**root, **judgments}]
+        return SpansOfRecord([root, *spans], [{"id": trace_id, **judgments}] if judgments else ())
+    return SpansOfRecord(spans, [{**root, **judgments}])
 
 
 def _mlflow_span(record: Any) -> Span | None:
-    """Returns a span of a trace that `_mlflow_spans` gave; None for other records."""
+    """Returns a record of `_mlflow_spans` as a span; None for other records."""
     if not isinstance(record, dict) or "mlflow.trace" not in record:
         return None
     info = object_in(record["mlflow.trace"])
@@ -207,8 +205,9 @@ def _mlflow_span(record: Any) -> Span | None:
     )
 
 
-def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
-    """Returns the spans of a trace; each is told the trace and the session, which it does not name itself."""
+def _mlflow_spans(record: Any) -> SpansOfRecord:
+    """Returns the spans of a trace, each with the ids of trace and session, which it does not have itself, and what the
+    record says of the trace; the record itself for any other."""
     row = object_in(record)
     data, info = object_in(row.get("data")), object_in(row.get("info"))
     is_of_table = isinstance(row.get("spans"), list)
@@ -216,16 +215,16 @@ def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
         data, info = row, without_keys(row, "spans")
         attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
         if not any("mlflow.spanType" in names for names in attributes):
-            return [record], []
+            return SpansOfRecord([record])
     if not info or not isinstance(data.get("spans"), list):
-        return [record], []
+        return SpansOfRecord([record])
     metadata = object_in(first_filled(info, "trace_metadata", "request_metadata"))
     trace_names = {
         "trace_id": first_filled(info, "trace_id", "request_id"),
         "session": first_filled(metadata, "mlflow.trace.session"),
     }
     spans = [{**span, "mlflow.trace": trace_names} for span in objects_in(data["spans"])]
-    return spans, [{**info, "id": trace_names["trace_id"]}]
+    return SpansOfRecord(spans, [{**info, "id": trace_names["trace_id"]}])
 
 
 def _weave_span(call: Any) -> Span | None:
@@ -288,9 +287,9 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
-def _only_span(record: Any) -> tuple[list[Any], list[Any]]:
+def _only_span(record: Any) -> SpansOfRecord:
     """Returns a record as its only span."""
-    return [record], []
+    return SpansOfRecord([record])
 
 
 def _reader(

@@ -49,21 +49,22 @@ def split_records(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[
         if not matches:
             yield frame
             continue
-        rest = without(frame.value, [match.trail or () for match in matches])
+        remaining = without(frame.value, [match.trail or () for match in matches])
         has_new_fields = frame.outer is not None and frame.outer.first
         for number, match in enumerate(matches, 1):
+            # the key of a record is its id: of a side of a conversation, with the number of that, or in an object of
+            # records; any other key is the name of a field, the same in each record
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
                 key = f"{frame.number or 1}/{key}"
             elif not paths[0].text.endswith("{}"):
-                key = None  # the name of a field, the same in each record
+                key = None
+            is_first = frame.before + number == 1 or (number == 1 and has_new_fields)
             yield Frame(
                 frame.number or frame.before + number,
                 json_text(match.value).encode(),
                 match.value,
-                outer=Envelope(
-                    rest, frame.before + number == 1 or (number == 1 and has_new_fields)
-                ),
+                outer=Envelope(remaining, is_first),
                 name=key if isinstance(key, str) else None,
             )
 
@@ -162,8 +163,8 @@ def _branch_frame(tree: Tree, frame: Frame) -> Frame:
     are in the outer object."""
     matches = [] if frame.reason else tree.nodes.find(frame.value)
     nodes = [match.value for match in matches if isinstance(match.value, dict)]
-    rest = without(frame.value, [match.trail or () for match in matches]) or {}
-    if not nodes or not isinstance(rest, dict):
+    remaining = without(frame.value, [match.trail or () for match in matches]) or {}
+    if not nodes or not isinstance(remaining, dict):
         return frame
     if tree.children:
         branch, others = _branch_down(tree, nodes)
@@ -174,7 +175,7 @@ def _branch_frame(tree: Tree, frame: Frame) -> Frame:
         around = object_or_empty(outer.value) if outer else {}
         outer = Envelope({**around, OTHER_BRANCHES: others}, outer is None or outer.first)
     branch = [_without_children(tree, node) for node in branch]
-    return frame._replace(value={**rest, BRANCH: branch}, outer=outer)
+    return frame._replace(value={**remaining, BRANCH: branch}, outer=outer)
 
 
 def _without_children(tree: Tree, node: Any) -> Any:

@@ -186,7 +186,7 @@ _WEIGHT_IN_LISTS = 0.3
 """Factor on the weight of a text in a list."""
 
 _VALUES_FOR_JSON = 50
-"""Number of values by which a field is told to hold JSON."""
+"""Number of first values that are looked at to see whether a field holds JSON."""
 
 _WEIGHT_OF_JSON = 0.2
 """Factor on the weight of a text that is mostly JSON."""
@@ -236,7 +236,7 @@ _MIN_HISTORY_CHARACTERS = 40
 """Length above which a text may begin another that goes on from it."""
 
 _COMPARED_CHARACTERS = 200
-"""Number of characters by which a text is told to go on from another."""
+"""Number of first characters that a text must share with another to go on from it."""
 
 
 def _goes_on_from(later: str, earlier: str) -> bool:
@@ -513,36 +513,33 @@ _LIKELY_GROUP_WEIGHT = 0.9
 def group_field(fields: Sequence[Field], role: Field) -> Field | None:
     """Returns the field by which rows belong to a conversation; None if none is likely. All rows have it, its values
     repeat, and it has the name of a conversation, or that of an id, or with most of its values several speak."""
+    best = max(fields, key=lambda field: _group_weight(field, role), default=None)
+    return best if best and _group_weight(best, role) > _LIKELY_GROUP_WEIGHT else None
 
-    def weight(field: Field) -> float:
-        """Returns how much a field looks like the id of a conversation; see `_LIKELY_GROUP_WEIGHT`."""
-        values = field.values
-        different = len(set(values))
-        if (
-            field is role
-            or field.share_present < 1
-            or different == len(values)
-            or "[]" in field.path
-        ):
-            return 0.0
-        name_weight = 2.0 if _GROUP_PATH.search(field.path) else 0.0
-        is_id = 1.0 if ID_PATH.search(field.path) else 0.0
-        if _OTHER_ID_PATH.search(field.path) and not name_weight:
-            return 0.0
-        share_with_several_speakers = 0.0
-        if len(role.values) == len(values):
-            speakers: dict[str, set[str]] = {}
-            for value, word in zip(values, role.values, strict=True):
-                speakers.setdefault(value, set()).add(word)
-            share_with_several_speakers = (
-                sum(len(words) > 1 for words in speakers.values()) / different
-            )
-        if not share_with_several_speakers and role_weight(field) > _LIKELY_ROLE_WEIGHT:
-            return 0.0  # it says to whom the speaker speaks
-        return name_weight + is_id + (share_with_several_speakers if different > 1 else 0.0)
 
-    best = max(fields, key=weight, default=None)
-    return best if best is not None and weight(best) > _LIKELY_GROUP_WEIGHT else None
+def _group_weight(field: Field, role: Field) -> float:
+    """Returns how much a field looks like the id of a conversation; more than `_LIKELY_GROUP_WEIGHT` is likely.
+
+    Args:
+        role: The field that says who speaks.
+    """
+    different = len(set(field.values))
+    repeats = different < len(field.values)
+    if field is role or field.share_present < 1 or not repeats or "[]" in field.path:
+        return 0.0
+    name_weight = 2.0 if _GROUP_PATH.search(field.path) else 0.0
+    id_weight = 1.0 if ID_PATH.search(field.path) else 0.0
+    if _OTHER_ID_PATH.search(field.path) and not name_weight:
+        return 0.0
+    share_with_several_speakers = 0.0
+    if len(role.values) == len(field.values):
+        speakers: dict[str, set[str]] = {}
+        for value, word in zip(field.values, role.values, strict=True):
+            speakers.setdefault(value, set()).add(word)
+        share_with_several_speakers = sum(len(words) > 1 for words in speakers.values()) / different
+    if not share_with_several_speakers and role_weight(field) > _LIKELY_ROLE_WEIGHT:
+        return 0.0  # it says to whom the speaker speaks
+    return name_weight + id_weight + (share_with_several_speakers if different > 1 else 0.0)
 
 
 def id_field(fields: Sequence[Field]) -> Field | None:

@@ -134,7 +134,8 @@ def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
             continue
         if not objects:
             continue
-        places, place_questions, metadata = _guess_record_places(_records_at(values, split), each)
+        records = values_at(split or ".", values)
+        places, place_questions, metadata = _guess_record_places(records, each)
         table |= places
         fields = likely.fields_of(objects)
         draft = _guess_message(objects, fields)
@@ -264,11 +265,7 @@ def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]
     """Puts the elements of all lists within a value, and the values of objects of objects, under their paths."""
     if depth > DEEPEST:
         return
-    if isinstance(value, str):
-        opened = decoded(value)
-        if opened is value:
-            return
-        value = opened
+    value = decoded(value)
     if isinstance(value, dict):
         entries = list(value.values())
         alike = len(entries) > 1 and all(isinstance(entry, dict) and entry for entry in entries)
@@ -291,12 +288,12 @@ def _add_entries(lists: dict[str, list[Any]], path: str, entries: list[Any]) -> 
     collected += entries[: MAX_ITEMS - len(collected)]
 
 
-def _records_at(values: Sequence[Any], split: str) -> list[Any]:
-    """Returns the conversations within records, at the path where records are split."""
-    if not split:
-        return list(values)
-    path = read_path(split)
-    return [match.value for value in values for match in path.find(value)]
+def values_at(where: str, records: Sequence[Any]) -> list[Any]:
+    """Returns what a path leads to in records; of the path `.` the records themselves, null included."""
+    if where == ".":
+        return list(records)
+    path = read_path(where)
+    return [match.value for record in records for match in path.find(record)]
 
 
 def _guess_record_places(
@@ -335,8 +332,8 @@ def _guess_record_places(
                 questions.append(
                     f"Is the day before the month in {ambiguous}? If not: day_first = false."
                 )
-    rest = tuple(field for field in fields if field.path not in places.values())
-    return places, tuple(questions), rest
+    remaining = tuple(field for field in fields if field.path not in places.values())
+    return places, tuple(questions), remaining
 
 
 def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:

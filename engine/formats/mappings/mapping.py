@@ -20,6 +20,8 @@ from engine.base.conversation import Role
 from engine.base.errors import FormatError
 from engine.formats.paths import Condition, Path, as_word, read_condition, read_path
 
+# What a mapping file says
+
 Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
 
@@ -28,31 +30,12 @@ DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out"
 
 OTHER_SPEAKERS = "*"
 """Word for all speakers whose role is not said."""
+
 FIRST_SPEAKER = "first"
 """Word for the first speaker whose role is not said."""
 
 ITSELF = read_path(".")
 """Path of the value itself."""
-
-_MESSAGE_KEYS = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
-"""Keys that say what a message has."""
-
-_WORDS_FOR_MSGSPEC = {
-    "Object contains unknown field": "no mapping file has the key",
-    "Expected `str`, got": "it is not text but",
-    "Expected `bool`, got": "it is neither true nor false but",
-    "Expected `bool | null`, got": "it is neither true nor false but",
-    "Expected `array`, got": "it is not a list but",
-    "Expected `object`, got": "it is not a table but",
-    "Expected `object | null`, got": "it is not a table but",
-    "`object`": "a table",
-    "`array`": "a list",
-    "`str`": "text",
-    "`int`": "a number",
-    "`float`": "a number",
-    "`bool`": "true or false",
-}
-"""What msgspec says of an error in a mapping file -> how a person says it."""
 
 
 class Paths(tuple[Path, ...]):
@@ -105,6 +88,10 @@ class CallMapping:
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of a mapping file."""
+
+
+_MESSAGE_KEYS = ("role", "text", "name", "time", "reasoning", "calls", "answers", "join")
+"""Keys that say what a message has."""
 
 
 class MessageRule(_Section, frozen=True):
@@ -290,6 +277,13 @@ class Mapping(_Section, frozen=True):
             raise ValueError("it has no `when`, so that no record could be recognized")
 
 
+# Reading
+
+
+class BadMapping(Exception):
+    """A mapping says something wrong; the text says what."""
+
+
 def load_mapping(file: File) -> Mapping:
     """Reads a mapping file.
 
@@ -309,10 +303,6 @@ def load_mapping(file: File) -> Mapping:
             f"The mapping file {file} cannot be used: {error}.",
             "docs/mapping-files.md describes its keys; `workbench import --map` writes such a file.",
         ) from None
-
-
-class BadMapping(Exception):
-    """A mapping says something wrong; the text says what."""
 
 
 def read_mapping(table: Table[str, Any]) -> Mapping:
@@ -382,6 +372,24 @@ def _call_path(key: str, text: Any) -> Path:
     return read_path(text)
 
 
+_WORDS_FOR_MSGSPEC = {
+    "Object contains unknown field": "no mapping file has the key",
+    "Expected `str`, got": "it is not text but",
+    "Expected `bool`, got": "it is neither true nor false but",
+    "Expected `bool | null`, got": "it is neither true nor false but",
+    "Expected `array`, got": "it is not a list but",
+    "Expected `object`, got": "it is not a table but",
+    "Expected `object | null`, got": "it is not a table but",
+    "`object`": "a table",
+    "`array`": "a list",
+    "`str`": "text",
+    "`int`": "a number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+}
+"""What msgspec says of an error in a mapping file -> how a person says it."""
+
+
 def _error_in_words(error: str) -> str:
     """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
     what, _, place = error.partition(" - at `$")
@@ -389,6 +397,9 @@ def _error_in_words(error: str) -> str:
         what = what.replace(msgspec_words, words)
     key = place.removesuffix("`").removeprefix(".")
     return f"`{key}`: {what}" if key else what
+
+
+# Writing
 
 
 def as_toml(table: dict[str, Any]) -> str:

@@ -54,22 +54,16 @@ _MAX_SHARED_CHARACTERS = 2_000
 def reader_of(mapping: Mapping) -> Reader:
     """Returns the reader of a mapping."""
     first_keys = [condition.path.first_keys for condition in mapping.when if not condition.absent]
+    changes = (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
     return Reader(
         mapping.name,
         partial(_recognize, mapping, tuple(filter(None, first_keys))),
-        lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
-        arrange=partial(arrange_records, mapping) if _has_arrangement(mapping) else None,
+        lambda value, fallback_id, outer: _RecordReader(mapping, value, outer).draft(fallback_id),
+        arrange=partial(arrange_records, mapping) if any(changes) else None,
         conditions=len(mapping.when),
         title=mapping.title,
         sample=mapping.sample,
         seen=mapping.seen,
-    )
-
-
-def _has_arrangement(mapping: Mapping) -> bool:
-    """Returns whether a mapping splits, groups or changes records."""
-    return any(
-        (mapping.split, mapping.attachments, mapping.transcript, mapping.group, mapping.tree)
     )
 
 
@@ -89,7 +83,7 @@ def _recognize(mapping: Mapping, first_keys: tuple[frozenset[str], ...], record:
     return f"the records have {required_paths}, as {mapping.title}"
 
 
-class _Reading:
+class _RecordReader:
     """Reads one record, and collects what of it was used.
 
     A *trail* is the way from the record to a value: the keys and indexes on it. An *item* is an element of a list of
@@ -105,17 +99,18 @@ class _Reading:
         self._mapping = mapping
         self._record = record
         self._outer = outer
-        self._used: list[Trail] = []
+        self._used: list[Trail] = []  # to all that was read
+        # of truth, metadata and what is left out, by the trail to each value around it: the trail within that value
         self._used_inside: dict[Trail, list[Trail]] = {}
         self._messages: list[Message] = []
-        self._events: list[Any] = []
-        self._unknown: list[Any] = []
-        self._pieces: set[str] = set()
+        self._events: list[Any] = []  # what is no message and becomes metadata
+        self._unknown: list[Any] = []  # those events that no rule fits, or that cannot be read
+        self._pieces: set[str] = set()  # texts of which messages were put together
         self._other_branches: list[Any] = []
         self._errors: list[BadRecord] = []
-        self._left_out: dict[Trail, tuple[int, str | int]] = {}
-        self._speakers: dict[str, Role] = {}
-        self._user_is_named = False
+        self._left_out: dict[Trail, tuple[int, str | int]] = {}  # as in `ParsedRecord.left_out`
+        self._speakers: dict[str, Role] = {}  # those whose role their names do not say
+        self._user_is_named = False  # whether a word for the user is among the speakers of the list
 
     def draft(self, fallback_id: str) -> ParsedRecord:
         """Returns the conversation.
@@ -160,8 +155,8 @@ class _Reading:
         Args:
             mapped_names: The names of the metadata and the truth; fields with these names are put into one field.
         """
-        rest = without(self._record, self._used)
-        fields = _as_fields(rest)
+        remaining = without(self._record, self._used)
+        fields = _as_fields(remaining)
         if doubles := {key: fields[key] for key in fields if key in mapped_names}:
             fields = without_keys(fields, *doubles) | {_RECORD_FIELD: doubles}
         if self._events:
@@ -186,26 +181,21 @@ class _Reading:
             return {}
         paths = (*self._mapping.truth.values(), *self._mapping.metadata.values())
         trails = [trail for path in paths for trail in path.outside(outer, self._record)]
-        rest = without(without_keys(outer, OTHER_BRANCHES), trails)
-        is_small = rest is not None and len(json_text(rest)) <= _MAX_SHARED_CHARACTERS
-        return {_SHARED_FIELD: rest} if rest and is_small else {}
-
-    def _find(self, path: Path) -> list[Target]:
-        """Returns what a path finds in the record, and notes it as used."""
-        matches = path.find(self._record, self._record, self._outer)
-        self._mark_used(matches)
-        return matches
+        remaining = without(without_keys(outer, OTHER_BRANCHES), trails)
+        is_small = remaining is not None and len(json_text(remaining)) <= _MAX_SHARED_CHARACTERS
+        return {_SHARED_FIELD: remaining} if remaining and is_small else {}
 
     def _mark_used(self, matches: Iterable[Target]) -> None:
         """Notes values as used, if they are within the record."""
         self._used += [match.trail for match in matches if match.trail]
 
     def _values_by_name(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
-        """Returns the values that paths find, by their names; several of one path as a list."""
+        """Returns the values that paths find, by their names, and notes them as used; several of one path as a list."""
         values_by_name: dict[str, Any] = {}
         for name, path in paths:
-            values = [match.value for match in self._find(path)]
-            if values:
+            matches = path.find(self._record, self._record, self._outer)
+            self._mark_used(matches)
+            if values := [match.value for match in matches]:
                 values_by_name[name] = values[0] if len(values) == 1 else values
         return values_by_name
 
@@ -240,11 +230,7 @@ class _Reading:
             words = (as_word(role.path.first(value)) for value in values)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
         if self._mapping.tree is None:
-            record = self._record if isinstance(self._record, dict) else None
-            others = other_branches(values, record)
-            self._mark_used([matches[index] for index in sorted(others)])
-            self._other_branches += [values[index] for index in sorted(others)]
-            matches = [match for index, match in enumerate(matches) if index not in others]
+            matches = self._current_branch(matches)
         time_of = first_rule.time.first if first_rule.time else _usual_time
         times = [time_of(match.value) for match in matches]
         message_count = len(self._messages)
@@ -256,15 +242,31 @@ class _Reading:
             except BadRecord as bad:
                 self._errors.append(bad)
                 self._mark_used([match])
-                self._events.append(match.value)  # the other records are a conversation without it
-                self._unknown.append(match.value)
+                self._add_unknown(match.value)  # the other items are a conversation without it
         if items.merge is not None:
             new_messages = self._messages[message_count:]
             self._pieces.update(message.content for message in new_messages)
             self._messages[message_count:] = _merge_messages(new_messages, items.merge)
 
+    def _current_branch(self, items: list[Target]) -> list[Target]:
+        """Returns the items of the current branch, and notes those of other branches."""
+        record = self._record if isinstance(self._record, dict) else None
+        positions = other_branches([item.value for item in items], record)
+        others = [items[position] for position in sorted(positions)]
+        self._mark_used(others)
+        self._other_branches += [item.value for item in others]
+        return [item for position, item in enumerate(items) if position not in positions]
+
+    def _add_unknown(self, value: Any) -> None:
+        """Makes what is not understood metadata, and notes that it is not understood."""
+        self._events.append(value)
+        self._unknown.append(value)
+
     def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message.
+
+        What is not read of an item is a fact of its first message, or an event if it has none. An item may be the
+        record itself, whose other fields are metadata of the conversation in any case.
 
         Args:
             rules: Where an item has messages.
@@ -281,18 +283,16 @@ class _Reading:
             self._used += used
         elif trail is not None:
             self._used.append(trail)
-        if drafts is None and is_record:
-            return False  # what no rule reads of it is metadata anyway
         if drafts is None:
-            self._events.append(item.value)
-            self._unknown.append(item.value)
+            if not is_record:
+                self._add_unknown(item.value)
             return False
-        rest = None if is_record else without(_decode_item(item.value), used)
-        if not drafts and rest is not None and trail:
+        remaining = None if is_record else without(decoded(item.value), used)
+        if not drafts and remaining is not None and trail:
             if trail not in self._left_out:
-                self._events.append(rest)
+                self._events.append(remaining)
             return True
-        facts = _as_fields(rest)
+        facts = _as_fields(remaining)
         for draft in drafts:
             context: list[dict[str, Any]] = []
             if self._mapping.context_apart:
@@ -332,8 +332,7 @@ class _Reading:
                     continue
                 inner_drafts = self._draft_messages(rule.turns, inner, item, position, used)
                 if inner_drafts is None:
-                    self._events.append(inner.value)
-                    self._unknown.append(inner.value)
+                    self._add_unknown(inner.value)
                     used.append(inner.trail or ())
                 drafts += inner_drafts or []
         return drafts
@@ -433,8 +432,8 @@ class _Reading:
         return drafts
 
     def _known_role(self, word: str) -> Destination | None:
-        """Returns the role of a word that the word alone says; where speakers may be anybody, also `customer` or
-        `agent`."""
+        """Returns the role that the mapping or the word alone gives a speaker; where speakers may be anybody, also
+        `customer` or `agent`. None if neither does."""
         if (role := self._mapped_role(word)) is not None:
             return role
         of_people = FIRST_SPEAKER in self._mapping.roles
@@ -487,12 +486,12 @@ class _Reading:
         return chosen, word
 
 
-def _as_fields(rest: Any) -> dict[str, Any]:
+def _as_fields(remaining: Any) -> dict[str, Any]:
     """Returns what was not read of a record or an item, as fields: under `rest` if it is no object, {} if it is
     null."""
-    if rest is None:
+    if remaining is None:
         return {}
-    return rest if isinstance(rest, dict) else {"rest": rest}
+    return remaining if isinstance(remaining, dict) else {"rest": remaining}
 
 
 def _join_thoughts(messages: list[Message]) -> Iterator[Message]:
@@ -562,11 +561,6 @@ def _continues(last: Message, message: Message) -> bool:
     """Returns whether a message goes on with the last one."""
     same = (last.role, last.name) == (message.role, message.name) and message.role != "tool"
     return same and not (last.tool_calls and (message.content or message.reasoning))
-
-
-def _decode_item(item: Any) -> Any:
-    """Returns an item, or the list or the object that it holds as JSON in a text."""
-    return decoded(item) if isinstance(item, str) else item
 
 
 def _words_in(texts: Iterable[Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from engine.formats.json_values import (
     without_keys,
 )
 from engine.formats.messages.chat_message import (
+    UNKNOWN_ITEMS,
     ChatMessage,
     as_message,
     langchain_message,
@@ -147,15 +148,15 @@ _ANSWER_PART_KINDS = ("text", "call", "reasoning")
 def _messages_of_list(values: list[Any]) -> list[ChatMessage]:
     """Returns the messages in a list of messages, items, pairs, or parts of one answer.
 
-    [] if a value in it is none of these; but beside items such a value is left out, and with the first part of an
-    answer all values are taken for parts. Definitions of tools are left out.
+    [] if a value in it is none of these; but beside items the first message has such a value, and with the first part
+    of an answer all values are taken for parts. Definitions of tools are left out.
     """
     if len(values) == 1 and isinstance(values[0], list):
         return _messages_of_list(values[0])
     values = [json_within(value) for value in values]
     values = [value for value in values if not _is_tool_definition(value)]
     if any(map(is_response_item, values)):
-        return response_items(value for value in values if isinstance(value, dict))
+        return response_items(values)
     messages: list[ChatMessage] = []
     called_tools: set[Any] = set()
     for value in values:
@@ -291,14 +292,17 @@ _READ_ITEM_KEYS = frozenset((
 """Keys of an item of the Responses API that are read; the others are facts of the message."""
 
 
-def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
-    """Returns the messages of items as the Responses API of OpenAI has them; reasoning, text and calls that follow each
-    other are one message. What is neither a message nor a call, such as a list of tools, goes to `items` of the first
-    message; without messages it is lost."""
-    messages: list[ChatMessage] = []
-    others: list[dict[str, Any]] = []
+def response_items(entries: Iterable[Any]) -> list[ChatMessage]:
+    """Returns the messages of a list of items as the Responses API of OpenAI has them; reasoning, text and calls that
+    follow each other are one message.
 
-    for item in items:
+    The first message has what is neither a message nor a call: under `items` what is known, such as a list of tools,
+    under `UNKNOWN_ITEMS` the rest. [] if nothing is a message or a call; the caller keeps the list as it is then.
+    """
+    messages: list[ChatMessage] = []
+    others: dict[str, list[Any]] = {}
+    for entry in entries:
+        item = object_or_empty(entry)
         kind = str(item.get("type", "message"))
         if kind == "reasoning":
             _add_reasoning(messages, item)
@@ -311,10 +315,11 @@ def response_items(items: Iterable[Mapping[str, Any]]) -> list[ChatMessage]:
             _add_text(messages, item)
         elif message := as_message(item):
             messages.append(without_keys(message, "type"))
-        else:  # such as the list of a server's tools
-            others.append(dict(item))
-    if others and messages:
-        messages[0].setdefault("items", []).extend(others)
+        elif entry is not None:
+            key = "items" if kind in _OTHER_ITEM_TYPES else UNKNOWN_ITEMS
+            others.setdefault(key, []).append(entry)
+    for key, listed in others.items() if messages else ():
+        messages[0].setdefault(key, []).extend(listed)
     return messages
 
 
@@ -387,10 +392,7 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
 
 def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """Returns the tool call of an item in the form of a chat API."""
-    arguments = next(
-        (item[key] for key in ("arguments", "input", "action", "queries", "code") if key in item),
-        None,
-    )
+    arguments = first_value(item, "arguments", "input", "action", "queries", "code")
     return {
         "name": item.get("name") or kind.removesuffix("_call"),
         "arguments": {} if arguments is None else arguments,
@@ -425,7 +427,7 @@ def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
     """Returns the messages that pieces add up to: events of a stream, or items of the Responses API; [] if the values
     are neither."""
     if all(value.__class__ is not dict or _PIECE_KEYS.isdisjoint(value) for value in values):
-        return []  # the usual case, told quickly
+        return []  # the usual case, which is quick to see
     streamed = (
         _messages_of_chunks(values)
         or _messages_of_response_events(values)
@@ -433,7 +435,7 @@ def messages_of_pieces(values: list[Any]) -> list[ChatMessage]:
     )
     if streamed or not any(map(is_response_item, values)):
         return streamed
-    return response_items(value for value in values if isinstance(value, dict))
+    return response_items(values)
 
 
 def _messages_of_chunks(chunks: list[Any]) -> list[ChatMessage]:

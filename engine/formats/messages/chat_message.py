@@ -31,6 +31,9 @@ UNKNOWN_ROLE = "unknown_role"
 """Key of a message for the word that its log has as the role, where that is no known word; the account of an import
 counts them."""
 
+UNKNOWN_ITEMS = "unknown_items"
+"""Key of a message for the entries of its list that are of no known kind; the account of an import counts them."""
+
 _LANGCHAIN_ROLES: dict[str, str] = {
     "human": "user",
     "ai": "assistant",
@@ -68,8 +71,8 @@ def as_message(value: Any) -> ChatMessage | None:
     if not isinstance(value.get("role"), str):
         return None
     if "blocks" in value and "content" not in value:  # LlamaIndex
-        rest = without_keys(value, "blocks")
-        value = {**rest, "content": list(map(_part_of_block, list_or_empty(value["blocks"])))}
+        remaining = without_keys(value, "blocks")
+        value = {**remaining, "content": list(map(_part_of_block, list_or_empty(value["blocks"])))}
     if not value.keys() & {"content", "parts", "contents", "tool_calls", "function_call"}:
         return {**value, "content": ""} if len(value) == 1 else None
     message = _with_parts_as_list(value)
@@ -92,8 +95,8 @@ def _with_parts_as_list(message: ChatMessage) -> ChatMessage:
 
 
 def _with_tool_lists_as_usual(message: ChatMessage) -> ChatMessage:
-    """Returns a message of a tool whose content is no list that is itself the answer, but its JSON text; one that has
-    nothing but calls is the assistant's (Koog)."""
+    """Returns a message in which a list that a tool answered, and which is no list of parts, is a text of JSON; a
+    message under the name of a tool that has nothing but calls becomes one of the assistant (Koog)."""
     content = message.get("content")
     if message["role"] != "tool" or not isinstance(content, list) or not content:
         return message
@@ -104,7 +107,7 @@ def _with_tool_lists_as_usual(message: ChatMessage) -> ChatMessage:
 
 
 def _with_shown_calls_as_calls(message: ChatMessage) -> ChatMessage:
-    """Returns a message whose parts have calls as such, where they were written as `repr` shows them."""
+    """Returns a message in which calls that were written as `repr` shows them are parts with a call."""
     key = "content" if message.get("content") else "parts"
     if not isinstance(message.get(key), list):
         return message
@@ -142,15 +145,15 @@ def is_autogen_message(value: Mapping[str, Any]) -> bool:
 def _from_autogen(value: Mapping[str, Any]) -> ChatMessage:
     """Returns a message or an event of AutoGen, whose type says what it is or else whose source says who speaks."""
     kind, source = value["type"], value["source"]
-    rest = without_keys(value, "type")
+    remaining = without_keys(value, "type")
     if kind == "ToolCallRequestEvent":
         calls = {"tool_calls": value["content"]}
-        return {**rest, **calls, "role": "assistant", "name": source, "content": ""}
+        return {**remaining, **calls, "role": "assistant", "name": source, "content": ""}
     if kind == "ToolCallExecutionEvent":
         answers = [{"type": "tool-result", **answer} for answer in objects_in(value["content"])]
-        return {**rest, "role": "tool", "content": answers}
+        return {**remaining, "role": "tool", "content": answers}
     role = role_named(kind.removesuffix("Message")) or role_of_speaker(source) or "assistant"
-    return {**rest, "role": role, "name": None if role_of_speaker(source) else source}
+    return {**remaining, "role": role, "name": None if role_of_speaker(source) else source}
 
 
 def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
@@ -170,14 +173,14 @@ def langchain_message(value: Mapping[str, Any]) -> ChatMessage | None:
         content = [
             part for part in content if not isinstance(part, dict) or part_kind(part) != "call"
         ]
-    rest = {
+    remaining = {
         key: entry
         for key, entry in body.items()
         if entry not in (None, "", [], {}) and key not in ("type", "content", "tool_calls", "role")
     }
     if "tool_calls" in kwargs and body.get("tool_calls"):
-        rest["additional_kwargs"] = without_keys(kwargs, "tool_calls")
-    message = {**rest, "role": role, "content": content}
+        remaining["additional_kwargs"] = without_keys(kwargs, "tool_calls")
+    message = {**remaining, "role": role, "content": content}
     if calls:
         message["tool_calls"] = calls
     if isinstance(kwargs.get("reasoning_content"), str):

@@ -49,13 +49,13 @@ def with_context_apart(message: ChatMessage) -> list[ChatMessage]:
     """
     if message.get("role") != "user":
         return [message]
-    rest, blocks = _without_blocks(message.get("content"))
+    remaining, blocks = _without_blocks(message.get("content"))
     if not blocks:
-        return [{**message, "content": rest} if "content" in message else message]
+        return [{**message, "content": remaining} if "content" in message else message]
     context = {"role": "system", "content": "\n".join(blocks)}
-    if rest is None:
+    if remaining is None:
         return [{**message, **context}]
-    return [context, {**message, "content": rest}]
+    return [context, {**message, "content": remaining}]
 
 
 def _without_blocks(content: Any) -> tuple[Any, list[str]]:
@@ -75,12 +75,12 @@ def _without_blocks(content: Any) -> tuple[Any, list[str]]:
         if not isinstance(text, str):
             parts.append(part)
             continue
-        rest, blocks_of_part = _text_without_blocks(text)
+        remaining, blocks_of_part = _text_without_blocks(text)
         blocks += blocks_of_part
-        if rest == text:
+        if remaining == text:
             parts.append(part)
-        elif rest is not None:
-            parts.append({**part, "text": rest})
+        elif remaining is not None:
+            parts.append({**part, "text": remaining})
     return (None if blocks and not parts else parts), blocks
 
 

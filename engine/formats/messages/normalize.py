@@ -23,102 +23,7 @@ from engine.formats.messages.roles import plain_role, role_of_speaker
 from engine.formats.messages.times import TIMES, oldest_first
 from engine.formats.paths import read_path
 
-_ID_KEYS = ("uuid", "id", "message_id", "messageId", "_id")
-"""Keys of the id of an item."""
-_PARENT_KEYS = (
-    "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",
-    "parent_id", "parent",
-)  # fmt: skip
-"""Keys under which an item names the one before it."""
-_CHILD_KEYS = ("children", "childrenIds")
-"""Keys under which an item names the items that follow it."""
-_LINK_KEYS = frozenset((*_PARENT_KEYS, *_CHILD_KEYS))
-"""Keys under which an item names the items before and after it."""
-_CURRENT_LEAF = read_path(
-    "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
-    " | leafUuid | leaf_id"
-)
-"""Where a record names the last item of its current branch."""
-_SPEAKER = read_path("role | message.role | sender | speaker | author.role | author | from | type")
-"""Where an item says who speaks."""
-
-OTHER_BRANCHES = "other branches"
-"""Name under which a conversation, or the object around it, has the items of its other branches."""
-
-
-def parent_of(item: Any) -> str:
-    """Returns the id of the item before one; "" if it names none."""
-    return _first_word(item, _PARENT_KEYS)
-
-
-def id_of(item: Any) -> str:
-    """Returns the id of an item; "" without one."""
-    return _first_word(item, _ID_KEYS)
-
-
-def _parent_ids(items: Sequence[Any]) -> list[str]:
-    """Returns the id of the item before each; "" where none is known."""
-    parents = [parent_of(item) for item in items]
-    if any(parents):
-        return parents
-    children = {
-        str(child): id_of(item)
-        for item in objects_in(items)
-        for key in _CHILD_KEYS
-        for child in list_or_empty(item.get(key))
-    }
-    return [children.get(id_of(item), "") for item in items]
-
-
-def _first_word(item: Any, keys: tuple[str, ...]) -> str:
-    """Returns the text or the number under the first of some keys; "" without one."""
-    if not isinstance(item, dict):
-        return ""
-    return next((str(item[key]) for key in keys if isinstance(item.get(key), str | int)), "")
-
-
-def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
-    """Returns the positions of the items that are not on the current branch.
-
-    Of several items of one role, a user's or the assistant's, that follow the same item, the one is followed that leads
-    to the leaf that the record names; else the last. Several answers of tools after one item are no branches.
-
-    Args:
-        record: The object that has the items, and may name the current leaf.
-    """
-    if all(item.__class__ is not dict or _LINK_KEYS.isdisjoint(item) for item in items):
-        return set()  # the usual case, told quickly
-    parents = _parent_ids(items)
-    known_parents = list(filter(None, parents))
-    if len(set(known_parents)) == len(known_parents):
-        return set()  # no two follow the same one
-    position_by_id = {id_of(item): position for position, item in enumerate(items)}
-    on_branch: set[int] = set()
-    leaf = position_by_id.get(str(_CURRENT_LEAF.first(record))) if record is not None else None
-    while leaf is not None and leaf not in on_branch:
-        on_branch.add(leaf)
-        leaf = position_by_id.get(parents[leaf]) if parents[leaf] else None
-    siblings: dict[tuple[str, Any], list[int]] = {}  # by the item before them, and their role
-    for position, item in enumerate(items):
-        word = _SPEAKER.first(item) if isinstance(item, dict) else None
-        role = role_of_speaker(word) if isinstance(word, str) else None
-        if parents[position] and role in ("user", "assistant"):
-            siblings.setdefault((parents[position], role), []).append(position)
-    beside: set[int] = set()
-    for positions in siblings.values():
-        followed = next((place for place in positions if place in on_branch), positions[-1])
-        beside.update(position for position in positions if position != followed)
-    size_before = -1
-    while len(beside) != size_before:  # what follows an item of another branch is on it too
-        size_before = len(beside)
-        ids = {id_of(items[position]) for position in beside} - {""}
-        beside |= {
-            position
-            for position, parent in enumerate(parents)
-            if parent in ids and position not in on_branch
-        }
-    return beside
-
+# Messages
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
@@ -130,12 +35,16 @@ _CONTENT_KEYS = frozenset(
     ("content", "value", "tool_calls", "function_call", "parts", "contentParts", "toolInvocations")
 )
 """Keys of what a message says or calls."""
+
 _CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
 """Roles of messages that are tool calls."""
+
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
+
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Keys of what a model thought."""
+
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
@@ -271,9 +180,9 @@ def messages_of(
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
-    rest = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
-    rest.update(facts or {})
-    parts.facts = json_text(rest) if rest else None
+    remaining = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    remaining.update(facts or {})
+    parts.facts = json_text(remaining) if remaining else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
     if makes_call and isinstance(content, str):
         parts.calls += calls_in_text(content)
@@ -372,3 +281,117 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
         if isinstance(value, list | dict):
             raise BadRecord(f"`{key}` is {kind_of(value)}, not text")
     return fallback
+
+
+# Branches
+
+_ID_KEYS = ("uuid", "id", "message_id", "messageId", "_id")
+"""Keys of the id of an item."""
+
+_PARENT_KEYS = (
+    "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",
+    "parent_id", "parent",
+)  # fmt: skip
+"""Keys under which an item names the one before it."""
+
+_CHILD_KEYS = ("children", "childrenIds")
+"""Keys under which an item names the items that follow it."""
+
+_LINK_KEYS = frozenset((*_PARENT_KEYS, *_CHILD_KEYS))
+"""Keys under which an item names the items before and after it."""
+
+_CURRENT_LEAF = read_path(
+    "current_leaf_message_uuid | current_node | currentNode | currentId | current_message_id | currentMessageId"
+    " | leafUuid | leaf_id"
+)
+"""Where a record names the last item of its current branch."""
+
+_SPEAKER = read_path("role | message.role | sender | speaker | author.role | author | from | type")
+"""Where an item says who speaks."""
+
+OTHER_BRANCHES = "other branches"
+"""Name under which a conversation, or the object around it, has the items of its other branches."""
+
+
+def other_branches(items: Sequence[Any], record: Mapping[str, Any] | None = None) -> set[int]:
+    """Returns the positions of the items that are not on the current branch.
+
+    Where several items of one role, the user's or the assistant's, follow the same item, the branch goes on with the
+    one that leads to the leaf that the record names, else with the last. Several answers of tools after one item are no
+    branches.
+
+    Args:
+        record: The object that has the items, and may name the current leaf.
+    """
+    if all(item.__class__ is not dict or _LINK_KEYS.isdisjoint(item) for item in items):
+        return set()  # the usual case, which is quick to see
+    parents = _parent_ids(items)
+    known_parents = list(filter(None, parents))
+    if len(set(known_parents)) == len(known_parents):
+        return set()  # no two follow the same one
+    on_branch = _positions_to_leaf(items, parents, record)
+    siblings: dict[tuple[str, Any], list[int]] = {}  # by the item before them, and their role
+    for position, item in enumerate(items):
+        word = _SPEAKER.first(item) if isinstance(item, dict) else None
+        role = role_of_speaker(word) if isinstance(word, str) else None
+        if parents[position] and role in ("user", "assistant"):
+            siblings.setdefault((parents[position], role), []).append(position)
+    others: set[int] = set()
+    for positions in siblings.values():
+        followed = next((place for place in positions if place in on_branch), positions[-1])
+        others.update(position for position in positions if position != followed)
+    size_before = -1
+    while len(others) != size_before:  # what follows an item of another branch is on it too
+        size_before = len(others)
+        ids = {id_of(items[position]) for position in others} - {""}
+        followers = {position for position, parent in enumerate(parents) if parent in ids}
+        others |= followers - on_branch
+    return others
+
+
+def _positions_to_leaf(
+    items: Sequence[Any], parents: list[str], record: Mapping[str, Any] | None
+) -> set[int]:
+    """Returns the positions of the current leaf that a record names and of all items before it; empty if it names none.
+
+    Args:
+        parents: The id of the item before each; "" where none is known.
+    """
+    position_by_id = {id_of(item): position for position, item in enumerate(items)}
+    positions: set[int] = set()
+    leaf = position_by_id.get(str(_CURRENT_LEAF.first(record))) if record is not None else None
+    while leaf is not None and leaf not in positions:
+        positions.add(leaf)
+        leaf = position_by_id.get(parents[leaf]) if parents[leaf] else None
+    return positions
+
+
+def parent_of(item: Any) -> str:
+    """Returns the id of the item before one; "" if it names none."""
+    return _first_word(item, _PARENT_KEYS)
+
+
+def id_of(item: Any) -> str:
+    """Returns the id of an item; "" without one."""
+    return _first_word(item, _ID_KEYS)
+
+
+def _parent_ids(items: Sequence[Any]) -> list[str]:
+    """Returns the id of the item before each; "" where none is known."""
+    parents = [parent_of(item) for item in items]
+    if any(parents):
+        return parents
+    children = {
+        str(child): id_of(item)
+        for item in objects_in(items)
+        for key in _CHILD_KEYS
+        for child in list_or_empty(item.get(key))
+    }
+    return [children.get(id_of(item), "") for item in items]
+
+
+def _first_word(item: Any, keys: tuple[str, ...]) -> str:
+    """Returns the text or the number under the first of some keys; "" without one."""
+    if not isinstance(item, dict):
+        return ""
+    return next((str(item[key]) for key in keys if isinstance(item.get(key), str | int)), "")

@@ -255,9 +255,9 @@ class MessageParts:
         """Returns all messages, at least one; the first has the facts."""
         if self.texts or self.calls or self.reasoning or not self.messages:
             self._finish_message()
-        # the first may be an answer of a tool, whose own facts say that the tool failed
-        own_facts = json.loads(self.messages[0].facts or "{}")
-        facts = {**own_facts, **json.loads(self.facts or "{}")}
+        # the first may be an answer of a tool, whose facts say that the tool failed
+        answer_facts = json.loads(self.messages[0].facts or "{}")
+        facts = {**answer_facts, **json.loads(self.facts or "{}")}
         if self.fact_parts:
             facts["parts"] = self.fact_parts
         if facts:

@@ -16,45 +16,70 @@ from typing import Any, NamedTuple, TypeVar
 
 from engine.base.conversation import Conversation
 
-_Item = TypeVar("_Item")
-_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
-"""Matches a number in a text."""
-_ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
-"""Matches a date of ISO 8601, perhaps with a time of day."""
+# Times as logs have them
 
-_START_NAMES = (
-    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
-    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
-)  # fmt: skip
-"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
+TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
+"""Keys of the time of a message, the surest first."""
 
-_TIME_NAMES = (
-    *_START_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
-    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
-)  # fmt: skip
-"""Names of a time in metadata, the surest first."""
+_WRAPPER_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
+"""Keys of a time that is an object."""
 
-_HOLDER_NAMES = frozenset(
-    ("metadata", "meta", "info", "attributes", "properties", "headers", "header")
-)
-"""Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
+_NET_DATE = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
+"""Matches milliseconds since 1970 as .NET writes them in JSON."""
+
+_HAS_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
+"""What a text has in it that is a time."""
+
+_MAX_TIME_CHARACTERS = 64
+"""Most characters of a text that is a time."""
+
+_FIRST_SECONDS = 1e8
+"""Least number of seconds since 1970 that is taken for a time: in 1973."""
+
+_END_SECONDS = 1e11
+"""Number of seconds since 1970 from which a number is no time: in 5138."""
+
+
+def as_time(value: Any) -> str | None:
+    """Returns a text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds
+    since 1970 as ISO 8601 in UTC; None if the value is no time."""
+    value = _without_wrapping(value)
+    if isinstance(value, str) and len(value) <= _MAX_TIME_CHARACTERS and _HAS_TIME.search(value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if not 0 < value < _END_SECONDS * 1e9:  # a larger number may be no float
+            return None
+        for unit in (1, 1e3, 1e6, 1e9):
+            if _FIRST_SECONDS < value / unit < _END_SECONDS:
+                return datetime.fromtimestamp(value / unit, UTC).isoformat()
+    return None
+
+
+def _without_wrapping(value: Any) -> Any:
+    """Returns the time within an object of MongoDB or Firestore, or within a text of .NET; another value as it is."""
+    while isinstance(value, dict):
+        value = next((value[key] for key in _WRAPPER_KEYS if key in value), None)
+    if isinstance(value, str) and (match := _NET_DATE.match(value)):
+        return int(match[1])
+    return value
+
+
+# Dates
+
+_FIRST_YEAR, _END_YEAR = "1990", "2100"
+"""Years in which logs are written; a number outside is no time since 1970."""
 
 _ISO_DATE = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
 """Matches a whole text that is a date of ISO 8601."""
 
+_RFC_DATE = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
+"""Matches a date of RFC 2822."""
+
+_UNIX_TIME = re.compile(r"\d{9,19}(\.\d+)?\Z")
+"""Matches a time since 1970 as text."""
+
 _BASIC_ISO_DATE = re.compile(r"\d{8}T\d{6}")
 """Matches the basic form of ISO 8601."""
-
-_TIME_OF_DAY = re.compile(
-    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
-    re.IGNORECASE,
-)
-"""Finds a time of day, with 12 or 24 hours."""
-
-_ZONE = re.compile(
-    r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
-)
-"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
 
 _NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
 """Matches a date whose year comes last."""
@@ -69,56 +94,126 @@ _NAMED_MONTH_DATE = re.compile(
 )
 """Matches a date with the English name of its month."""
 
-_RFC_DATE = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
-"""Matches a date of RFC 2822."""
+_TIME_OF_DAY = re.compile(
+    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
+    re.IGNORECASE,
+)
+"""Finds a time of day, with 12 or 24 hours."""
 
-_UNIX_TIME = re.compile(r"\d{9,19}(\.\d+)?\Z")
-"""Matches a time since 1970 as text."""
-
-_HAS_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
-"""What a text has in it that is a time."""
-
-TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
-"""Keys of the time of a message, the surest first."""
-
-_WRAPPER_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
-"""Keys of a time that is an object."""
-
-_NET_DATE = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
-"""Matches milliseconds since 1970 as .NET writes them in JSON."""
+_ZONE = re.compile(
+    r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
+)
+"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
 
 
-_FIRST_YEAR, _END_YEAR = "1990", "2100"
-"""Years in which logs are written; a number outside is no time since 1970."""
+def date_of(value: Any, day_first: bool | None = None) -> str | None:
+    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, a date with the name of its month or with
+    its day before the month, or a time since 1970 in seconds, milliseconds, microseconds or nanoseconds; None if it is
+    something else, such as a date whose day and month could be either.
 
-_FIRST_SECONDS = 1e8
-"""Least number of seconds since 1970 that is taken for a time: in 1973."""
-
-_END_SECONDS = 1e11
-"""Number of seconds since 1970 from which a number is no time: in 5138."""
-
-_DAY_NUMBER = 20_000
-"""Number above which a number may be a day since 1900, and not a position in a recording."""
-
-_MAX_TIME_CHARACTERS = 64
-"""Most characters of a text that is a time."""
-
-
-class _RankedDate(NamedTuple):
-    """A date in metadata.
-
-    Attributes:
-        rank: How sure the name of its field is; the lower the surer.
-        path: Keys that lead to it.
+    Args:
+        day_first: Whether the day comes before the month where both are numbers of at most 12; None if that is unknown.
     """
+    value = _without_wrapping(value)
+    if isinstance(value, str):
+        if _ISO_DATE.match(value):
+            iso = re.sub(r" ?(?:UTC|GMT)\Z", "+00:00", value.replace("/", "-"))
+            return iso if _is_date(iso[:10]) else None
+        if _RFC_DATE.match(value):
+            try:
+                return parsedate_to_datetime(value).isoformat()
+            except (ValueError, OverflowError):  # the latter of an offset without end
+                return None
+        if not _UNIX_TIME.match(value):
+            return _written_date(value, day_first)
+        value = float(value)
+    time = as_time(value) if isinstance(value, int | float) else None
+    return time if time is not None and _FIRST_YEAR < time < _END_YEAR else None
 
-    rank: int
-    path: str
-    date: str
+
+def _is_date(text: str) -> bool:
+    """Returns whether a text of the form `2026-12-31` or `2026-12` is a day or a month that there is."""
+    try:
+        datetime.strptime(text, "%Y-%m-%d" if len(text) > 7 else "%Y-%m").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return True
+
+
+def _written_date(text: str, day_first: bool | None = None) -> str | None:
+    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if the text is no such date.
+
+    Args:
+        day_first: Whether the day stands before the month in dates of numbers without dots; None if that is unknown,
+            and a date that could be either is not read.
+    """
+    try:
+        if _BASIC_ISO_DATE.match(text):
+            return datetime.fromisoformat(text).isoformat()
+        if match := _NUMERIC_DATE.match(text):
+            first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
+            is_month_first = second > 12 or (day_first is False and sign != "." and first <= 12)
+            day, month = (second, first) if is_month_first else (first, second)
+            if day_first is None and sign != "." and day <= 12 and day != month:
+                return None
+        elif (match := _NAMED_MONTH_DATE.match(text)) and (match["day"] or match["day_after"]):
+            day, year = int(match["day"] or match["day_after"]), int(match["year"])
+            month = _MONTHS.index(match["month"].lower()) + 1
+        else:
+            return None
+        return _with_time_of_day(datetime(year, month, day, tzinfo=UTC), text, match.end())
+    except ValueError:
+        return None
+
+
+def _with_time_of_day(day: datetime, text: str, start: int) -> str | None:
+    """Returns a day with the time of day that follows it in a text, as ISO 8601; None if anything else follows it.
+
+    Args:
+        start: Where the text goes on after the day.
+
+    Raises:
+        ValueError: There is no such time of day.
+    """
+    time = _TIME_OF_DAY.search(text, start)
+    if time is None:
+        return day.date().isoformat() if text[start:].strip(" ,") == "" else None
+    hour, minute, second = int(time[1]), int(time[2]), int(time[3] or 0)
+    if time[4]:  # a clock of 12 hours, where 12 am is midnight
+        hour = hour % 12 + (12 if time[4] in "pP" else 0)
+    zone = _ZONE.match(text, time.end())
+    offset = datetime.strptime(zone[1] or zone[2] or "+0000", "%z").tzinfo if zone else None
+    return day.replace(hour=hour, minute=minute, second=second, tzinfo=offset).isoformat()
+
+
+def day_comes_first(text: str) -> bool | None:
+    """Returns whether the day comes before the month in a date of numbers; None if either may, or if the text is no
+    such date."""
+    match = _NUMERIC_DATE.match(text)
+    if match is None or int(match[3]) > 12:
+        return None if match is None else False
+    return True if match[2] == "." or int(match[1]) > 12 else None
+
+
+def is_ambiguous(text: str) -> bool:
+    """Returns whether a text is a date whose day and month could be either."""
+    return date_of(text) is None and date_of(text, day_first=True) is not None
+
+
+# The order of messages
+
+_Item = TypeVar("_Item")
+
+_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
+"""Matches a number in a text."""
+
+_ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
+"""Matches a date of ISO 8601, perhaps with a time of day."""
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
-    """Returns a number for each value by which they can be sorted; None unless all are numbers, or all are dates.
+    """Returns a number for each value by which they can be sorted; None unless all are numbers or all are dates, and
+    if there are no values.
 
     Numbers and dates may be texts. A time without an offset is in UTC; if only some have an offset, the answer is None.
     """
@@ -157,9 +252,60 @@ def sort_by(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
     return [items[position] for position in sorted(range(len(items)), key=keys.__getitem__)]
 
 
+def oldest_first(items: list[_Item], times: list[Any]) -> list[_Item]:
+    """Returns the items in reverse if each has a time and these only fall, as some programs list the newest first;
+    else as they are."""
+    keys = order_keys(times)
+    return items if keys is None or not _is_newest_first(keys) else items[::-1]
+
+
 def _is_newest_first(keys: Sequence[float]) -> bool:
     """Returns whether the keys only fall."""
     return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
+
+
+# When a conversation began
+
+_START_NAMES = (
+    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
+    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
+)  # fmt: skip
+"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
+
+_TIME_NAMES = (
+    *_START_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
+    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
+)  # fmt: skip
+"""Names of a time in metadata, the surest first."""
+
+_HOLDER_NAMES = frozenset(
+    ("metadata", "meta", "info", "attributes", "properties", "headers", "header")
+)
+"""Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
+
+_DAY_NUMBER = 20_000
+"""Number above which a number may be a day since 1900, and not a position in a recording."""
+
+
+class _RankedDate(NamedTuple):
+    """A date in metadata.
+
+    Attributes:
+        rank: How sure the name of its field is; the lower the surer.
+        path: Keys that lead to it.
+    """
+
+    rank: int
+    path: str
+    date: str
+
+
+def created_at(record: Mapping[str, Any]) -> str | None:
+    """Returns when the conversation began, by the usual names of the field; None if unknown."""
+    for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
+        if time := as_time(record.get(key)):
+            return time
+    return None
 
 
 def with_date(conversation: Conversation) -> tuple[Conversation, str]:
@@ -182,6 +328,21 @@ def with_date(conversation: Conversation) -> tuple[Conversation, str]:
     return replace(conversation, created_at=_first_message_date(conversation)), unread
 
 
+def _dates_in(fields: Mapping[str, Any], prefix: str) -> Iterator[_RankedDate]:
+    """Yields the dates with a usual name in metadata.
+
+    Args:
+        prefix: What the paths begin with: the keys that lead to these fields, each with a dot.
+    """
+    for key, value in fields.items():
+        plain = _plain_name(key)
+        path = f"{prefix}{key}"
+        if plain in _TIME_NAMES and (date := date_of(value)) is not None:
+            yield _RankedDate(_TIME_NAMES.index(plain), path, date)
+        elif plain in _HOLDER_NAMES and isinstance(value, dict) and prefix.count(".") < 2:
+            yield from _dates_in(value, f"{path}.")
+
+
 def _first_message_date(conversation: Conversation) -> str | None:
     """Returns the date of the first message that has one; None if none has."""
     for message in conversation.messages:
@@ -199,147 +360,11 @@ def _may_be_time(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > _DAY_NUMBER
 
 
-def _plain_name(key: str) -> str:
-    """Returns a name without signs and in small letters."""
-    return re.sub(r"[^a-z]", "", key.lower())
-
-
 def is_usual_name(path: str) -> bool:
     """Returns whether the last key of a path usually has the time of the conversation."""
     return _plain_name(path.rpartition(".")[2]) in _TIME_NAMES
 
 
-def is_ambiguous(text: str) -> bool:
-    """Returns whether a text is a date whose day and month could be either."""
-    return date_of(text) is None and date_of(text, day_first=True) is not None
-
-
-def day_comes_first(text: str) -> bool | None:
-    """Returns whether the day comes before the month in a date of numbers; None if either may, or if the text is no
-    such date."""
-    match = _NUMERIC_DATE.match(text)
-    if match is None or int(match[3]) > 12:
-        return None if match is None else False
-    return True if match[2] == "." or int(match[1]) > 12 else None
-
-
-def date_of(value: Any, day_first: bool | None = None) -> str | None:
-    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, a date with the name of its month or with
-    its day before the month, or a time since 1970 in seconds, milliseconds, microseconds or nanoseconds; None if it is
-    something else, such as a date whose day and month could be either.
-
-    Args:
-        day_first: Whether the day comes before the month where both are numbers of at most 12; None if that is unknown.
-    """
-    value = _without_wrapping(value)
-    if isinstance(value, str):
-        if _ISO_DATE.match(value):
-            iso = re.sub(r" ?(?:UTC|GMT)\Z", "+00:00", value.replace("/", "-"))
-            return iso if _is_date(iso[:10]) else None
-        if _RFC_DATE.match(value):
-            try:
-                return parsedate_to_datetime(value).isoformat()
-            except (ValueError, OverflowError):  # the latter of an offset without end
-                return None
-        if not _UNIX_TIME.match(value):
-            return _written_date(value, day_first)
-        value = float(value)
-    time = as_time(value) if isinstance(value, int | float) else None
-    return time if time is not None and _FIRST_YEAR < time < _END_YEAR else None
-
-
-def _written_date(text: str, day_first: bool | None = None) -> str | None:
-    """Returns a date as people write it, perhaps with a time of day, as ISO 8601; None if it cannot be told.
-
-    Args:
-        day_first: Whether the day stands before the month in dates of numbers without dots; None if that is not known,
-            so that dates that could be either are not told.
-    """
-    try:
-        if _BASIC_ISO_DATE.match(text):
-            return datetime.fromisoformat(text).isoformat()
-        if match := _NUMERIC_DATE.match(text):
-            first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
-            is_month_first = second > 12 or (day_first is False and sign != "." and first <= 12)
-            day, month = (second, first) if is_month_first else (first, second)
-            if day_first is None and sign != "." and day <= 12 and day != month:
-                return None
-        elif (match := _NAMED_MONTH_DATE.match(text)) and (match["day"] or match["day_after"]):
-            day, year = int(match["day"] or match["day_after"]), int(match["year"])
-            month = _MONTHS.index(match["month"].lower()) + 1
-        else:
-            return None
-        date = datetime(year, month, day, tzinfo=UTC)
-        time = _TIME_OF_DAY.search(text, match.end())
-        if time is None:
-            return date.date().isoformat() if text[match.end() :].strip(" ,") == "" else None
-        hour = int(time[1]) % 12 + 12 * (time[4] in "pP") if time[4] else int(time[1])
-        zone = _ZONE.match(text, time.end())
-        offset = datetime.strptime(zone[1] or zone[2] or "+0000", "%z").tzinfo if zone else None
-        minute, second = int(time[2]), int(time[3] or 0)
-        return date.replace(hour=hour, minute=minute, second=second, tzinfo=offset).isoformat()
-    except ValueError:
-        return None
-
-
-def _is_date(text: str) -> bool:
-    """Returns whether a text of the form `2026-12-31` or `2026-12` is a day or a month that there is."""
-    try:
-        datetime.strptime(text, "%Y-%m-%d" if len(text) > 7 else "%Y-%m").replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return True
-
-
-def _dates_in(fields: Mapping[str, Any], prefix: str) -> Iterator[_RankedDate]:
-    """Yields the dates with a usual name in metadata.
-
-    Args:
-        prefix: What the paths begin with: the keys that lead to these fields, each with a dot.
-    """
-    for key, value in fields.items():
-        plain = _plain_name(key)
-        path = f"{prefix}{key}"
-        if plain in _TIME_NAMES and (date := date_of(value)) is not None:
-            yield _RankedDate(_TIME_NAMES.index(plain), path, date)
-        elif plain in _HOLDER_NAMES and isinstance(value, dict) and prefix.count(".") < 2:
-            yield from _dates_in(value, f"{path}.")
-
-
-def oldest_first(items: list[_Item], times: list[Any]) -> list[_Item]:
-    """Returns the items in reverse if each has a time and these only fall, as some programs list the newest first;
-    else as they are."""
-    keys = order_keys(times)
-    return items if keys is None or not _is_newest_first(keys) else items[::-1]
-
-
-def created_at(record: Mapping[str, Any]) -> str | None:
-    """Returns when the conversation began, by the usual names of the field; None if unknown."""
-    for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        if time := as_time(record.get(key)):
-            return time
-    return None
-
-
-def _without_wrapping(value: Any) -> Any:
-    """Returns the time within an object of MongoDB or Firestore, or within a text of .NET; another value as it is."""
-    while isinstance(value, dict):
-        value = next((value[key] for key in _WRAPPER_KEYS if key in value), None)
-    if isinstance(value, str) and (match := _NET_DATE.match(value)):
-        return int(match[1])
-    return value
-
-
-def as_time(value: Any) -> str | None:
-    """Returns a text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds
-    since 1970 as ISO 8601 in UTC; None if the value is no time."""
-    value = _without_wrapping(value)
-    if isinstance(value, str) and len(value) <= _MAX_TIME_CHARACTERS and _HAS_TIME.search(value):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if not 0 < value < _END_SECONDS * 1e9:  # a larger number may be no float
-            return None
-        for unit in (1, 1e3, 1e6, 1e9):
-            if _FIRST_SECONDS < value / unit < _END_SECONDS:
-                return datetime.fromtimestamp(value / unit, UTC).isoformat()
-    return None
+def _plain_name(key: str) -> str:
+    """Returns a name without signs and in small letters."""
+    return re.sub(r"[^a-z]", "", key.lower())

@@ -27,10 +27,116 @@ from engine.formats.opening.framing import MAX_RECORD, Frame, load, too_large
 from engine.formats.opening.source import LEAST_OF_RECORD, Reading
 from engine.formats.paths import object_in
 
-_THREAD_TABLES = frozenset(("threads", "messages", "parts", "turns"))
-"""Tables of a log of `llm` since version 0.32."""
-_RESPONSE_TABLES = frozenset(("conversations", "responses"))
-"""Tables of an older log of `llm`."""
+# Databases
+
+_ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
+"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
+raises."""
+
+
+class _Store(NamedTuple):
+    """The tables of a database in which a program stores sessions in pieces.
+
+    Attributes:
+        tables: Names of the tables by which it is recognized.
+        read_sessions: Yields the sessions.
+        has_all_tables: Whether all other tables of the database belong to it too.
+    """
+
+    tables: frozenset[str]
+    read_sessions: _ReadSessions
+    has_all_tables: bool
+
+
+def session_tables(tables: Sequence[str]) -> frozenset[str]:
+    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is no such
+    database."""
+    for store in _STORES:
+        if store.tables <= set(tables):
+            return frozenset(tables) if store.has_all_tables else store.tables
+    return frozenset()
+
+
+def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterator[Frame]:
+    """Yields a frame for each session in a database.
+
+    Args:
+        tables: The tables with the pieces, as `session_tables` returns them.
+    """
+    read_sessions = next(store.read_sessions for store in _STORES if store.tables <= tables)
+    number = 0
+    try:
+        with Database(path, count.bounds) as database:
+            for frame in _session_frames(read_sessions(database), count):
+                number += 1
+                yield frame
+    except DatabaseDamaged as error:
+        yield Frame(number + 1, b"", None, str(error))
+    except ValueTooLarge:
+        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
+
+
+def _session_frames(sessions: Iterator[dict[str, Any] | None], count: Reading) -> Iterator[Frame]:
+    """Yields a frame for each session, until they are too much."""
+    for number, session in enumerate(sessions, 1):
+        value = storable(session)
+        raw = b"" if session is None else json_text(value).encode()
+        if session is None or len(raw) > MAX_RECORD:
+            yield Frame(number, b"", None, too_large())
+        else:
+            yield Frame(number, raw, value)
+        if not count.add(max(len(raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, count.bounds.too_much)
+            return
+
+
+def _object_of_cell(cell: Any) -> dict[str, Any]:
+    """Returns the object in the JSON of a cell, a text or its bytes; an empty one if it has none."""
+    return object_in(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
+
+
+def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
+    """Yields the sessions of opencode, in the form in which it exports one."""
+    columns = database.columns("select * from session limit 0")
+    for row in list(database.rows("select * from session order by rowid")):
+        info = dict(zip(columns, row, strict=True))
+        messages: list[dict[str, Any]] = []
+        query = "select id, data from message where session_id = ? order by time_created, id"
+        for message_id, message in list(database.rows(query, (info.get("id"),))):
+            query = "select data from part where message_id = ? order by id"
+            parts = [_object_of_cell(part) for (part,) in database.rows(query, (message_id,))]
+            message_info = {"id": message_id, **_object_of_cell(message)}
+            messages.append({"info": message_info, "parts": parts})
+        if messages:
+            yield {"info": info, "messages": messages}
+
+
+def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
+    """Yields the sessions of Cursor, with their bubbles in the order that they name."""
+    query = "select key, value from cursorDiskKV where key like 'composerData:%' order by rowid"
+    for key, value in list(database.rows(query)):
+        session = _object_of_cell(value)
+        _, _, session_id = key.partition(":")
+        bubbles = {
+            name.rpartition(":")[2]: _object_of_cell(bubble)
+            for name, bubble in database.rows(
+                "select key, value from cursorDiskKV where key >= ? and key < ? order by rowid",
+                (f"bubbleId:{session_id}:", f"bubbleId:{session_id};"),  # `;` comes after `:`
+            )
+        }
+        headers = map(object_or_empty, list_or_empty(session.pop("fullConversationHeadersOnly", 0)))
+        names = dict.fromkeys(str(header.get("bubbleId")) for header in headers)
+        listed = [bubbles.pop(name) for name in names if bubbles.get(name)]
+        listed = listed or list_or_empty(session.pop("conversation", None))
+        if not listed:
+            listed, bubbles = list(filter(None, bubbles.values())), {}
+        if listed:
+            unlisted = {"unlisted": list(bubbles.values())} if bubbles else {}
+            yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
+
+
+# Logs of simonw/llm
+
 _FACTS = ("model", "datetime_utc", "input_tokens", "output_tokens", "duration_ms", "token_details")
 """Columns of a log of `llm` that are facts of a message."""
 
@@ -195,14 +301,9 @@ class _LlmLog:
             pieces = [str(row.get("content", "")) for row in fragments]
         if prompt := "\n".join(filter(None, [*pieces, response.get("prompt", "")])):
             yield {"role": "user", "content": prompt, "datetime_utc": response.get("datetime_utc")}
-        calls = [
-            {
-                "name": row.get("name"),
-                "arguments": row.get("arguments"),
-                "id": row.get("tool_call_id"),
-            }
-            for row in self._rows("tool_calls", "response_id = ? order by id", key)
-        ]
+        call_rows = self._rows("tool_calls", "response_id = ? order by id", key)
+        keys = {"name": "name", "arguments": "arguments", "id": "tool_call_id"}
+        calls = [{name: row.get(column) for name, column in keys.items()} for row in call_rows]
         message = {"role": "assistant", "content": response.get("response", "")}
         message |= {"tool_calls": calls} if calls else {}
         if response.get("reasoning"):
@@ -210,9 +311,19 @@ class _LlmLog:
         yield {**message, **{column: response[column] for column in _FACTS if column in response}}
 
 
-_ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
-"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
-raises."""
+_STORES = (
+    _Store(frozenset(("session", "message", "part")), _opencode_sessions, has_all_tables=False),
+    _Store(frozenset(("cursorDiskKV",)), _cursor_sessions, has_all_tables=False),
+    _Store(
+        frozenset(("threads", "messages", "parts", "turns")), _llm_sessions, has_all_tables=True
+    ),
+    _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
+)
+"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
+has is taken."""
+
+
+# Folders of files
 
 _Opener = Callable[[], BinaryIO]
 """Opens the bytes of a file."""
@@ -226,117 +337,6 @@ _EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event
 _ABOUT = ("base_state.json", "meta.json", "metadata.json")
 """Names of the files in which OpenHands keeps the settings of a conversation, which are no part of it, and the other
 facts about it."""
-
-
-def session_tables(tables: Sequence[str]) -> frozenset[str]:
-    """Returns the tables of a database in which a program stores sessions in pieces; empty if it is no such
-    database."""
-    for store in _STORES:
-        if store.tables <= set(tables):
-            return frozenset(tables) if store.has_all_tables else store.tables
-    return frozenset()
-
-
-def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterator[Frame]:
-    """Yields a frame for each session in a database.
-
-    Args:
-        tables: The tables with the pieces, as `session_tables` returns them.
-    """
-    read_sessions = next(store.read_sessions for store in _STORES if store.tables <= tables)
-    number = 0
-    try:
-        with Database(path, count.bounds) as database:
-            for frame in _session_frames(read_sessions(database), count):
-                number += 1
-                yield frame
-    except DatabaseDamaged as error:
-        yield Frame(number + 1, b"", None, str(error))
-    except ValueTooLarge:
-        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
-
-
-def _session_frames(sessions: Iterator[dict[str, Any] | None], count: Reading) -> Iterator[Frame]:
-    """Yields a frame for each session, until they are too much."""
-    for number, session in enumerate(sessions, 1):
-        value = storable(session)
-        raw = b"" if session is None else json_text(value).encode()
-        if session is None or len(raw) > MAX_RECORD:
-            yield Frame(number, b"", None, too_large())
-        else:
-            yield Frame(number, raw, value)
-        if not count.add(max(len(raw), LEAST_OF_RECORD)):
-            yield Frame(None, b"", None, count.bounds.too_much)
-            return
-
-
-def _opencode_sessions(database: Database) -> Iterator[dict[str, Any]]:
-    """Yields the sessions of opencode, in the form in which it exports one."""
-    columns = database.columns("select * from session limit 0")
-    for row in list(database.rows("select * from session order by rowid")):
-        info = dict(zip(columns, row, strict=True))
-        messages: list[dict[str, Any]] = []
-        query = "select id, data from message where session_id = ? order by time_created, id"
-        for message_id, message in list(database.rows(query, (info.get("id"),))):
-            query = "select data from part where message_id = ? order by id"
-            parts = [_object_of_cell(part) for (part,) in database.rows(query, (message_id,))]
-            messages.append(
-                {"info": {"id": message_id, **_object_of_cell(message)}, "parts": parts}
-            )
-        if messages:
-            yield {"info": info, "messages": messages}
-
-
-def _cursor_sessions(database: Database) -> Iterator[dict[str, Any]]:
-    """Yields the sessions of Cursor, with their bubbles in the order that they name."""
-    query = "select key, value from cursorDiskKV where key like 'composerData:%' order by rowid"
-    for key, value in list(database.rows(query)):
-        session = _object_of_cell(value)
-        _, _, session_id = key.partition(":")
-        bubbles = {
-            name.rpartition(":")[2]: _object_of_cell(bubble)
-            for name, bubble in database.rows(
-                "select key, value from cursorDiskKV where key >= ? and key < ? order by rowid",
-                (f"bubbleId:{session_id}:", f"bubbleId:{session_id};"),  # `;` comes after `:`
-            )
-        }
-        headers = map(object_or_empty, list_or_empty(session.pop("fullConversationHeadersOnly", 0)))
-        names = dict.fromkeys(str(header.get("bubbleId")) for header in headers)
-        listed = [bubbles.pop(name) for name in names if bubbles.get(name)]
-        listed = listed or list_or_empty(session.pop("conversation", None))
-        if not listed:
-            listed, bubbles = list(filter(None, bubbles.values())), {}
-        if listed:
-            unlisted = {"unlisted": list(bubbles.values())} if bubbles else {}
-            yield {"composerId": session_id, **session, "bubbles": listed, **unlisted}
-
-
-class _Store(NamedTuple):
-    """The tables of a database in which a program stores sessions in pieces.
-
-    Attributes:
-        tables: Names of the tables by which it is recognized.
-        read_sessions: Yields the sessions.
-        has_all_tables: Whether all other tables of the database belong to it too.
-    """
-
-    tables: frozenset[str]
-    read_sessions: _ReadSessions
-    has_all_tables: bool
-
-
-_STORES = (
-    _Store(frozenset(("session", "message", "part")), _opencode_sessions, has_all_tables=False),
-    _Store(frozenset(("cursorDiskKV",)), _cursor_sessions, has_all_tables=False),
-    _Store(_THREAD_TABLES, _llm_sessions, has_all_tables=True),
-    _Store(_RESPONSE_TABLES, _llm_sessions, has_all_tables=True),
-)
-"""The databases of programs that are known; the first whose tables a database has is taken."""
-
-
-def _object_of_cell(cell: Any) -> dict[str, Any]:
-    """Returns the object in the JSON of a cell, a text or its bytes; an empty one if it has none."""
-    return object_in(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)
 
 
 class SessionFolder:
@@ -425,7 +425,7 @@ class SessionFolder:
         yield from self._pieces_in(sorted(self._by_owner[kind].get(owner, ())))
 
     def _pieces_in(self, paths: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yields the pieces in files, each with its id; a broken file is told with the session."""
+        """Yields the pieces in files, each with its id; a broken file becomes a frame that follows the session's."""
         for path in paths:
             try:
                 piece = self._read(path)

@@ -38,37 +38,7 @@ from engine.formats.opening.tables import (
     sheet_rows,
 )
 
-DEEPEST_ARCHIVE = 2
-"""How deep archives within archives are opened."""
-
-_BYTES_FOR_KIND = 512
-"""Number of bytes by which the kind of a file is told."""
-_EXPORT_FIRST = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
-"""Hint for a project that is given as a log."""
-_ZIP_ZSTD = 93
-"""Number of zstd among the compressions of zip archives."""
-_KEPT_COMPRESSED = (zipfile.ZIP_BZIP2, _ZIP_ZSTD)
-"""Compressions of members whose data are as in a file of their own, so that `Source` decompresses them."""
-
-_ENCRYPTED = 1
-"""Bit of the flags of a member of a zip archive that is encrypted."""
-
-_NO_LOG_NAME = re.compile(
-    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
-    r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
-    r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
-    re.IGNORECASE,
-)
-"""Finds names of files that are no logs."""
-_FILE_MANAGER_NAME = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
-"""Finds what file managers leave in archives."""
-_AIDER_LOG = ".aider.chat.history.md"
-"""Name of the log of Aider, which is hidden."""
-_INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
-"""Matches the samples in an archive of Inspect."""
-_INSPECT_HEADERS = ("header.json", "_journal/start.json")
-"""Names of the file with what the samples of an archive of Inspect have in common."""
-
+# What a file has
 
 _OpenStream = Callable[[], BinaryIO]
 """Opens a stream of bytes at its beginning."""
@@ -142,12 +112,14 @@ class _File:
         return packed * self.size // max(1, os.path.getsize(self.path))
 
 
-def is_no_log(name: str) -> bool:
-    """Returns whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
-    base = name.replace(os.sep, "/").rpartition("/")[2]
-    if base.startswith(".") and base != _AIDER_LOG:
-        return True
-    return bool(_NO_LOG_NAME.search(base) or _FILE_MANAGER_NAME.search(name))
+DEEPEST_ARCHIVE = 2
+"""How deep archives within archives are opened."""
+
+_BYTES_FOR_KIND = 512
+"""Number of bytes at the beginning of a file from which its kind is read."""
+
+_EXPORT_FIRST = "`workbench export PROJECT conversations -o FILE` writes what can be imported."
+"""Hint for a project that is given as a log."""
 
 
 def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content]:
@@ -174,19 +146,6 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     return file_contents
 
 
-def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "workbook"] | None:
-    """Returns the kind of file that begins with these bytes; None for any that needs no file on disk to be read."""
-    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return "zip"
-    if start.startswith(b"PAR1"):
-        return "Parquet"
-    if start.startswith(b"SQLite format 3\0"):
-        return "SQLite"
-    if start.startswith(OLE_MAGIC):
-        return "workbook"
-    return "tar" if start[257:262] == b"ustar" else None
-
-
 def _contents(file: _File) -> Iterator[Content]:
     """Yields what is in a file on disk, by its first bytes."""
     with open(file.path, "rb") as opened:
@@ -202,75 +161,32 @@ def _contents(file: _File) -> Iterator[Content]:
     elif kind == "tar":
         yield from _tar_members(file)
     else:
-        yield from _unpack(lambda: _open(file.path), file, None)
+        # whoever reads the stream closes it
+        yield from _unpack(lambda: open(file.path, "rb"), file, None)  # noqa: SIM115
 
 
-def _open(path: str) -> BinaryIO:
-    """Opens the bytes of a file on disk."""
-    return open(path, "rb")
-
-
-def _row_content(
-    file: _File,
-    label: str,
-    name: str,
-    size: int,
-    rows: Callable[[Reading], Iterator[Frame]],
-    kind: Literal["log", "table"] = "log",
-) -> Content:
-    """Returns the content whose rows are read so, counted."""
-
-    def counted() -> Iterator[Frame]:
-        """Yields the rows, and counts them anew."""
-        return rows(Reading(file.expansion, label, size))
-
-    return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
-
-
-def _table_contents(file: _File) -> Iterator[Content]:
-    """Yields the tables of a database; those in which a program stores sessions are one content.
-
-    Raises:
-        FormatError: The database has no rows.
-    """
-    names = sqlite_tables(file.path, file.label, file.expansion.bounds)
-    if not names:
-        raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
-    if pieces := session_tables(names):
-        rows = partial(stored_sessions, file.path, pieces)
-        yield _row_content(file, file.label, file.name, file.size, rows)
-    for table in names:
-        if table in pieces:
-            continue
-        label, name = f"{file.label}: {table}", f"{file.name}/{table}"
-        size = file.size // len(names)  # as if all tables were alike
-        yield _row_content(
-            file, label, name, size, partial(sqlite_rows, file.path, table), kind="table"
-        )
-
-
-def _sheet_contents(file: _File) -> Iterator[Content]:
-    """Yields the sheets of a workbook."""
-    names = sheet_names(file.path, file.label)
-    for sheet in names:
-        rows = partial(sheet_rows, file.path, file.label, sheet)
-        if len(names) == 1:
-            yield _row_content(file, file.label, file.name, file.size, rows)
-        else:
-            label, name = f"{file.label}: {sheet}", f"{file.name}/{sheet}"
-            yield _row_content(file, label, name, file.size // len(names), rows, kind="table")
+def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "workbook"] | None:
+    """Returns the kind of file that begins with these bytes; None for any that needs no file on disk to be read."""
+    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return "zip"
+    if start.startswith(b"PAR1"):
+        return "Parquet"
+    if start.startswith(b"SQLite format 3\0"):
+        return "SQLite"
+    if start.startswith(OLE_MAGIC):
+        return "workbook"
+    return "tar" if start[257:262] == b"ustar" else None
 
 
 def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterator[Content]:
     """Yields what is in a stream: itself, or what is in the archive, database or table that it is, decompressed.
 
+    A stream that cannot be opened or is damaged, and an archive within too many others, are yielded with the error.
+
     Args:
         open_stream: Opens the stream.
         file: What to call it; its path need not be that of the stream.
         length: Number of bytes of the stream; None if that is the size of the file.
-
-    Raises:
-        FormatError: It is an archive in too many others, or it is damaged.
     """
     content_itself = Content(
         file.label,
@@ -309,14 +225,6 @@ def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterat
         yield replace(content_itself, stream=None, error=cannot_open(file.label, error))
 
 
-def cannot_open(label: str, error: OSError) -> FormatError:
-    """Returns the error for something that cannot be opened."""
-    return FormatError(
-        f"{label} cannot be opened: {error.strerror or error}.",
-        "Check that you may read it, and that it is whole.",
-    )
-
-
 def _write_to_disk(start: bytes, source: Source, file: _File) -> Any:
     """Writes a stream into a file that is deleted when it is closed.
 
@@ -332,6 +240,105 @@ def _write_to_disk(start: bytes, source: Source, file: _File) -> Any:
         raise TooMuch(f"{file.label} is refused: {source.error}.")
     temporary_file.flush()
     return temporary_file
+
+
+def cannot_open(label: str, error: OSError) -> FormatError:
+    """Returns the error for something that cannot be opened."""
+    return FormatError(
+        f"{label} cannot be opened: {error.strerror or error}.",
+        "Check that you may read it, and that it is whole.",
+    )
+
+
+# Files that are no logs by their names
+
+_NO_LOG_NAME = re.compile(
+    r"\.(?:png|jpe?g|gif|webp|svg|ico|bmp|heic|mp3|wav|ogg|opus|m4a|mp4|mov|webm|pdf|docx|pptx|odt|epub|html?|css|"
+    r"[jt]sx?|pyc?|c|h|cc|cpp|java|go|rs|rb|sh|ipynb|so|dll|exe|whl|jar|ya?ml|toml|ini|lock|bin|pt|onnx|gguf|safetensors|"
+    r"np[yz]|pkl|wb)$|-(?:wal|shm|journal)$",
+    re.IGNORECASE,
+)
+"""Finds names of files that are no logs."""
+
+_FILE_MANAGER_NAME = re.compile(r"(?:^|/)(?:__MACOSX/|(?:Thumbs\.db|desktop\.ini)$)", re.IGNORECASE)
+"""Finds what file managers leave in archives."""
+
+_AIDER_LOG = ".aider.chat.history.md"
+"""Name of the log of Aider, which is hidden."""
+
+
+def is_no_log(name: str) -> bool:
+    """Returns whether a file of a folder or an archive is no log by its name: hidden, an image, code and the like."""
+    base = name.replace(os.sep, "/").rpartition("/")[2]
+    if base.startswith(".") and base != _AIDER_LOG:
+        return True
+    return bool(_NO_LOG_NAME.search(base) or _FILE_MANAGER_NAME.search(name))
+
+
+# Tables
+
+
+def _table_contents(file: _File) -> Iterator[Content]:
+    """Yields the tables of a database; those in which a program stores sessions are one content.
+
+    Raises:
+        FormatError: The database has no rows.
+    """
+    names = sqlite_tables(file.path, file.label, file.expansion.bounds)
+    if not names:
+        raise FormatError(f"The SQLite database {file.label} has no rows.", "Check the file.")
+    if pieces := session_tables(names):
+        rows = partial(stored_sessions, file.path, pieces)
+        yield _row_content(file, file.label, file.name, file.size, rows)
+    for table in names:
+        if table in pieces:
+            continue
+        label, name = f"{file.label}: {table}", f"{file.name}/{table}"
+        size = file.size // len(names)  # as if all tables were alike
+        yield _row_content(
+            file, label, name, size, partial(sqlite_rows, file.path, table), kind="table"
+        )
+
+
+def _sheet_contents(file: _File) -> Iterator[Content]:
+    """Yields the sheets of a workbook."""
+    names = sheet_names(file.path, file.label)
+    for sheet in names:
+        rows = partial(sheet_rows, file.path, file.label, sheet)
+        if len(names) == 1:
+            yield _row_content(file, file.label, file.name, file.size, rows)
+        else:
+            label, name = f"{file.label}: {sheet}", f"{file.name}/{sheet}"
+            yield _row_content(file, label, name, file.size // len(names), rows, kind="table")
+
+
+def _row_content(
+    file: _File,
+    label: str,
+    name: str,
+    size: int,
+    rows: Callable[[Reading], Iterator[Frame]],
+    kind: Literal["log", "table"] = "log",
+) -> Content:
+    """Returns the content whose rows are read so, counted."""
+
+    def counted() -> Iterator[Frame]:
+        """Yields the rows, and counts them anew."""
+        return rows(Reading(file.expansion, label, size))
+
+    return Content(label, name, size, rows=counted, kind=kind, expansion=file.expansion)
+
+
+# Archives
+
+_ZIP_ZSTD = 93
+"""Number of zstd among the compressions of zip archives."""
+
+_KEPT_COMPRESSED = (zipfile.ZIP_BZIP2, _ZIP_ZSTD)
+"""Compressions of members whose data are as in a file of their own, so that `Source` decompresses them."""
+
+_ENCRYPTED = 1
+"""Bit of the flags of a member of a zip archive that is encrypted."""
 
 
 class _Member(io.BufferedIOBase):
@@ -380,7 +387,11 @@ def _zip_members(file: _File) -> Iterator[Content]:
     header = next((name for name in _INSPECT_HEADERS if name in names), None)
     samples = [entry for entry in members if _INSPECT_SAMPLE.match(entry.filename)]
     if header is not None and samples:
-        rows = partial(_inspect_rows, archive, archive.getinfo(header), samples)
+
+        def rows(count: Reading) -> Iterator[Frame]:
+            """Returns the samples, split from the log."""
+            return bounded_frames(_inspect_frames(archive, archive.getinfo(header), samples), count)
+
         yield _row_content(file, file.label, file.name, file.size, rows)
         return
     for entry in members:
@@ -392,6 +403,28 @@ def _zip_members(file: _File) -> Iterator[Content]:
         packed = entry.compress_type in _KEPT_COMPRESSED
         length = entry.compress_size if packed else entry.file_size
         yield from _member(file, entry.filename, entry.compress_size, open_stream, length)
+
+
+def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
+    """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them.
+
+    Raises:
+        OSError: The member is encrypted or compressed with LZMA, or the archive is damaged.
+    """
+    if entry.flag_bits & _ENCRYPTED:
+        raise OSError("it is encrypted")
+    plain = copy.copy(entry)
+    checksum: int | None = entry.CRC
+    del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
+    if entry.compress_type == zipfile.ZIP_LZMA:
+        raise OSError("it is compressed with LZMA: unpack it first")
+    if entry.compress_type in _KEPT_COMPRESSED:
+        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
+        checksum = None
+    try:
+        return cast(BinaryIO, _Member(archive.open(plain), checksum))
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise OSError(f"the archive is damaged: {error}") from None
 
 
 def _tar_members(file: _File) -> Iterator[Content]:
@@ -444,36 +477,13 @@ def _member(
     yield from _unpack(open_stream, inside, length)
 
 
-def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
-    """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them.
+# Archives of Inspect
 
-    Raises:
-        OSError: The member is encrypted or compressed with LZMA, or the archive is damaged.
-    """
-    if entry.flag_bits & _ENCRYPTED:
-        raise OSError("it is encrypted")
-    plain = copy.copy(entry)
-    checksum: int | None = entry.CRC
-    del plain.CRC  # the archive would keep back the last bytes before a wrong checksum
-    if entry.compress_type == zipfile.ZIP_LZMA:
-        raise OSError("it is compressed with LZMA: unpack it first")
-    if entry.compress_type in _KEPT_COMPRESSED:
-        plain.compress_type, plain.file_size = zipfile.ZIP_STORED, entry.compress_size
-        checksum = None
-    try:
-        return cast(BinaryIO, _Member(archive.open(plain), checksum))
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise OSError(f"the archive is damaged: {error}") from None
+_INSPECT_SAMPLE = re.compile(r"^samples/.*\.json$")
+"""Matches the samples in an archive of Inspect."""
 
-
-def _inspect_rows(
-    archive: zipfile.ZipFile,
-    header: zipfile.ZipInfo,
-    samples: list[zipfile.ZipInfo],
-    count: Reading,
-) -> Iterator[Frame]:
-    """Returns the rows of a log of Inspect: the samples, split from the log."""
-    return bounded_frames(_inspect_frames(archive, header, samples), count)
+_INSPECT_HEADERS = ("header.json", "_journal/start.json")
+"""Names of the file with what the samples of an archive of Inspect have in common."""
 
 
 def _inspect_frames(

@@ -40,7 +40,8 @@ class Database:
     """
 
     def __init__(self, path: str, bounds: Bounds) -> None:
-        """
+        """Opens the database.
+
         Raises:
             DatabaseDamaged: It cannot be opened.
         """
@@ -121,7 +122,7 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 def _has_rows(database: Database, table: str) -> bool:
     """Returns whether a table has a row."""
     try:
-        return any(database.rows(f"select 1 from {quote_name(table)} limit 1"))
+        return any(database.rows(f"select 1 from {_quote_name(table)} limit 1"))
     except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
         return False
 
@@ -131,7 +132,7 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
     number = 0
     try:
         with Database(path, count.bounds) as database:
-            columns = column_names(database.columns(f"select * from {quote_name(table)} limit 0"))
+            columns = column_names(database.columns(f"select * from {_quote_name(table)} limit 0"))
             for number, row in enumerate(_read_rows(database, table), 1):
                 cells = [len(cell) for cell in row or () if isinstance(cell, str | bytes)]
                 size = MAX_RECORD if row is None else max(sum(cells), LEAST_OF_RECORD)
@@ -148,7 +149,7 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
 
 def _read_rows(database: Database, table: str) -> Iterator[tuple[Any, ...] | None]:
     """Yields the rows of a table; None for one with a value that is too large."""
-    query = f"select * from {quote_name(table)}"
+    query = f"select * from {_quote_name(table)}"
     position = 0
     while True:
         try:
@@ -164,6 +165,6 @@ def _read_rows(database: Database, table: str) -> Iterator[tuple[Any, ...] | Non
             position += 1
 
 
-def quote_name(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Returns the name of a table or column in a query."""
     return '"' + name.replace('"', '""') + '"'

@@ -7,7 +7,6 @@ on with the next record. `json_records` reads other JSON, `tables` rows, `text_t
 from __future__ import annotations
 
 import ast
-import codecs
 import json
 import math
 import re
@@ -15,16 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from engine.formats.json_values import MAX_DEPTH, BadRecord, is_nested_too_deep, storable
-from engine.formats.opening.source import CHUNK, LEAST_OF_RECORD, Reading, Source
-
-_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
-"""Matches what stands between two values."""
-
-_MAX_READ_BYTES = 16 << 20
-"""Most bytes that are read at once after a record that goes on."""
-
-_MAX_LITERAL_CHARACTERS = 12
-"""Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
+from engine.formats.opening.source import LEAST_OF_RECORD, Reading, Source
 
 MAX_RECORD = 64 << 20
 """Size limit of a record in bytes."""
@@ -61,70 +51,6 @@ def reason_of(error: Exception, unit: str, start: int = 0) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{unit} is not JSON: {error.msg.removesuffix(' at')} at character {error.pos - start + 1}"
     return f"{unit} holds a number with too many digits"
-
-
-class JsonCursor:
-    """The part of a text that is in memory, and the position in it from which the next value is read.
-
-    Attributes:
-        text: The part in memory. It begins anywhere at or before the position.
-        position: An index of `text`.
-        is_at_end: Whether the source has no more text than `text`.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self.text = ""
-        self.position = 0
-        self.is_at_end = False
-
-    @property
-    def error(self) -> str | None:
-        """Why the source ended early; None if it did not."""
-        return self._source.error
-
-    def skip_blanks(self) -> bool:
-        """Moves the position past blanks and commas; returns False at the end of the input."""
-        while True:
-            match = _BLANK_OR_COMMA.match(self.text, self.position)
-            self.position = match.end() if match else self.position
-            if self.position < len(self.text):
-                return True
-            if not self.read_more():
-                return False
-
-    def read_more(self) -> bool:
-        """Drops the text before the position and reads more behind the rest; returns False at the end of the input.
-
-        It reads as much as the rest, up to `_MAX_READ_BYTES`, so that a long record is decoded few times.
-        """
-        if self.is_at_end:
-            return False
-        unread = self.text[self.position :]
-        pieces = [unread]
-        bytes_wanted = min(max(CHUNK, len(unread)), _MAX_READ_BYTES)
-        self.position = 0
-        while bytes_wanted > 0:
-            chunk = self._source.read()
-            pieces.append(self._decoder.decode(chunk, final=not chunk))
-            bytes_wanted -= len(chunk)
-            if not chunk:
-                self.is_at_end = True
-                break
-        self.text = "".join(pieces)
-        return True
-
-    def is_unfinished(self, error: Exception) -> bool:
-        """Returns whether a value with this error may be complete when more of the input is read."""
-        return not self.is_at_end and self.is_cut_off(error)
-
-    def is_cut_off(self, error: Exception) -> bool:
-        """Returns whether the error of a value is at the end of the text in memory."""
-        if not isinstance(error, json.JSONDecodeError):
-            return False
-        at_end = error.pos >= len(self.text) - _MAX_LITERAL_CHARACTERS
-        return at_end or error.msg.startswith("Unterminated string")
 
 
 Framing = Literal["lines", "events", "list", "values", "slices", "table", "text"]
@@ -267,14 +193,14 @@ def lines(source: Source) -> Iterator[Frame]:
         elif size > MAX_RECORD:
             pending[:] = [b"".join(pending)[:KEPT_OF_OVERSIZED]]
     raw = b"".join(pending)
-    last = _line(number + 1, raw, size)
-    if last and source.error and last.reason:
-        last = last._replace(reason=source.error)
-    elif source.error:
-        yield from [last] if last else []
-        last = Frame(number + 1 if last is None else number + 2, b"", None, source.error)
-    if last:
+    if last := _line(number + 1, raw, size):
+        number += 1
+        if source.error and last.reason:  # it was cut off
+            yield last._replace(reason=source.error)
+            return
         yield last
+    if source.error:
+        yield Frame(number + 1, b"", None, source.error)
 
 
 def _line(number: int, raw: bytes, size: int) -> Frame | None:

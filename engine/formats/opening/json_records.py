@@ -3,6 +3,8 @@ on with the next one that looks like a record."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +16,6 @@ from engine.formats.opening.framing import (
     MAX_RECORD,
     Envelope,
     Frame,
-    JsonCursor,
     checked,
     reason_of,
     too_large,
@@ -42,6 +43,108 @@ _MIN_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
 
+_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
+"""Matches what stands between two values."""
+
+_MAX_READ_BYTES = 16 << 20
+"""Most bytes that are read at once after a record that goes on."""
+
+_MAX_LITERAL_CHARACTERS = 12
+"""Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
+
+
+class _TooLarge(Exception):
+    """A value is larger than it may be."""
+
+
+class _JsonCursor:
+    """The part of a text that is in memory, and the position in it from which the next value is read.
+
+    Attributes:
+        text: The part in memory. It begins anywhere at or before the position.
+        position: An index of `text`.
+        is_at_end: Whether the source has no more text than `text`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.text = ""
+        self.position = 0
+        self.is_at_end = False
+
+    @property
+    def error(self) -> str | None:
+        """Why the source ended early; None if it did not."""
+        return self._source.error
+
+    def skip_blanks(self) -> bool:
+        """Moves the position past blanks and commas; returns False at the end of the input."""
+        while True:
+            match = _BLANK_OR_COMMA.match(self.text, self.position)
+            self.position = match.end() if match else self.position
+            if self.position < len(self.text):
+                return True
+            if not self.read_more():
+                return False
+
+    def read_more(self) -> bool:
+        """Drops the text before the position and reads more behind the rest; returns False at the end of the input.
+
+        It reads as much as the rest, up to `_MAX_READ_BYTES`, so that a long record is decoded few times.
+        """
+        if self.is_at_end:
+            return False
+        unread = self.text[self.position :]
+        pieces = [unread]
+        bytes_wanted = min(max(CHUNK, len(unread)), _MAX_READ_BYTES)
+        self.position = 0
+        while bytes_wanted > 0:
+            chunk = self._source.read()
+            pieces.append(self._decoder.decode(chunk, final=not chunk))
+            bytes_wanted -= len(chunk)
+            if not chunk:
+                self.is_at_end = True
+                break
+        self.text = "".join(pieces)
+        return True
+
+    def is_unfinished(self, error: Exception) -> bool:
+        """Returns whether a value with this error may be complete when more of the input is read."""
+        return not self.is_at_end and self.is_cut_off(error)
+
+    def is_cut_off(self, error: Exception) -> bool:
+        """Returns whether the error of a value is at the end of the text in memory."""
+        if not isinstance(error, json.JSONDecodeError):
+            return False
+        at_end = error.pos >= len(self.text) - _MAX_LITERAL_CHARACTERS
+        return at_end or error.msg.startswith("Unterminated string")
+
+    def next_value(self, most: int) -> tuple[Any, str]:
+        """Returns the value that begins at the position, with its text, and moves the position behind it.
+
+        Raises:
+            _TooLarge: It is larger than `most` characters; the position stays.
+            ValueError: It is not JSON, or is cut off.
+            RecursionError: It is nested too deep.
+        """
+        while True:
+            try:
+                value, end = DECODER.raw_decode(self.text, self.position)
+            except (ValueError, RecursionError) as error:
+                if not self.is_unfinished(error):
+                    raise
+                if len(self.text) - self.position > most:
+                    raise _TooLarge from None
+                self.read_more()
+                continue
+            # a number at the end of the text in memory may have more digits
+            if end < len(self.text) or not self.read_more():
+                text = self.text[self.position : end]
+                self.position = end
+                return value, text
+
+
 class Values:
     """Iterates over the frames of consecutive JSON values or of the elements of a JSON list.
 
@@ -51,7 +154,7 @@ class Values:
     """
 
     def __init__(self, source: Source, in_list: bool, is_record: Callable[[Any], bool]) -> None:
-        self._cursor = JsonCursor(source)
+        self._cursor = _JsonCursor(source)
         self._in_list = in_list
         self._is_record = is_record
 
@@ -85,21 +188,12 @@ class Values:
     def _next(self, number: int) -> Frame:
         """Returns the frame of the next value."""
         cursor = self._cursor
-        while True:
-            try:
-                value, end = DECODER.raw_decode(cursor.text, cursor.position)
-            except (ValueError, RecursionError) as error:
-                if not cursor.is_unfinished(error):
-                    return self._broken(number, reason_of(error, "element", cursor.position))
-                if len(cursor.text) - cursor.position > MAX_RECORD:
-                    return self._broken(number, too_large())
-                cursor.read_more()
-                continue
-            # A number at the end of the text in memory may have more digits.
-            if end < len(cursor.text) or not cursor.read_more():
-                break
-        text = cursor.text[cursor.position : end]
-        cursor.position = end
+        try:
+            value, text = cursor.next_value(MAX_RECORD)
+        except _TooLarge:
+            return self._broken(number, too_large())
+        except (ValueError, RecursionError) as error:
+            return self._broken(number, reason_of(error, "element", cursor.position))
         return _value_frame(number, text, value)
 
     def _broken(self, number: int, reason: str) -> Frame:
@@ -139,7 +233,7 @@ class Values:
 
 
 def _rest_frame(
-    cursor: JsonCursor, number: int, reason: str, skipped: _SkippedText | None = None
+    cursor: _JsonCursor, number: int, reason: str, skipped: _SkippedText | None = None
 ) -> Frame:
     """Reads to the end of the input and returns the rest, after what was `skipped`, as one frame with a reason."""
     skipped = skipped or _SkippedText()
@@ -166,7 +260,7 @@ class _SkippedText:
                 self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
 
     def raw(self) -> bytes:
-        """Returns the bytes that were skipped."""
+        """Returns the bytes that were skipped, without blanks and commas at their end; at most `MAX_RECORD` of them."""
         return _encode("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
 
 
@@ -189,10 +283,6 @@ def _value_frame(number: int, text: str, value: Any) -> Frame:
         return Frame(number, raw, None, bad.reason)
 
 
-class _TooLarge(Exception):
-    """A value is larger than it may be."""
-
-
 class Slices:
     """Iterates over the slices of one JSON object that is too large to be read at once.
 
@@ -201,7 +291,7 @@ class Slices:
     """
 
     def __init__(self, source: Source) -> None:
-        self._cursor = JsonCursor(source)
+        self._cursor = _JsonCursor(source)
         self._fields_after_list: dict[str, Any] = {}  # fields after the long list
 
     def is_needed(self) -> bool:
@@ -324,23 +414,14 @@ class Slices:
             BadRecord: It is not JSON, or cut off.
         """
         cursor = self._cursor
-        while True:
-            try:
-                value, end = DECODER.raw_decode(cursor.text, cursor.position)
-            except (ValueError, RecursionError) as error:
-                if not cursor.is_unfinished(error):
-                    reason = reason_of(error, "element", cursor.position)
-                    if cursor.is_cut_off(error):
-                        reason = cursor.error or "the file was cut off"
-                    raise BadRecord(reason) from None
-                if len(cursor.text) - cursor.position > most:
-                    raise _TooLarge from None
-                cursor.read_more()
-                continue
-            if end < len(cursor.text) or not cursor.read_more():
-                length = end - cursor.position
-                cursor.position = end
-                return value, length
+        try:
+            value, text = cursor.next_value(most)
+        except (ValueError, RecursionError) as error:
+            reason = reason_of(error, "element", cursor.position)
+            if cursor.is_cut_off(error):
+                reason = cursor.error or "the file was cut off"
+            raise BadRecord(reason) from None
+        return value, len(text)
 
 
 def _all_objects(fields: dict[str, Any]) -> bool:

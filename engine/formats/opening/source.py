@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 
 from engine.base.errors import Cancelled, FormatError
 
+# Limits
+
 FREELY_UNPACKED = 256 << 20
 """Number of bytes to which any file may unpack."""
 
@@ -34,11 +36,6 @@ RAISED = "(`import --most-unpacked` raises the limit)"
 """Ending of the reason of each limit that a person can raise."""
 
 
-def _never() -> bool:
-    """Returns False: nobody wants to stop."""
-    return False
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What limits and stops reading.
@@ -49,7 +46,7 @@ class Bounds:
     """
 
     unpacked: int = field(default_factory=lambda: FREELY_UNPACKED)
-    is_cancelled: Callable[[], bool] = _never
+    is_cancelled: Callable[[], bool] = lambda: False
 
     def stop_if_cancelled(self) -> None:
         """Does nothing, or raises Cancelled when a person wants to stop."""
@@ -156,31 +153,13 @@ def unlimited() -> Reading:
     return Reading(Expansion(None, Bounds(unpacked=sys.maxsize)), "", None)
 
 
-CHUNK = 1 << 18
-"""Number of bytes that are read at a time."""
-GZIP_MAGIC = b"\x1f\x8b"
-"""First bytes of gzip."""
-_BOM = b"\xef\xbb\xbf"
-"""Byte order mark of UTF-8."""
-_MAGIC_BYTES = 6
-"""Number of bytes by which compression is told."""
+# Decompression
+
 _ZSTD_PIECE = 1 << 9
 """Number of bytes of zstd that are decompressed at a time."""
 
-_MAX_LOOK_BYTES = 64 << 20
-"""Number of bytes of a pipe that are kept while its beginning is looked at."""
-
 _MAX_XZ_MEMORY = 128 << 20
 """Most memory for the dictionary of data in xz; `xz -9` needs half of it."""
-
-_MIXED_ENCODING = "windows-1252-where-not-utf-8"
-"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
-
-_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
-"""Finds bytes outside ASCII."""
-
-_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
-"""Finds bytes that no text in Windows-1252 has."""
 
 
 def missing_library(what: str, library: str, otherwise: str = "") -> FormatError:
@@ -237,6 +216,24 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
 }
 """First bytes of compressed data -> the name of the compression, and what decompresses one stream of it; gzip is read
 apart."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""First bytes of gzip."""
+
+
+# The bytes of an input
+
+CHUNK = 1 << 18
+"""Number of bytes that are read at a time."""
+
+_BOM = b"\xef\xbb\xbf"
+"""Byte order mark of UTF-8."""
+
+_MAGIC_BYTES = 6
+"""Number of bytes at the beginning from which the compression is read."""
+
+_MAX_LOOK_BYTES = 64 << 20
+"""Number of bytes of a pipe that are kept while its beginning is looked at."""
 
 
 class Source:
@@ -396,11 +393,8 @@ class Source:
                 out = stream.decompress(data, CHUNK * 4)
             except Exception as error:  # noqa: BLE001 -- each library raises its own
                 too_large = "usage limit" in str(error)  # of xz, which has no class for it
-                what = (
-                    f"need more than {_MAX_XZ_MEMORY >> 20} MiB of memory"
-                    if too_large
-                    else "are damaged"
-                )
+                need = f"need more than {_MAX_XZ_MEMORY >> 20} MiB of memory"
+                what = need if too_large else "are damaged"
                 self.error = f"the {name} data {what}: {error}"
                 return
             data = b""
@@ -448,8 +442,8 @@ class Source:
                     self.error = "there is something else after the gzip data"
                     return
                 member = zlib.decompressobj(wbits=31)
-        if rest := member.flush():
-            yield rest
+        if following := member.flush():
+            yield following
         if self.error is None:
             self.error = "the gzip data end early: the file was cut off"
 
@@ -465,6 +459,18 @@ def _readable_bytes(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
             yield out
 
 
+# Encodings
+
+_MIXED_ENCODING = "windows-1252-where-not-utf-8"
+"""Name of the error handler that reads what is not UTF-8 as Windows-1252."""
+
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+"""Finds bytes outside ASCII."""
+
+_NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
+"""Finds bytes that no text in Windows-1252 has."""
+
+
 def _utf16(first: bytes) -> str | None:
     """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by every second byte
     being zero, as where the letters are ASCII."""
@@ -476,16 +482,6 @@ def _utf16(first: bytes) -> str | None:
     if is_zero == [True, False, True, False]:
         return "utf-16-be"
     return None
-
-
-def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
-    """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
-    does."""
-    assert isinstance(error, UnicodeDecodeError)
-    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
-
-
-codecs.register_error(_MIXED_ENCODING, _as_windows_1252)
 
 
 def _is_windows_1252(first: bytes) -> bool:
@@ -512,11 +508,21 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
+def _as_windows_1252(error: UnicodeError) -> tuple[str, int]:
+    """Returns bytes that are not UTF-8 as Windows-1252, and the position after them, as an error handler of `codecs`
+    does."""
+    assert isinstance(error, UnicodeDecodeError)
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_MIXED_ENCODING, _as_windows_1252)
+
+
 def _encode_utf8(
-    decoder: codecs.IncrementalDecoder, first: bytes, rest: Iterator[bytes]
+    decoder: codecs.IncrementalDecoder, first: bytes, following: Iterator[bytes]
 ) -> Iterator[bytes]:
     """Yields chunks in another encoding as UTF-8."""
-    for chunk in itertools.chain((first,), rest):
+    for chunk in itertools.chain((first,), following):
         if text := decoder.decode(chunk):
             yield text.encode("utf-8", "surrogatepass")
     if text := decoder.decode(b"", final=True):

@@ -37,32 +37,19 @@ from engine.formats.opening.framing import (
 )
 from engine.formats.opening.source import CHUNK, RAISED, Bounds, Reading, Source, missing_library
 
+# Text tables
+
 _DELIMITERS = ",\t;|"
 """Characters that may divide cells."""
+
 _DETECTION_ROWS = 6
 """Number of rows by which the delimiter is detected."""
+
 _DETECTION_BYTES = 1 << 20
 """Number of bytes by which the delimiter is detected."""
+
 _DELIMITER_LINE = re.compile(r"\ufeff?sep=(.)\r?\n")
 """Matches a first line that names the delimiter, such as `sep=;`, as Excel writes it."""
-_MESSAGE_COLUMNS = frozenset(
-    ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
-)
-"""Columns with the text of a message, in small letters and without signs. The text may happen to be JSON, such as the
-result of a tool."""
-
-_PARQUET_ERRORS = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
-"""What Arrow raises for a damaged file."""
-
-_MAX_BATCH_ROWS = 256
-"""Most rows that are unpacked together."""
-
-_BATCH_BYTES = 8 << 20
-"""Number of bytes of rows that are unpacked together, if all rows of a group have the same size."""
-
-_MAX_EXPANSION = 100
-"""How many times as large as its file a group of rows may be when it is unpacked, where that is more than any file
-may unpack to."""
 
 
 def delimiter_of(head: bytes) -> str | None:
@@ -244,6 +231,29 @@ class _TextLines:
         return b"".join(pending)
 
 
+# Cells and rows of any table
+
+_MESSAGE_COLUMNS = frozenset(
+    ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
+)
+"""Columns with the text of a message, in small letters and without signs. The text may happen to be JSON, such as the
+result of a tool."""
+
+
+def row_frame(number: int, row: dict[str, Any]) -> Frame:
+    """Returns the frame of a row with values of any kind."""
+    record = storable(
+        {
+            column: _cell(column, cell) if isinstance(cell, str) else _as_json_value(cell)
+            for column, cell in row.items()
+        }
+    )
+    raw = json_text(record).encode()
+    if len(raw) > MAX_RECORD:
+        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
+    return Frame(number, raw, record)
+
+
 def _cell(column: str, text: str) -> Any:
     """Returns what a cell holds: the list or the object of its JSON, null if it is empty, else its text."""
     if text[:1] not in ("{", "["):
@@ -269,20 +279,6 @@ def _has_role(value: Any) -> bool:
     return isinstance(first, dict) and isinstance(first.get("role", first.get("from")), str)
 
 
-def row_frame(number: int, row: dict[str, Any]) -> Frame:
-    """Returns the frame of a row with values of any kind."""
-    record = storable(
-        {
-            column: _cell(column, cell) if isinstance(cell, str) else _as_json_value(cell)
-            for column, cell in row.items()
-        }
-    )
-    raw = json_text(record).encode()
-    if len(raw) > MAX_RECORD:
-        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
-    return Frame(number, raw, record)
-
-
 def _as_json_value(value: Any) -> Any:
     """Returns a value as JSON has it: times as ISO 8601, bytes in base64, NaN and infinities as null."""
     if value is None or isinstance(value, str | bool | int):
@@ -300,6 +296,22 @@ def _as_json_value(value: Any) -> Any:
     if isinstance(value, Iterable):
         return [_as_json_value(entry) for entry in value]
     return str(value)
+
+
+# Parquet
+
+_PARQUET_ERRORS = (OSError, ValueError, NotImplementedError, TypeError, LookupError, OverflowError)
+"""What Arrow raises for a damaged file."""
+
+_MAX_BATCH_ROWS = 256
+"""Most rows that are unpacked together."""
+
+_BATCH_BYTES = 8 << 20
+"""Number of bytes of rows that are unpacked together, if all rows of a group have the same size."""
+
+_MAX_EXPANSION = 100
+"""How many times as large as its file a group of rows may be when it is unpacked, where that is more than any file
+may unpack to."""
 
 
 def parquet_rows(path: str, reading: Reading) -> Iterator[Frame]:
@@ -381,13 +393,17 @@ def _reason_not_unpacked(footer: Any) -> str:
     return f"{too_large()}, or {footer.num_rows:,} rows from here on unpack to {size}; these are not read {RAISED}"
 
 
+# Workbooks
+
 MOST_UNPACKED = 256 << 20
 """Most bytes of a workbook, unpacked."""
 
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """First bytes of a workbook of old Excel."""
+
 _EXCEL_MEMBERS = frozenset(("xl/workbook.xml", "xl/workbook.bin"))
 """Members that only a workbook of Excel has."""
+
 _SAVE_AS_CSV = "Save its sheet as CSV, and import that."
 """Hint for a workbook that is not read."""
 

@@ -21,266 +21,7 @@ from engine.formats.messages.times import date_of, day_comes_first
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.source import Source
 
-_EDGE_TOKEN = (
-    r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
-    r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
-    r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
-)
-"""Matches a token that begins or ends a text or a turn; it says nothing."""
-_EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
-"""Matches all tokens like `_EDGE_TOKEN` at the beginning and at the end of a turn."""
-
-_SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
-"""Words of prompts of Alpaca -> who speaks after them."""
-
-
-class _Template(NamedTuple):
-    """The template of a chat model.
-
-    Attributes:
-        name: What it is called in records.
-        head: Matches the head of a turn; the group `speaker` is its word for who speaks, `about` may say more.
-        speakers: The words that are not understood by themselves, in small letters, and the usual ones for them.
-    """
-
-    name: str
-    head: re.Pattern[str]
-    speakers: Mapping[str, str] = {}
-
-    def _speaker(self, head: re.Match[str]) -> str:
-        """Returns the usual word for who speaks after a head."""
-        word = head["speaker"].strip()
-        return self.speakers.get(word.lower(), word)
-
-    def fits(self, text: str) -> bool:
-        """Returns whether at least two speak in a text."""
-        return len({self._speaker(head) for head in self.head.finditer(text)}) > 1
-
-    def read(self, text: str) -> dict[str, Any]:
-        """Returns the record of a text: its messages, each with speaker and content, and its preamble.
-
-        A head that goes on with the same speaker under another word, as `Input` after `Instruction`, begins no message;
-        nor does one of a usual speaker without text, as it stands at the end for the answer of a model.
-        """
-        heads = list(self.head.finditer(text))
-        ends = [*(head.start() for head in heads[1:]), len(text)]
-        messages: list[dict[str, Any]] = []
-        last_word = ""
-        for head, end in zip(heads, ends, strict=True):
-            content = _EDGE_TOKENS.sub("", text[head.end() : end].strip()).strip()
-            speaker = self._speaker(head)
-            if not content and (speaker in self.speakers.values() or role_named(speaker)):
-                continue
-            if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
-                messages[-1]["content"] += "\n" + content
-            else:
-                head_facts = {"about": word} if (word := head.groupdict().get("about")) else {}
-                messages.append({"speaker": speaker, "content": content, **head_facts})
-            last_word = head["speaker"]
-        before = _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()).strip()
-        return {"messages": messages, **({"preamble": before} if before else {})}
-
-
-_TEMPLATES = (
-    _Template("ChatML", re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})(?:\n|<\|im_sep\|>)")),
-    _Template(
-        "Llama 3",
-        re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*"),
-    ),
-    _Template("Gemma", re.compile(r"<start_of_turn>(?P<speaker>[^\n<]{1,40})\n")),
-    _Template(
-        "Granite", re.compile(r"<\|start_of_role\|>(?P<speaker>[^\n|<]{1,40})<\|end_of_role\|>")
-    ),
-    _Template(
-        "Harmony",
-        re.compile(
-            r"<\|start\|>(?P<speaker>[^\n|<]{1,40})(?:<\|channel\|>(?P<about>[^<]{1,80}))?"
-            r"(?:<\|constrain\|>\w+)?<\|message\|>"
-        ),
-    ),
-    _Template(
-        "Command",
-        re.compile(
-            r"<\|START_OF_TURN_TOKEN\|><\|(?P<speaker>USER|CHATBOT|SYSTEM)_TOKEN\|>(?:<\|START_RESPONSE\|>)?"
-        ),
-    ),
-    _Template("DeepSeek", re.compile(r"<｜(?P<speaker>User|Assistant)｜>")),
-    _Template(
-        "Mistral",
-        re.compile(r"(?P<speaker>\[/?INST\]|\[/?SYSTEM_PROMPT\]|<</?SYS>>|\[/?TOOL_RESULTS\])"),
-        {
-            "[inst]": "user",
-            "[/inst]": "assistant",
-            "<<sys>>": "system",
-            "<</sys>>": "user",
-            "[system_prompt]": "system",
-            "[/system_prompt]": "user",
-            "[tool_results]": "tool",
-            "[/tool_results]": "assistant",
-        },
-    ),
-    _Template(
-        "Zephyr",
-        re.compile(
-            r"<\|(?P<speaker>system|user|assistant|tool|observation|prompter|prompt|answer)\|>\n?"
-        ),
-        {"prompt": "user", "answer": "assistant"},
-    ),
-    _Template(
-        "Alpaca",
-        re.compile(r"^###[ ]*(?P<speaker>Instruction|Input|Response|Output):[ \t]*\n?", re.M),
-        _SIDES,
-    ),
-    _Template(
-        "Guanaco", re.compile(r"###[ ]*(?P<speaker>Human|User|Assistant|System):[ \t]*", re.I)
-    ),
-    _Template("OpenChat", re.compile(r"GPT4 Correct (?P<speaker>User|Assistant):[ \t]*")),
-    _Template(
-        "Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s|\Z)")
-    ),
-)
-"""The chat templates that are known, in the order in which they are tried."""
-
-
-_ASKER = "|".join(("user", "human", *USERS))
-"""Matches a word for the side that asks."""
-_ANSWERER = "|".join(
-    ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
-)
-"""Matches a word for the side that answers."""
-_NAME_WORDS = 3
-"""Most words of a name that speaks once; a longer text before a single colon is the beginning of a sentence."""
-_MIN_TURNS = 2
-"""Least number of turns that each side needs in a text in which only one side has a known word."""
-_MIN_WORDS = 3
-"""Least number of words of a turn in which somebody speaks; the value of a setting (`name: value`) has fewer."""
-_OTHER_WORD = "system|developer|tool|function|observation"
-"""Matches a word for a speaker who is neither of the two sides."""
-_TIME = (
-    r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
-)
-"""Matches a time before a speaker, such as `[2024-05-01 12:30:01] ` or `12:30 - `; also nothing."""
-
-_NAMED = re.compile(
-    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
-    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
-    re.MULTILINE,
-)
-"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
-
-_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
-
-_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
-"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
-
-_WHATSAPP = re.compile(
-    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
-    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
-    re.MULTILINE,
-)
-"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
-app itself have no speaker."""
-
-_SHORT_YEAR = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)(?!\d)")
-"""Matches a date whose year has two digits, which are of this century."""
-
-_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
-"""Matches a line of dashes, equals signs or stars."""
-
-_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
-"""Matches the first line of a session of Aider."""
-
-_AIDER_USER = re.compile(r"^####", re.MULTILINE)
-"""Matches the beginning of a line of the user in Aider's history."""
-
-_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
-"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
-
-_CUE = re.compile(
-    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
-    re.MULTILINE,
-)
-"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
-
-_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
-"""Matches what stands before the times of a cue: its number or id, or nothing."""
-
-_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
-"""Matches the settings after the times of a cue, which say where it stands on the screen."""
-
-_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
-"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
-
-_SPEAKER = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
-"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
-
-_SPELLED_OUT = {"q": "question", "a": "answer"}
-"""Words of which the letters are short; elsewhere A and B are names of people."""
-
-
-class _Speakers(NamedTuple):
-    """Words for speakers that belong together; a text is a conversation if one of them asks and one answers.
-
-    Attributes:
-        asks: Regex of the words for the side that asks.
-        answers: Regex of those for the side that answers.
-        plain: Matches the head of a turn in plain text: `User (edited): `.
-        markdown: Matches a line of Markdown that is the head of a turn: `**User:**`.
-    """
-
-    asks: str
-    answers: str
-    plain: re.Pattern[str]
-    markdown: re.Pattern[str]
-
-    def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-        """Returns the beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the
-        first, since `model:` within a text of `User:` and `Model:` is no turn."""
-        turns = list(pattern.finditer(text))
-        turns = [
-            turn
-            for turn in turns
-            if turn["speaker"][0].isupper() == turns[0]["speaker"][0].isupper()
-        ]
-        words = {turn["speaker"].lower() for turn in turns}
-        some_ask = any(re.fullmatch(self.asks, word) for word in words)
-        some_answer = any(re.fullmatch(self.answers, word) for word in words)
-        return turns if some_ask and some_answer else []
-
-
-def _family(asks: str, answers: str, beside: str = "") -> _Speakers:
-    """Returns a family of words for speakers.
-
-    Args:
-        asks: Regex of the words for the side that asks.
-        answers: Regex of those for the side that answers.
-        beside: Regex of those for others; empty for none.
-    """
-    words = "|".join(filter(None, (asks, answers, beside)))
-    return _Speakers(
-        asks,
-        answers,
-        re.compile(
-            rf"^(?P<time>{_TIME})(?:\*\*|__|>+[ ]?)?(?P<speaker>{words})(?:[ ]said)?(?:\*\*|__)?[ \t]*"
-            r"(?:\((?P<about>[^)\n]{1,80})\))?[ \t]*:(?:\*\*|__)?[ \t]*",
-            re.IGNORECASE | re.MULTILINE,
-        ),
-        re.compile(
-            rf"^(?:_\*\*|\*\*_?|#{{1,6}}[ ]+(?:\*\*)?)(?P<speaker>{words})(?:[ ]said)?"
-            r"(?:[ \t]*\((?P<about>[^)\n]{1,120})\))?:?(?:_?\*\*_?)?[ \t]*:?[ \t]*$",
-            re.IGNORECASE | re.MULTILINE,
-        ),
-    )
-
-
-_FAMILIES = (
-    _family(_ASKER, _ANSWERER, _OTHER_WORD),
-    _family("q", "a"),
-    _family("question", "answer"),
-    _family("prompt", "response|completion"),
-)
-"""The families of words for speakers, in the order in which they are tried."""
+# Texts and their styles
 
 
 class _Style(NamedTuple):
@@ -362,6 +103,220 @@ def _divide_turns(starts: list[re.Match[str]], text: str) -> dict[str, Any]:
     return _make_record(messages, text[: starts[0].start()] if starts else text)
 
 
+def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
+    """Returns a record of messages, with the text before them as its preamble."""
+    return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
+
+
+# Templates of chat models
+
+_EDGE_TOKEN = (
+    r"(?:<s>|</s>|<bos>|<eos>|<end_of_turn>|\[gMASK\]|<sop>|<｜(?:begin|end)▁of▁sentence｜>"
+    r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
+    r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
+)
+"""Matches a token that begins or ends a text or a turn; it says nothing."""
+
+_EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
+"""Matches all tokens like `_EDGE_TOKEN` at the beginning and at the end of a turn."""
+
+_SIDES = {"instruction": "user", "input": "user", "response": "assistant", "output": "assistant"}
+"""Words of prompts of Alpaca -> who speaks after them."""
+
+
+class _Template(NamedTuple):
+    """The template of a chat model.
+
+    Attributes:
+        name: What it is called in records.
+        head: Matches the head of a turn; the group `speaker` is its word for who speaks, `about` may say more.
+        speakers: The words that are not understood by themselves, in small letters, and the usual ones for them.
+    """
+
+    name: str
+    head: re.Pattern[str]
+    speakers: Mapping[str, str] = {}
+
+    def _speaker(self, head: re.Match[str]) -> str:
+        """Returns the usual word for who speaks after a head."""
+        word = head["speaker"].strip()
+        return self.speakers.get(word.lower(), word)
+
+    def fits(self, text: str) -> bool:
+        """Returns whether at least two speak in a text."""
+        return len({self._speaker(head) for head in self.head.finditer(text)}) > 1
+
+    def read(self, text: str) -> dict[str, Any]:
+        """Returns the record of a text: its messages, each with speaker and content, and its preamble.
+
+        A head that goes on with the same speaker under another word, as `Input` after `Instruction`, begins no message;
+        nor does one of a usual speaker without text, as it stands at the end for the answer of a model.
+        """
+        heads = list(self.head.finditer(text))
+        ends = [*(head.start() for head in heads[1:]), len(text)]
+        messages: list[dict[str, Any]] = []
+        last_word = ""
+        for head, end in zip(heads, ends, strict=True):
+            content = _EDGE_TOKENS.sub("", text[head.end() : end].strip()).strip()
+            speaker = self._speaker(head)
+            if not content and (speaker in self.speakers.values() or role_named(speaker)):
+                continue
+            if messages and messages[-1]["speaker"] == speaker and last_word != head["speaker"]:
+                messages[-1]["content"] += "\n" + content
+            else:
+                head_facts = {"about": word} if (word := head.groupdict().get("about")) else {}
+                messages.append({"speaker": speaker, "content": content, **head_facts})
+            last_word = head["speaker"]
+        return _make_record(messages, _EDGE_TOKENS.sub("", text[: heads[0].start()].strip()))
+
+
+_TEMPLATES = (
+    _Template("ChatML", re.compile(r"<\|im_start\|>(?P<speaker>[^\n|<]{1,40})(?:\n|<\|im_sep\|>)")),
+    _Template(
+        "Llama 3",
+        re.compile(r"<\|start_header_id\|>(?P<speaker>[^\n|<]{1,40})<\|end_header_id\|>\n*"),
+    ),
+    _Template("Gemma", re.compile(r"<start_of_turn>(?P<speaker>[^\n<]{1,40})\n")),
+    _Template(
+        "Granite", re.compile(r"<\|start_of_role\|>(?P<speaker>[^\n|<]{1,40})<\|end_of_role\|>")
+    ),
+    _Template(
+        "Harmony",
+        re.compile(
+            r"<\|start\|>(?P<speaker>[^\n|<]{1,40})(?:<\|channel\|>(?P<about>[^<]{1,80}))?"
+            r"(?:<\|constrain\|>\w+)?<\|message\|>"
+        ),
+    ),
+    _Template(
+        "Command",
+        re.compile(
+            r"<\|START_OF_TURN_TOKEN\|><\|(?P<speaker>USER|CHATBOT|SYSTEM)_TOKEN\|>(?:<\|START_RESPONSE\|>)?"
+        ),
+    ),
+    _Template("DeepSeek", re.compile(r"<｜(?P<speaker>User|Assistant)｜>")),
+    _Template(
+        "Mistral",
+        re.compile(r"(?P<speaker>\[/?INST\]|\[/?SYSTEM_PROMPT\]|<</?SYS>>|\[/?TOOL_RESULTS\])"),
+        {
+            "[inst]": "user",
+            "[/inst]": "assistant",
+            "<<sys>>": "system",
+            "<</sys>>": "user",
+            "[system_prompt]": "system",
+            "[/system_prompt]": "user",
+            "[tool_results]": "tool",
+            "[/tool_results]": "assistant",
+        },
+    ),
+    _Template(
+        "Zephyr",
+        re.compile(
+            r"<\|(?P<speaker>system|user|assistant|tool|observation|prompter|prompt|answer)\|>\n?"
+        ),
+        {"prompt": "user", "answer": "assistant"},
+    ),
+    _Template(
+        "Alpaca",
+        re.compile(r"^###[ ]*(?P<speaker>Instruction|Input|Response|Output):[ \t]*\n?", re.M),
+        _SIDES,
+    ),
+    _Template(
+        "Guanaco", re.compile(r"###[ ]*(?P<speaker>Human|User|Assistant|System):[ \t]*", re.I)
+    ),
+    _Template("OpenChat", re.compile(r"GPT4 Correct (?P<speaker>User|Assistant):[ \t]*")),
+    _Template(
+        "Vicuna", re.compile(r"(?:\A|(?<=\s)|(?<=</s>))(?P<speaker>USER|ASSISTANT):(?=\s|\Z)")
+    ),
+)
+"""The chat templates that are known, in the order in which they are tried."""
+
+
+# Words for speakers
+
+_ASKER = "|".join(("user", "human", *USERS))
+"""Matches a word for the side that asks."""
+
+_ANSWERER = "|".join(
+    ("assistant", "bot", "ai", "chatgpt", "model", *ASSISTANTS, r"gpt(?:-?\d[\w.]*)?")
+)
+"""Matches a word for the side that answers."""
+
+_OTHER_WORD = "system|developer|tool|function|observation"
+"""Matches a word for a speaker who is neither of the two sides."""
+
+_TIME = (
+    r"(?:[\[(]?(?:\d{4}-\d\d-\d\d[T ])?\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?Z?[\])]?[ \t]*[-:]?[ \t]*)?"
+)
+"""Matches a time before a speaker, such as `[2024-05-01 12:30:01] ` or `12:30 - `; also nothing."""
+
+
+class _Speakers(NamedTuple):
+    """Words for speakers that belong together; a text is a conversation if one of them asks and one answers.
+
+    Attributes:
+        asks: Regex of the words for the side that asks.
+        answers: Regex of those for the side that answers.
+        plain: Matches the head of a turn in plain text: `User (edited): `.
+        markdown: Matches a line of Markdown that is the head of a turn: `**User:**`.
+    """
+
+    asks: str
+    answers: str
+    plain: re.Pattern[str]
+    markdown: re.Pattern[str]
+
+    def turns(self, pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+        """Returns the beginnings of the turns; [] if nobody asks or nobody answers. The words are all written like the
+        first, since `model:` within a text of `User:` and `Model:` is no turn."""
+        turns = list(pattern.finditer(text))
+        turns = [
+            turn
+            for turn in turns
+            if turn["speaker"][0].isupper() == turns[0]["speaker"][0].isupper()
+        ]
+        words = {turn["speaker"].lower() for turn in turns}
+        some_ask = any(re.fullmatch(self.asks, word) for word in words)
+        some_answer = any(re.fullmatch(self.answers, word) for word in words)
+        return turns if some_ask and some_answer else []
+
+
+def _family(asks: str, answers: str, beside: str = "") -> _Speakers:
+    """Returns a family of words for speakers.
+
+    Args:
+        asks: Regex of the words for the side that asks.
+        answers: Regex of those for the side that answers.
+        beside: Regex of those for others; empty for none.
+    """
+    words = "|".join(filter(None, (asks, answers, beside)))
+    return _Speakers(
+        asks,
+        answers,
+        re.compile(
+            rf"^(?P<time>{_TIME})(?:\*\*|__|>+[ ]?)?(?P<speaker>{words})(?:[ ]said)?(?:\*\*|__)?[ \t]*"
+            r"(?:\((?P<about>[^)\n]{1,80})\))?[ \t]*:(?:\*\*|__)?[ \t]*",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+        re.compile(
+            rf"^(?:_\*\*|\*\*_?|#{{1,6}}[ ]+(?:\*\*)?)(?P<speaker>{words})(?:[ ]said)?"
+            r"(?:[ \t]*\((?P<about>[^)\n]{1,120})\))?:?(?:_?\*\*_?)?[ \t]*:?[ \t]*$",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+    )
+
+
+_FAMILIES = (
+    _family(_ASKER, _ANSWERER, _OTHER_WORD),
+    _family("q", "a"),
+    _family("question", "answer"),
+    _family("prompt", "response|completion"),
+)
+"""The families of words for speakers, in the order in which they are tried."""
+
+_SPELLED_OUT = {"q": "question", "a": "answer"}
+"""Words of which the letters are short; elsewhere A and B are names of people."""
+
+
 def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the record, with the speakers `Q` and `A` spelled out."""
     for message in record["messages"]:
@@ -369,9 +324,23 @@ def _spell_out_speakers(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _make_record(messages: list[dict[str, Any]], before: str) -> dict[str, Any]:
-    """Returns a record of messages, with the text before them as its preamble."""
-    return {"messages": messages, **({"preamble": before.strip()} if before.strip() else {})}
+# Plain text: `User: ...`
+
+_NAMED = re.compile(
+    rf"^(?P<time>{_TIME})(?:\*\*|__)?(?P<speaker>[A-Z][\w.'-]*(?:[ ][A-Z\d#][\w.'-]*){{0,2}})(?:\*\*|__)?"
+    r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
+    re.MULTILINE,
+)
+"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
+
+_MIN_TURNS = 2
+"""Least number of turns that each side needs in a text in which only one side has a known word."""
+
+_MIN_WORDS = 3
+"""Least number of words of a turn in which somebody speaks; the value of a setting (`name: value`) has fewer."""
+
+_RULE = re.compile(r"^[ \t]*(?:-{3,}|={3,}|\*{3,})[ \t]*$", re.MULTILINE)
+"""Matches a line of dashes, equals signs or stars."""
 
 
 def _plain_turns(text: str) -> list[re.Match[str]]:
@@ -453,6 +422,9 @@ def _plain_parts(text: str) -> list[str]:
     return parts if are_conversations else [text]
 
 
+# Markdown: `**User:**`
+
+
 def _markdown_turns(text: str) -> list[re.Match[str]]:
     """Returns the beginnings of turns such as `**User:**` or `## User`; [] if there are none."""
     return next(filter(None, (family.turns(family.markdown, text) for family in _FAMILIES)), [])
@@ -464,6 +436,29 @@ def _read_markdown(text: str) -> dict[str, Any]:
     for message in record["messages"]:
         message["content"] = re.sub(r"(?:\A|\n+)-{3,}\s*\Z", "", message["content"])
     return _spell_out_speakers(record)
+
+
+# Chats of WhatsApp
+
+_DATE = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
+"""Matches a date in digits, in any order: `31.12.24`, `2024-12-31`."""
+
+_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:[\s\u202f]?[AaPp]\.?\s?[Mm]\.?)?"
+"""Matches a time of day: `9:05`, `21.05.33`, `9:05 p.m.`."""
+
+_WHATSAPP = re.compile(
+    rf"^[\u200e\u200f]?\[?(?P<time>{_DATE},?[ ]{_CLOCK})(?:\]|[ ][-–])[ ]"
+    r"(?:(?P<speaker>[^:\n]{1,80}): )?",
+    re.MULTILINE,
+)
+"""Matches the head of a message of WhatsApp: `[31.12.24, 21:05:33] Ana: ` or `12/31/24, 9:05 PM - Ana: `. Notes of the
+app itself have no speaker."""
+
+_SHORT_YEAR = re.compile(r"^(\d{1,2}[./-]\d{1,2}[./-])(\d\d)(?!\d)")
+"""Matches a date whose year has two digits, which are of this century."""
+
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)$")
+"""Matches the end of a name that is the level of an entry in the log of a program: `INFO`."""
 
 
 def _fits_whatsapp(text: str) -> bool:
@@ -492,6 +487,15 @@ def _iso_times(written: list[str]) -> list[str]:
     day_first = orders.pop() if len(orders) == 1 else None
     times = [date_of(time, day_first) for time in plain]
     return [time.replace(" ", "T") for time in times if time] if all(times) else written
+
+
+# Histories of Aider
+
+_AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
+"""Matches the first line of a session of Aider."""
+
+_AIDER_USER = re.compile(r"^####", re.MULTILINE)
+"""Matches the beginning of a line of the user in Aider's history."""
 
 
 def _aider_parts(text: str) -> list[str]:
@@ -534,6 +538,30 @@ def _read_aider(text: str) -> dict[str, Any]:
     after = {"after": text[end:].strip()} if following else {}
     record = _make_record(messages, text[: start.start()])
     return {"started_at": start["time"].strip(), **record, **after}
+
+
+# Subtitles
+
+_NAME_WORDS = 3
+"""Most words of a name that speaks once; a longer text before a single colon is the beginning of a sentence."""
+
+_CUE = re.compile(
+    r"^(?P<time>(?:\d+:)?\d\d:\d\d[.,]\d{3}) --> (?P<end>(?:\d+:)?\d\d:\d\d[.,]\d{3})(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+"""Matches the line of times of a cue: `00:01.000 --> 00:04.000 align:start`."""
+
+_CUE_ID = re.compile(r"\A\s*(?:\d+|[\da-fA-F-]{36}(?:/\d+-\d+)?)?\s*\Z")
+"""Matches what stands before the times of a cue: its number or id, or nothing."""
+
+_SETTINGS = re.compile(r"\A(?:\s+(?:vertical|line|position|size|align|region):\S+)*\s*\Z")
+"""Matches the settings after the times of a cue, which say where it stands on the screen."""
+
+_VOICE = re.compile(r"<v(?:\.[^ >]*)? ([^>]+)>")
+"""Matches the tag of WebVTT that names the speaker: `<v Ana>`."""
+
+_SPEAKER = re.compile(r"\A(?P<speaker>[A-Z][^:\n]{0,39}):\s+")
+"""Matches a name and a colon at the beginning of a cue: `Ana: `."""
 
 
 def _read_cues(text: str) -> dict[str, Any]:
@@ -587,6 +615,8 @@ def _speakers_of_cue(body: str, names: Collection[str]) -> list[tuple[str, str]]
         parts.insert(0, ("", before))
     return [(speaker.strip(), words.strip()) for speaker, words in parts]
 
+
+# All styles
 
 _STYLES: tuple[_Style, ...] = (
     _Style(

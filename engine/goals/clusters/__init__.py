@@ -1,1 +1,1 @@
-"""Clusters of vectors: k-means, proposing k, neighbors, membership of later conversations, stability."""
+"""Clusters of vectors: k-means, proposing k, neighbors, granularity, themes, membership of later ones, stability."""

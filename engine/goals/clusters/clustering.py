@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters import kmeans
@@ -35,7 +36,7 @@ from engine.model.embedders.vectors import (
 )
 
 OUTLIER = -1
-"""Label of a row that is in no cluster."""
+"""Label of a row that is in no cluster: of an outlier, and of a later row that is novel."""
 MIN_MEMBERS = 2
 """Fewest members of a cluster. Smaller clusters are dropped; their members go to the nearest other cluster or become
 outliers."""
@@ -45,13 +46,10 @@ OUTLIER_DEVIATIONS = 4.0
 """Robust standard deviations above the median distance beyond which a row is an outlier."""
 PSEUDO_MEMBERS = 10
 """Weight, in members, of the statistics of all clusters when those of one cluster are estimated."""
-_DEVIATIONS_PER_MAD = 1.4826
+DEVIATIONS_PER_MAD = 1.4826
 """Standard deviation of normal data in units of its median absolute deviation."""
 _TIE_COORDINATES = 4
 """Coordinates of the center by which clusters of equal size are ordered."""
-
-NOVEL = -1
-"""Label of a later row that is too far from its nearest center to be in that cluster."""
 
 MEMBER_QUANTILE = 0.99
 """Quantile of the members' distances that is the limit of a cluster."""
@@ -124,7 +122,7 @@ def cluster(
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = kmeans.order_canonically(vectors, rows, seed)
-    full_batch = kmeans.is_full_batch(len(order))
+    full_batch = len(order) <= kmeans.FULL_BATCH_ROWS
     with one_thread() if full_batch else nullcontext():
         centers = kmeans.solve(vectors, order, min(k, len(rows)), seed, note=note).centers
         centers = _mean_directions(vectors, order, centers, least)
@@ -136,10 +134,9 @@ def cluster(
 def find_outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) -> Floats:
     """Returns the distance to the center beyond which a member of each cluster is an outlier, shape (k,).
 
-    It is the median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
-    deviation). Both are weighted means of the cluster's own value and that of all clusters, which counts as
-    `PSEUDO_MEMBERS` members: otherwise a cluster of three near-equal texts would reject the fourth. Medians are used
-    because outliers hardly move them.
+    It is the median of the members' distances plus `cut` robust standard deviations. Both are weighted means of the
+    cluster's own value and that of all clusters, which counts as `PSEUDO_MEMBERS` members: otherwise a cluster of three
+    near-equal texts would reject the fourth. Medians are used because outliers hardly move them.
 
     Args:
         distances: Cosine distance of each row to the center of its cluster, shape (n,).
@@ -148,7 +145,7 @@ def find_outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) 
         cut: Robust standard deviations above the median.
     """
     clustered = labels >= 0
-    overall_median, overall_spread = _median_and_deviation(distances[clustered])
+    overall_median, overall_spread = median_and_deviation(distances[clustered])
     limits = np.empty(k, dtype=np.float32)
     # One sort gives the rows of every cluster as a slice, so no cluster looks through all labels.
     rows_by_label = np.argsort(labels, kind="stable")
@@ -156,7 +153,7 @@ def find_outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) 
     for number in range(k):
         own_distances = distances[rows_by_label[bounds[number] : bounds[number + 1]]]
         median, spread = (
-            _median_and_deviation(own_distances)
+            median_and_deviation(own_distances)
             if len(own_distances)
             else (overall_median, overall_spread)
         )
@@ -169,12 +166,13 @@ def find_outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float) 
     return np.maximum(limits, _SAME_DIRECTION)
 
 
-def _median_and_deviation(values: Floats) -> tuple[float, float]:
-    """Returns the median and the robust standard deviation of values of shape (n,); zeros without values."""
+def median_and_deviation(values: npt.NDArray[np.floating]) -> tuple[float, float]:
+    """Returns the median and the robust standard deviation (`DEVIATIONS_PER_MAD` times the median absolute deviation)
+    of values of shape (n,); zeros without values."""
     if not len(values):
         return 0.0, 0.0
     median = float(np.median(values))
-    return median, _DEVIATIONS_PER_MAD * float(np.median(np.abs(values - median)))
+    return median, DEVIATIONS_PER_MAD * float(np.median(np.abs(values - median)))
 
 
 def _mean_directions(vectors: Vectors, order: Indices, centers: Vectors, least: int) -> Vectors:
@@ -277,8 +275,8 @@ def learn_membership(vectors: Vectors, labels: Numbers, k: int) -> Membership:
 
 
 def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
-    """Returns the nearest cluster of each row, `NOVEL` beyond its limit, and the cosine distance to its center, 1 for a
-    row of zeros; arrays of shape (n,).
+    """Returns the nearest cluster of each row, `OUTLIER` beyond its limit, and the cosine distance to its center, 1 for
+    a row of zeros; arrays of shape (n,).
 
     Args:
         vectors: Shape (n, d), rows of length 1 or 0, from the embedder of the clustered vectors.
@@ -288,7 +286,7 @@ def assign(vectors: Vectors, membership: Membership) -> tuple[Numbers, Floats]:
     has_direction = has_vector(vectors)
     distances = np.where(has_direction, np.maximum(0, 1 - cosines), 1).astype(np.float32)
     within_limit = has_direction & (distances <= membership.limits[labels])
-    return np.where(within_limit, labels, NOVEL).astype(np.int32), distances
+    return np.where(within_limit, labels, OUTLIER).astype(np.int32), distances
 
 
 def _novelty_limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:

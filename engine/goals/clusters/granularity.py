@@ -26,6 +26,8 @@ Exponents and priors below were chosen on nine public data sets; docs/lab/goals.
 it was left out of that choice.
 
 The threshold lies halfway between the similarities of the last merge and of the next one at that partition.
+
+`group_by_theme` goes one step further: it groups goals that are alike, though not one goal, under themes.
 """
 
 from __future__ import annotations
@@ -78,6 +80,10 @@ QUALITY_EXPONENT = 6
 PRIOR_THRESHOLD, PRIOR_WIDTH = 0.4, 0.6
 """Mean and standard deviation of a normal prior of the threshold. It is broad, so it decides only between partitions of
 about equal quality, such as groups of near duplicates and groups of whole goals."""
+
+MIN_THEME_QUANTILE = 0.9
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
+(docs/lab/goals.md)."""
 
 
 class Baseline(NamedTuple):
@@ -160,14 +166,16 @@ def find_granularity(
     Args:
         vectors: Shape (n, d), rows of length 1.
         labels: Cluster of each row, negative for outliers, shape (n,).
+        seed: Seed of all random numbers.
     """
     rng = np.random.default_rng([seed, _STREAM])
     clustered = np.flatnonzero(labels >= 0)
     if len(clustered) > MAX_ROWS:
         clustered = np.sort(rng.choice(clustered, MAX_ROWS, replace=False))
     rows = np.ascontiguousarray(vectors[clustered], dtype=np.float32)
-    row_clusters = _without_gaps(labels[clustered])
-    k = int(row_clusters.max(initial=-1)) + 1
+    # numbered anew: of a cluster that the sample missed there is no row
+    present, new_numbers = np.unique(labels[clustered], return_inverse=True)
+    row_clusters, k = new_numbers.astype(np.int32), len(present)
     sums, sizes = _sums(rows, row_clusters, k)
     baseline = _baseline_of(sums, sizes)
     if k < _MIN_CLUSTERS or len(rows) < MIN_ROWS:
@@ -253,12 +261,6 @@ def _consensus(quality: Floats, pairs: Floats, all_pairs: float) -> int:
         where=max_pairs > expected_pairs,
     )
     return int(np.argmax(rand_indices @ (quality / best) ** QUALITY_EXPONENT))
-
-
-def _without_gaps(labels: Numbers) -> Numbers:
-    """Returns labels renumbered to 0, 1, 2, ... without gaps, in their order."""
-    _, renumbered = np.unique(labels, return_inverse=True)
-    return renumbered.astype(np.int32)
 
 
 def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
@@ -399,3 +401,33 @@ def _silhouettes(
         group_of_row[group_of_row == step.second] = step.first
         is_group[step.second] = False
     return silhouettes
+
+
+def group_by_theme(similarity: Floats) -> list[list[int]]:
+    """Returns the goals of each theme, by index, the first goals first; a goal that is like no other is in none.
+
+    Themes are joined as long as the mean similarity of the goals of the two most similar ones is at least
+    the `MIN_THEME_QUANTILE` of all pairs, so that the number of themes does not depend on how large the cosines of an
+    embedder are.
+
+    Args:
+        similarity: Cosines of the centers of the goals, shape (goals, goals).
+    """
+    count, _ = similarity.shape
+    if count < 3:  # two goals have one similarity, which says nothing of itself
+        return []
+    least = float(np.quantile(similarity[np.triu_indices(count, 1)], MIN_THEME_QUANTILE))
+    themes = [[index] for index in range(count)]
+    means = similarity.copy()
+    np.fill_diagonal(means, -np.inf)
+    while True:
+        first, second = sorted(divmod(int(means.argmax()), len(themes)))
+        if means[first, second] < least:
+            return [theme for theme in themes if len(theme) > 1]
+        sizes = len(themes[first]), len(themes[second])
+        joined = np.average(means[[first, second]], axis=0, weights=sizes)
+        means[first], means[:, first], means[first, first] = joined, joined, -np.inf
+        means = np.delete(np.delete(means, second, axis=0), second, axis=1)
+        themes[first] = sorted(themes[first] + themes.pop(second))
+        if len(themes) == 1:
+            return themes

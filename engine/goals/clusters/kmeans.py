@@ -18,7 +18,7 @@ its mean distance to its own cluster with that to the next (Rousseeuw 1987, Silh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +53,8 @@ MINI_BATCH_ROWS = 8_192
 """Rows of a mini-batch."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
+SPLIT_SEED = 0
+"""Seed of the split of a cluster."""
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK = 16_000_000
@@ -131,7 +133,7 @@ def solve(
     """
     sample = vectors[order[:FULL_BATCH_ROWS]]
     # Rounded up: the last batch may have fewer rows.
-    batches = 0 if is_full_batch(len(order)) else -(-len(order) // MINI_BATCH_ROWS)
+    batches = 0 if len(order) <= FULL_BATCH_ROWS else -(-len(order) // MINI_BATCH_ROWS)
     total = restarts + batches
 
     def attempt(restart: int) -> Solution:
@@ -172,24 +174,23 @@ def _refine(
     return Solution(centers, total_distance / len(order))
 
 
-def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tuple[Indices, ...]:
+def split(vectors: Vectors, parts: int) -> tuple[Indices, ...]:
     """Returns the parts into which k-means splits one cluster.
 
     Args:
-        vectors: Shape (n, d), rows of length 1.
-        members: Numbers of the rows in the cluster.
+        vectors: Those of its members, shape (n, d), rows of length 1.
         parts: Most parts to make.
 
     Returns:
         The row numbers of each part, ascending, the largest part first. They partition the members. One part if all
         members are equal.
     """
-    rows = np.sort(np.asarray(members, dtype=np.int64))
+    rows = np.arange(len(vectors))
     if parts < 2 or len(rows) < 2:
         return (rows,)
-    order = order_canonically(vectors, rows, seed)
-    centers = solve(vectors, order, min(parts, len(rows)), seed).centers
-    labels, _ = find_closest_of_rows(vectors, rows, centers)
+    order = order_canonically(vectors, rows, SPLIT_SEED)
+    centers = solve(vectors, order, min(parts, len(rows)), SPLIT_SEED).centers
+    labels, _ = find_closest(vectors, centers)
     parts_of_rows = [rows[labels == number] for number in np.unique(labels)]
     # Of parts of equal size, that with the lowest row comes first.
     return tuple(sorted(parts_of_rows, key=lambda part: (-len(part), int(part[0]))))
@@ -203,18 +204,15 @@ def order_canonically(vectors: Vectors, rows: Indices, seed: int) -> Indices:
     return rows[np.argsort(heights, kind="stable")][shuffled]
 
 
-def is_full_batch(count: int) -> bool:
-    """Returns whether every iteration uses all of `count` rows."""
-    return count <= FULL_BATCH_ROWS
-
-
 def find_closest(rows: Vectors, centers: Vectors) -> tuple[Numbers, Floats]:
     """Returns the index of the nearest center of each row and the cosine with it, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
-    for part, block in _cosines(rows, centers):
-        labels[part] = first = block.argmax(axis=1)
-        cosines[part] = block[np.arange(len(block)), first]
+    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centers)))
+    for block in blocks(len(rows), block_rows):
+        with_all = rows[block] @ centers.T
+        labels[block] = nearest = with_all.argmax(axis=1)
+        cosines[block] = with_all[np.arange(len(with_all)), nearest]
     return labels, cosines
 
 
@@ -287,13 +285,6 @@ def _iterate(rows: Vectors, centers: Vectors) -> Solution:
         labels = _without_empty(labels, cosines, len(centers))
         centers = scale_to_unit(sum_rows(rows, labels, len(centers)), centers)
     return Solution(centers, inertia)
-
-
-def _cosines(rows: Vectors, centers: Vectors) -> Iterator[tuple[slice, Floats]]:
-    """Yields (rows, their cosines with all centers, shape (rows of the block, k)) block by block."""
-    block_rows = max(_MIN_BLOCK_ROWS, min(BLOCK, _COSINES_PER_BLOCK // len(centers)))
-    for block in blocks(len(rows), block_rows):
-        yield block, rows[block] @ centers.T
 
 
 def _squared_distances(rows: Vectors, others: Vectors) -> Floats:

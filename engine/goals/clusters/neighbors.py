@@ -33,7 +33,8 @@ LINKS_PER_ROW, BUILD_EFFORT, MIN_SEARCH_EFFORT = 16, 120, 64
 """Links of each row in the index (M), rows examined for each row when it is built, and the least number examined in a
 search (ef)."""
 BATCH_ROWS = 4_096
-"""Rows that are searched or added at once."""
+"""Rows that are searched, added, or vote at once. It bounds the memory, which in a vote grows with the square of the
+number of neighbors."""
 _SEED = 20_240_607
 """Seed of the index."""
 
@@ -57,9 +58,6 @@ it: few and large clusters mix by chance."""
 MIN_LOOSE_SHARE = 0.5
 """Share of a cluster's members whose nearest row outside is in another cluster without a common request, from which the
 cluster lies among these."""
-
-_SETTLE_BLOCK_ROWS = 4_096
-"""Rows that vote at once; it bounds the memory, which grows with the square of the number of neighbors."""
 
 
 class NearestRows(NamedTuple):
@@ -170,12 +168,12 @@ class Neighbors:
         return self._nonzero_rows[best], np.maximum(0, np.take_along_axis(distances, best, axis=1))
 
 
-def measure_overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_matrix:
+def measure_overlap(near: NearestRows, labels: Numbers, k: int) -> csr_matrix:
     """Returns the overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
-        near: Neighbors of `rows`, from `Neighbors.of_rows`.
-        labels: Cluster of every row; negative for a row in none, which is ignored.
+        near: Neighbors of every row, from `Neighbors.of_rows`.
+        labels: Cluster of every row, shape (rows,); negative for a row in none, which is ignored.
         k: Number of clusters.
 
     Returns:
@@ -185,7 +183,7 @@ def measure_overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -
     from scipy.sparse import csr_matrix
 
     _, neighbor_count = near.rows.shape
-    own_clusters = np.repeat(labels[rows], neighbor_count)
+    own_clusters = np.repeat(labels, neighbor_count)
     neighbor_rows = near.rows.ravel()
     neighbor_clusters = np.where(neighbor_rows >= 0, labels[neighbor_rows], -1)
     both_clustered = (own_clusters >= 0) & (neighbor_clusters >= 0)
@@ -257,8 +255,6 @@ def find_loose_groups(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> l
         sizes: Number of rows of each cluster, shape (k,).
         numbers: The clusters that may be joined, ascending.
     """
-    if len(numbers) < 2:
-        return []
     inside = shares[np.ix_(numbers, numbers)].sum(axis=1)
     own = sizes[numbers]
     by_chance = (own.sum() - own) / np.maximum(1, sizes.sum() - own)
@@ -302,7 +298,7 @@ def _settle_once(near: NearestRows, labels: Numbers) -> Numbers:
     """Returns the labels after one round: a row takes the label with the most weight among its neighbors if that has at
     least `MIN_SETTLE_SHARE` of the weight. Labels have the shape (n,)."""
     settled = labels.copy()
-    for block in blocks(len(labels), _SETTLE_BLOCK_ROWS):
+    for block in blocks(len(labels), BATCH_ROWS):
         rows = near.rows[block]
         votes = np.where(rows >= 0, labels[rows], -1)
         weights = np.where(votes >= 0, np.maximum(0.0, 1.0 - near.distances[block]), 0.0)

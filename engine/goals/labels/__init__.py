@@ -1,1 +1,1 @@
-"""Questions to a language model about clusters, and the parsing of its replies."""
+"""Names of clusters: phrases that many of their members share, and words that tell clusters apart."""

@@ -43,12 +43,12 @@ def distinctive_words(
             rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
         sampled_texts += [texts[int(row)][:MAX_TEXT_CHARS] for row in rows]
         cluster_indices += [index] * len(rows)
-    no_words: dict[int, tuple[str, ...]] = dict.fromkeys(cluster_numbers, ())
+    words_by_cluster: dict[int, tuple[str, ...]] = dict.fromkeys(cluster_numbers, ())
     counter = term_counter(max_words=1)
     try:
         counts = counter.fit_transform(sampled_texts)
     except ValueError:  # no words at all
-        return no_words
+        return words_by_cluster
     counts.data[:] = 1  # a word counts once for a text
     from scipy.sparse import csr_matrix
 
@@ -60,7 +60,6 @@ def distinctive_words(
     shares /= np.bincount(cluster_indices)[:, None]
     weights = shares * np.log1p(1 / np.maximum(shares.mean(axis=0), 1e-9))
     terms = counter.get_feature_names_out()
-    words_by_cluster = dict(no_words)
     for index, cluster in enumerate(cluster_numbers):
         # The columns are in alphabetical order, and so are words of equal weight.
         top_columns = np.argsort(-weights[index], kind="stable")[:count]

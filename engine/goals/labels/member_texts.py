@@ -112,6 +112,7 @@ class Cluster:
         question_share = sum(map(bool, map(_QUESTION.match, texts))) / len(texts)
         self.are_questions = question_share >= MIN_QUESTIONS
         self.are_partly_questions = MIN_PARTLY_QUESTIONS <= question_share < MIN_QUESTIONS
+        # indices of the texts that contain a word, a stem, or a pair of signs; and uses of the words of each stem
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for index, text in enumerate(texts):
@@ -133,12 +134,12 @@ class Cluster:
 
     @cached_property
     def usage(self) -> Usage:
-        """Returns how words are used in these texts."""
+        """How words are used in these texts."""
         return Usage(self.texts)
 
     @cached_property
     def first_requests(self) -> list[frozenset[str]]:
-        """Returns the words of the first request of each text; none where it has none."""
+        """The words of the first request of each text; none where it has none."""
         return [
             frozenset().union(*(phrase.content for phrase in phrases if phrase.request_index == 0))
             for phrases in self.phrases
@@ -150,7 +151,7 @@ class Cluster:
 
     @cached_property
     def _acting(self) -> dict[tuple[str, frozenset[str]], set[int]]:
-        """Returns the indices of the texts that make a request, by its act and its content."""
+        """The indices of the texts that make a request, by its act and its content."""
         acting: defaultdict[tuple[str, frozenset[str]], set[int]] = defaultdict(set)
         for index, phrases in enumerate(self.phrases):
             for phrase in phrases:
@@ -173,13 +174,17 @@ class Cluster:
 
     @cached_property
     def _openings(self) -> list[set[str]]:
-        """Returns the stems of the first words of each text."""
+        """The stems of the first words of each text."""
         return [stems(" ".join(text.split()[:OPENING_WORDS])) for text in self.texts]
 
     def texts_asking(self, request: Phrase) -> set[int]:
-        """Returns the indices of the texts that contain the content of a request, with a verb of its act. Where two
-        have one, others count that ask for no other act on it ("my parcel is late", of "track my parcel"), unless
-        members command."""
+        """Returns the indices of the texts that ask for what a request says: they contain its content, and a verb of
+        its act.
+
+        Where at least two of them have such a verb, those count too that ask for no other act on that content: "my
+        parcel is late" asks for "track my parcel". Of a verb that claims no act (`OPEN_VERBS`), and where some members
+        ask questions, the content is enough.
+        """
         texts = self.texts_with(request.content)
         if request.verb in OPEN_VERBS or self.are_partly_questions:
             return texts
@@ -201,9 +206,10 @@ class Cluster:
         """Returns how many of the texts are in one of these sets of indices."""
         return Support(len(set().union(*texts)), len(self.texts))
 
-    def has(self, least: float, *texts: set[int]) -> bool:
-        """Returns whether the share of the texts in one of these sets of indices reaches a threshold, and nearly half
-        less its standard error, because of few texts some are there by chance."""
+    def are_enough(self, least: float, *texts: set[int]) -> bool:
+        """Returns whether the texts in one of these sets of indices are enough for a name: their share reaches the
+        threshold `least`, and less its standard error still nearly half, because of few texts some are there by
+        chance."""
         share = self.support(*texts).share
         error = math.sqrt(share * (1 - share) / len(self.texts))
         return share >= least and share - error >= NEARLY_HALF
@@ -223,7 +229,7 @@ class Cluster:
 
     @cached_property
     def _heads(self) -> list[set[str]]:
-        """Returns the stems of the nouns that each text asks for."""
+        """The stems of the nouns that each text asks for."""
         return [
             {stem(phrase.words[-1]) for phrase in phrases if "for" not in phrase.words[2:]}
             for phrases in self.phrases
@@ -269,7 +275,7 @@ class Cluster:
 
     @cached_property
     def requests(self) -> dict[frozenset[str], _Request]:
-        """Returns what members ask for, by content, in the order of the texts."""
+        """What members ask for, by content, in the order of the texts."""
         weights: defaultdict[frozenset[str], float] = defaultdict(float)
         wordings: defaultdict[frozenset[str], defaultdict[Phrase, float]] = defaultdict(
             lambda: defaultdict(float)

@@ -42,8 +42,9 @@ from engine.goals.labels.phrases import ADJECTIVES, PARTICLES, Phrase, phrases, 
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
 from engine.goals.labels.word_usage import Usage
-from engine.goals.questions import Named, clipped
-from engine.goals.records import GoalText, Support, subject_of_reasons
+from engine.goals.merges.merge_state import free_labels
+from engine.goals.questions import clipped
+from engine.goals.records import ClusterName, GoalText, Support, subject_of_reasons
 from engine.model.embedders.vectors import Numbers
 
 MAX_TEXTS_PER_CLUSTER = 200
@@ -109,7 +110,7 @@ def phrase_labels(
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
     kind: GoalText = "first-user",
-) -> dict[int, Named]:
+) -> dict[int, ClusterName]:
     """Returns a label for each cluster with its support, and the sentence of a central member that says what is wanted.
 
     Args:
@@ -153,15 +154,17 @@ def phrase_labels(
         key: Cluster(cluster_texts, [find_phrases(text) for text in cluster_texts])
         for key, cluster_texts in sampled_texts.items()
     }
-    chosen = {number: _best_request(number, clusters, usage) for number in numbers}
+    chosen = {number: _choose_request(number, clusters, usage) for number in numbers}
     asks = not subject_of_reasons(kind)
-    names = {number: _name(number, chosen[number], clusters, usage, asks) for number in numbers}
-    full_labels = _told_apart(names, clusters, usage)
+    names = {
+        number: _name_cluster(number, chosen[number], clusters, usage, asks) for number in numbers
+    }
+    full_labels = _distinct_labels(names, clusters, usage)
     return {
         number: replace(
             name,
             label=full_labels[number],
-            description=_sentence(central[number], chosen[number], find_phrases),
+            description=_choose_sentence(central[number], chosen[number], find_phrases),
         )
         for number, name in names.items()
     }
@@ -175,7 +178,7 @@ def support_of(label: str, texts: Sequence[str]) -> Support:
     return cluster.support(cluster.texts_with(words)) if words else Support(0, len(texts))
 
 
-def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Phrase | None:
+def _choose_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> Phrase | None:
     """Returns the supported request that says best what a cluster is; None where none is supported.
 
     The score of a request is the share of the members who make it, times the square root of the share of those who
@@ -186,7 +189,7 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
     for content, (share, phrase) in cluster.requests.items():
         is_common = share >= MANY_ASKING
         least = MIN_SUPPORT if is_common else MIN_REQUEST_SUPPORT
-        has_support = cluster.has(least, cluster.texts_asking(phrase))
+        has_support = cluster.are_enough(least, cluster.texts_asking(phrase))
         if share < MIN_CHOSEN_SHARE or not has_support or usage.has_value(phrase):
             continue
         if phrase.verb == MEANS:
@@ -202,13 +205,13 @@ def _best_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) ->
     return max(scores, key=scores.__getitem__, default=None)
 
 
-def _name(
+def _name_cluster(
     number: int,
     chosen: Phrase | None,
     clusters: Mapping[int, Cluster],
     usage: Usage,
     asks: bool,
-) -> Named:
+) -> ClusterName:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that
     together have support, or what they ask about. Labels of several clusters may be alike.
@@ -221,50 +224,58 @@ def _name(
     is_search = bool(verb) and kind_of(verb[0]) == "get"
     activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
-        requests = _listed_requests(number, chosen, clusters, usage)
+        requests = _list_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]
-        if requests and cluster.has(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *texts):
-            label = _either(requests, cluster)
-            return Named(_spelled(label, usage), support=cluster.support(*texts))
+        if requests and cluster.are_enough(MIN_SUPPORT if chosen else MIN_LIST_SUPPORT, *texts):
+            label = _join_requests(requests, cluster)
+            return ClusterName(_spell(label, usage), support=cluster.support(*texts))
     if (
         verb
         and not is_search
-        and cluster.has(MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]})))
+        and cluster.are_enough(
+            MIN_REQUEST_SUPPORT, acting := cluster.texts_with(frozenset({verb[0]}))
+        )
         and contrast_of(number, frozenset({verb[0]}), clusters) >= MIN_TOPIC_CONTRAST
     ):
         label = f"{' '.join(verb)} something"
-        return Named(_spelled(label, usage), support=cluster.support(acting))
-    if nouns := _topics(number, clusters, usage, is_search=is_search, asks=asks):
+        return ClusterName(_spell(label, usage), support=cluster.support(acting))
+    if nouns := _find_topics(number, clusters, usage, is_search=is_search, asks=asks):
         texts = [cluster.texts_with(frozenset(stems(noun.casefold()))) for noun in nouns]
-        label = f"{activity} {_joined(nouns)}".strip()
-        return Named(_spelled(label, usage), support=cluster.support(*texts))
+        label = f"{activity} {_join_parts(nouns)}".strip()
+        return ClusterName(_spell(label, usage), support=cluster.support(*texts))
     is_topic = chosen and contrast_of(number, chosen.content, clusters) >= MIN_TOPIC_CONTRAST
     if chosen and is_topic and cluster.are_questions:
         label = " ".join((activity, *chosen.object_words))
-        return Named(_spelled(label, usage), support=cluster.support(cluster.texts_asking(chosen)))
+        return ClusterName(
+            _spell(label, usage), support=cluster.support(cluster.texts_asking(chosen))
+        )
     if is_search:
-        return Named(_spelled(f"{activity} other things", usage))
+        return ClusterName(_spell(f"{activity} other things", usage))
     if not asks:
-        return Named(OTHER_REASONS)
-    return Named(OTHER_REQUESTS)
+        return ClusterName(OTHER_REASONS)
+    return ClusterName(OTHER_REQUESTS)
 
 
-def _listed_requests(
+def _list_requests(
     number: int, chosen: Phrase | None, clusters: Mapping[int, Cluster], usage: Usage
 ) -> list[Phrase]:
     """Returns the requests that a name lists, the chosen one first; one alone that was not chosen stands out."""
     cluster = clusters[number]
     requests = {content: request.phrase for content, request in cluster.requests.items()}
     least_contrast = MIN_ADDED_CONTRAST if chosen else MIN_LISTED_CONTRAST
-    worth = {
-        content: math.sqrt(contrast) * request.share
-        for content, request in cluster.requests.items()
-        if request.share >= max(MIN_ASKED_SHARE, MIN_ASKING / len(cluster.texts))
-        and cluster.share(content) >= MIN_LISTED_SHARE
-        and (contrast := contrast_of(number, content, clusters)) >= least_contrast
+    least_asking = max(MIN_ASKED_SHARE, MIN_ASKING / len(cluster.texts))
+    contents = [
+        content
+        for content, (share, phrase) in cluster.requests.items()
+        if share >= least_asking
         and len(content) <= 2
-        and request.phrase.verb
-        and not usage.has_value(request.phrase)
+        and phrase.verb
+        and not usage.has_value(phrase)
+    ]
+    contrasts = _contrasts(number, contents, clusters, MIN_LISTED_SHARE, least_contrast)
+    worth = {
+        content: math.sqrt(contrast) * cluster.requests[content].share
+        for content, contrast in contrasts.items()
     }
     wanted = {content: requests[content] for content in worth}
     if chosen:
@@ -277,16 +288,16 @@ def _listed_requests(
     texts = {  # what is asked after another request is no goal
         content: asking[content] - (begun_by_any - begun[content]) for content in wanted
     }
-    listed = [requests[content] for content in _cover(cluster, worth, texts, asking)]
+    listed = [requests[content] for content in _choose_contents(cluster, worth, texts, asking)]
     listed.sort(key=lambda request: -len(begun[request.content]))
     if not chosen and len(listed) == 1:
         stands_out = contrast_of(number, listed[0].content, clusters) >= MIN_TOPIC_CONTRAST
-        has_support = cluster.has(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
+        has_support = cluster.are_enough(MIN_REQUEST_SUPPORT, cluster.texts_asking(listed[0]))
         return listed if stands_out and has_support else []
     return listed
 
 
-def _topics(
+def _find_topics(
     number: int, clusters: Mapping[int, Cluster], usage: Usage, *, is_search: bool, asks: bool
 ) -> list[str]:
     """Returns the nouns that most members use and few others do, as they name them: one, or several that questions are
@@ -294,43 +305,49 @@ def _topics(
     sides: "my account", "the life support". What members search for is a thing, or for one: "something for my room"."""
     cluster = clusters[number]
     needs_help = asks and not (is_search or cluster.are_questions)
-    own = usage if cluster.are_questions else cluster.usage
-    told = {noun: own.topic(cluster.form(noun)) for noun in cluster.words()}
-    for noun in tuple(told) if is_search else ():
+    wording = usage if cluster.are_questions else cluster.usage
+    topic_of = {noun: wording.topic(cluster.form(noun)) for noun in cluster.words()}
+    for noun in tuple(topic_of) if is_search else ():
         if not cluster.asks_for(noun):
-            told[noun] = f"something for {told[noun]}" if cluster.asks_for_use(noun) else ""
-    least_contrast = MIN_ADDED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
-    worth = {
-        frozenset({noun}): contrast * (OWN_FACTOR if topic.startswith("my ") else 1.0)
-        for noun, topic in told.items()
-        if topic
-        and (not needs_help or topic.startswith(("my ", "the ")))
-        and usage.is_noun(cluster.form(noun))
-        and (
-            is_search
-            or (cluster.asks_for(noun) and not cluster.are_questions)
-            or usage.is_thing(topic.split()[-1])
+            is_use = cluster.asks_for_use(noun)
+            topic_of[noun] = f"something for {topic_of[noun]}" if is_use else ""
+
+    def is_thing(noun: str) -> bool:
+        """Returns whether a noun names a thing by itself, neither a value nor the first half of a term."""
+        form, last_word = cluster.form(noun), topic_of[noun].split()[-1]
+        is_asked_for = is_search or (not cluster.are_questions and cluster.asks_for(noun))
+        term = usage.terms([form])[0].casefold().split()
+        return (
+            usage.is_noun(form)
+            and (is_asked_for or usage.is_thing(last_word))
+            and not any(map(usage.is_value, term))
         )
-        and not any(map(usage.is_value, usage.terms([cluster.form(noun)])[0].casefold().split()))
-        and cluster.share(frozenset({noun})) >= MIN_LISTED_SHARE
-        and (contrast := contrast_of(number, frozenset({noun}), clusters)) >= least_contrast
-    }
+
+    least_contrast = MIN_ADDED_CONTRAST if cluster.are_questions else MIN_TOPIC_CONTRAST
+    contents = [
+        frozenset({noun})
+        for noun, topic in topic_of.items()
+        if topic and (not needs_help or topic.startswith(("my ", "the "))) and is_thing(noun)
+    ]
+    worth = _contrasts(number, contents, clusters, MIN_LISTED_SHARE, least_contrast)
+    for (noun,) in worth:
+        worth[frozenset({noun})] *= OWN_FACTOR if topic_of[noun].startswith("my ") else 1.0
     find_texts = cluster.texts_opening_with if needs_help else cluster.texts_with
     texts = {content: find_texts(content) for content in worth}
-    topics = _cover(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
+    topics = _choose_contents(cluster, worth, texts)[: 1 if is_search else MAX_REQUESTS]
     least = MIN_THING_SUPPORT if is_search else MIN_LIST_SUPPORT
     has_common = any(
-        cluster.has(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
+        cluster.are_enough(least, texts[topic]) and len(texts[topic]) >= MIN_TOPIC_MEMBERS
         for topic in topics
     )
     is_list = cluster.are_questions and len(topics) > 1
-    has_support = cluster.has(least, *map(texts.__getitem__, topics))
+    has_support = cluster.are_enough(least, *map(texts.__getitem__, topics))
     if not has_support or not (has_common or is_list):
         return []
-    return [told[topic] for (topic,) in topics]
+    return [topic_of[noun] for (noun,) in topics]
 
 
-def _spelled(label: str, usage: Usage) -> str:
+def _spell(label: str, usage: Usage) -> str:
     """Returns a label with words as most texts write them, and a capital first letter."""
     text = " ".join(
         usage.form(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
@@ -338,7 +355,7 @@ def _spelled(label: str, usage: Usage) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _cover(
+def _choose_contents(
     cluster: Cluster,
     worth: Mapping[frozenset[str], float],
     texts: Mapping[frozenset[str], set[int]],
@@ -362,7 +379,7 @@ def _cover(
             content: len(texts[content] - covered) * value
             for content, value in worth.items()
             if len(texts[content] - covered) >= max(2, least * count)
-            and not any(_alike(content, other) for other in listed)
+            and not any(_share_a_word(content, other) for other in listed)
         }
         if not gains:
             break
@@ -371,12 +388,12 @@ def _cover(
     return listed
 
 
-def _alike(a: frozenset[str], b: frozenset[str]) -> bool:
+def _share_a_word(a: frozenset[str], b: frozenset[str]) -> bool:
     """Returns whether two contents share a word, or one has a word that begins as one of the other: "sleeved"."""
     return any(x.startswith(y) or y.startswith(x) for x in a for y in b)
 
 
-def _either(requests: Sequence[Phrase], cluster: Cluster) -> str:
+def _join_requests(requests: Sequence[Phrase], cluster: Cluster) -> str:
     """Returns requests as one, which repeats no verb: "find a lamp or a chair", "cancel a card or report a fraud".
     Where some members ask questions, the last is "ask about a chair"."""
     parts: list[str] = []
@@ -389,10 +406,10 @@ def _either(requests: Sequence[Phrase], cluster: Cluster) -> str:
         last_verb = verb
     if cluster.are_partly_questions and len(parts) > 1:
         parts[-1] = f"ask about {parts[-1].removeprefix(' '.join(verb)).strip()}"
-    return _joined(parts)
+    return _join_parts(parts)
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_parts(parts: Sequence[str]) -> str:
     """Returns parts as a list: "a, b or c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
 
@@ -404,74 +421,108 @@ def _sense(label: str) -> tuple[str, ...]:
     return (kind_of(verb), *(stem(word) for word in words if word not in ignored))
 
 
-def _told_apart(
-    names: Mapping[int, Named], clusters: Mapping[int, Cluster], usage: Usage
+def _distinct_labels(
+    names: Mapping[int, ClusterName], clusters: Mapping[int, Cluster], usage: Usage
 ) -> dict[int, str]:
     """Returns the labels; those that several clusters have, with the words of each that the others seldom have, or with
     a number where there are none."""
-    alike: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+    numbers_by_sense: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for number, name in names.items():
-        alike[_sense(name.label)].append(number)
+        numbers_by_sense[_sense(name.label)].append(number)
     full_labels: dict[int, str] = {}
-    taken: Counter[str] = Counter()
-    for numbers in alike.values():
+    for numbers in numbers_by_sense.values():
         counts = Counter(names[number].label for number in numbers)
         label = min(counts, key=lambda label: (-counts[label], label))
         namesakes = {number: clusters[number] for number in numbers}
         for number in numbers:
             words: list[str] = []
             if label == OTHER_REQUESTS:
-                words = _subjects(number, clusters, usage)
+                words = _find_subjects(number, clusters, usage)
             elif len(numbers) > 1:
-                words = _telling_words(number, namesakes, label, usage)
-            full = " · ".join(filter(None, (label, ", ".join(words))))
-            taken[full] += 1
-            full_labels[number] = full if taken[full] == 1 else f"{full} ({taken[full]})"
-    return full_labels
+                words = _find_telling_words(number, namesakes, label, usage)
+            full_labels[number] = " · ".join(filter(None, (label, ", ".join(words))))
+    return dict(zip(full_labels, free_labels(full_labels.values(), {}), strict=True))
 
 
-def _subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:
+def _find_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:
     """Returns the words that tell best what a cluster without a common request is about: many of its members have
     them, and few others do."""
     cluster = clusters[number]
-    least = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
-    gains = {
-        word: contrast * share
+    words = [
+        word
         for word in cluster.words(with_participles=True)
-        if (share := cluster.share(frozenset({word}))) >= least
-        and not usage.is_value(cluster.form(word))
-        and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_SUBJECT_CONTRAST
-    }
-    best = sorted(gains, key=lambda word: (-gains[word], word))
+        if not usage.is_value(cluster.form(word))
+    ]
+    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
+    best = _rank_words(number, words, clusters, least_share, MIN_SUBJECT_CONTRAST)
     return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
-def _telling_words(
+def _find_telling_words(
     number: int, clusters: Mapping[int, Cluster], label: str, usage: Usage
 ) -> list[str]:
-    """Returns the names, and the things, that tell a cluster best from others of the same label."""
-    cluster, label_words = clusters[number], label.casefold().split()
-    label_stems = set(map(stem, label_words))
+    """Returns the names, and the things, that tell a cluster best from others of the same label: values and qualities
+    where there are any, else other words."""
+    cluster = clusters[number]
+    label_stems = set(map(stem, label.casefold().split()))
     nouns = {form for word in label_stems for form in cluster.forms(word)}
-    gains = {
-        word: contrast * share
+
+    def may_follow(word: str) -> bool:
+        """Returns whether a word may stand behind the label: a name, a thing, or an adjective of what it names."""
+        form = cluster.form(word)
+        is_last = usage.is_thing(form) if usage.is_name(word) else usage.is_noun(form)
+        is_fitting = word not in ADJECTIVES or usage.is_quality_of(form, nouns)
+        return is_last and is_fitting and not usage.is_individual(form)
+
+    words = [
+        word
         for word in cluster.words(with_adjectives=True)
         if word not in label_stems
-        and not usage.is_individual(form := cluster.form(word))
-        and (usage.is_thing if usage.is_name(word) else usage.is_noun)(form)
-        and (word not in ADJECTIVES or usage.is_quality_of(form, nouns))
-        and (share := cluster.share(frozenset({word}))) >= MIN_TELLING_SHARE
         and cluster.opening_share(word) >= MIN_OPENING_SHARE
-        and (contrast := contrast_of(number, frozenset({word}), clusters)) >= MIN_TELLING_CONTRAST
-    }
-    values = {
-        word for word in gains if usage.is_value(word) or usage.is_quality(cluster.form(word))
-    }
-    best = sorted(values or gains, key=lambda word: (-gains[word], word))
-    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]], nouns)
+        and may_follow(word)
+    ]
+    ranked = _rank_words(number, words, clusters, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST)
+    values = [
+        word for word in ranked if usage.is_value(word) or usage.is_quality(cluster.form(word))
+    ]
+    best = (values or ranked)[:MAX_TELLING_WORDS]
+    return usage.terms([cluster.form(word) for word in best], nouns)
 
 
-def _sentence(
+def _rank_words(
+    number: int,
+    words: Sequence[str],
+    clusters: Mapping[int, Cluster],
+    least_share: float,
+    least_contrast: float,
+) -> list[str]:
+    """Returns those words that tell a cluster from the others, by their share times their contrast, the best first."""
+    contents = [frozenset({word}) for word in words]
+    contrasts = _contrasts(number, contents, clusters, least_share, least_contrast)
+    gains = {
+        word: contrast * clusters[number].share(frozenset({word}))
+        for (word,), contrast in contrasts.items()
+    }
+    return sorted(gains, key=lambda word: (-gains[word], word))
+
+
+def _contrasts(
+    number: int,
+    contents: Sequence[frozenset[str]],
+    clusters: Mapping[int, Cluster],
+    least_share: float,
+    least_contrast: float,
+) -> dict[frozenset[str], float]:
+    """Returns the contrast of each content to the other clusters, without those of too small a share or contrast."""
+    contrasts = {
+        content: contrast_of(number, content, clusters)
+        for content in contents
+        if clusters[number].share(content) >= least_share
+    }
+    return {key: contrast for key, contrast in contrasts.items() if contrast >= least_contrast}
+
+
+def _choose_sentence(
     texts: Sequence[str], chosen: Phrase | None, find_phrases: Callable[[str], Sequence[Phrase]]
 ) -> str:
     """Returns the first sentence that asks for what the label says; else the first that asks for something; else the

@@ -16,10 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from engine.goals.labels.phrases import Phrase
-from engine.goals.labels.word_kinds import word_set
+from engine.goals.labels.word_kinds import SIGNS, word_set
 
-SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Ranges of the signs of scripts without spaces (kana and Han), for a character class."""
 MAX_SIGNS_PER_PHRASE = 8
 """Most signs of a phrase."""
 MAX_COUNTED_SIGNS = 200_000
@@ -33,7 +31,7 @@ MIN_VARIETY = 0.3
 always a different one."""
 
 _RUNS = re.compile(rf"[{SIGNS}]+")
-"""Runs of such signs."""
+"""Matches a run of signs."""
 _MEASURES = re.compile(
     "(?:[一两二三四五六七八九十几这那某每](?:个|份|些|场|次|条|顿|套|种|位|件|款|下|点|项|道|张|本|段|趟|篇)"
     "|为期[一二三四五六七八九十几]*[天周月年])的?"

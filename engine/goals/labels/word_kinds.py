@@ -13,8 +13,11 @@ MAX_CHARS = 3_000
 _TOKENS = re.compile(r"(?<!\w)[^\W\d_]+(?:['’\-][^\W\d_]+)*(?!\w)|\S+")
 """A word with its apostrophes and hyphens, or another run of characters: of an id no part is a word."""
 
-_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-"""A sign of a script without spaces: kana or Han."""
+SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Ranges of the signs of scripts without spaces (kana and Han), for a character class."""
+
+_SPACELESS = re.compile(f"[{SIGNS}]")
+"""Matches such a sign."""
 
 _WORD = re.compile(r"[^\W\d_]+(?:[\-][^\W\d_]+)*(?:'s)?\Z")
 """A word of letters, with hyphens, that may be a possessive."""

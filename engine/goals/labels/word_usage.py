@@ -67,12 +67,15 @@ class Usage:
     """How words are used, over all texts: how often each, how often two stand together, and how each is spelled."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        # uses of each word: all, before a particle or a word of a noun phrase, and before each word
         self._words: Counter[str] = Counter()
         self._continued: Counter[str] = Counter()
         self._pairs: Counter[tuple[str, str]] = Counter()
+        # uses of each word where it stands as a noun, a place or thing with a name, or a person does
         self._as_nouns: Counter[str] = Counter()
         self._as_places: Counter[str] = Counter()
         self._as_people: Counter[str] = Counter()
+        # uses of (the word before a noun phrase, a word of it), and spellings within sentences by word in lower case
         self._determiners: Counter[tuple[str, str]] = Counter()
         self._forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for text in texts:
@@ -89,6 +92,7 @@ class Usage:
                         self._pairs[first, second] += 1
                         self._continued[first] += second in PARTICLES or is_content(second)
                     self._note_uses(words)
+        # the word that mostly stands before a word, or after it: both are parts of one term
         self._before = {
             second: (first,)
             for (first, second), count in self._pairs.items()
@@ -103,13 +107,17 @@ class Usage:
             and is_content(second)
             and stem(second) not in VAGUE_STEMS
         }
+        # number of different words that stand before a noun
         self._modifiers = Counter(
             second for first, second in self._pairs if is_content(first) and is_content(second)
         )
 
     def _note_uses(self, words: Sequence[str]) -> None:
-        """Counts the words of a clause that stand as nouns, and as the names of places and things do."""
-        before = ""
+        """Counts the words of a clause that stand as nouns, and as the names of places, things and people do.
+
+        What counts is the word before the whole noun phrase: all words of "the rental car" stand after "the".
+        """
+        before = ""  # the last word that cannot stand in a noun phrase; "am" after "my name is"
         for previous, word in pairwise(("", *words)):
             self._as_people[word] += before == "am"
             if is_content(word) and (word not in REQUEST_VERBS or before in DETERMINERS):

@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.base.arrays import Floats
+from engine.goals.clusters.clustering import median_and_deviation
 from engine.goals.records import MergeOrder
 
 MAX_NEWTON_STEPS = 50
@@ -78,9 +79,6 @@ MAX_ABSOLUTE_FEATURE = 10.0
 MIN_SPREAD = 1e-6
 """Least standard deviation of a `RobustScale`, so that it can be divided by."""
 
-_DEVIATIONS_PER_MAD = 1.4826
-"""Standard deviation of normal data in units of its median absolute deviation."""
-
 _MIN_PROBABILITY = 1e-3
 """Probabilities are clipped to this and one minus this, so that their log-odds stay finite."""
 
@@ -90,33 +88,31 @@ class Prior:
     """The prior of the weights.
 
     Attributes:
-        names: Names of the features; the intercept, which is the first weight, is not among them.
         means, deviations: Means and standard deviations of the weights, the intercept first; shape (1 + features,).
         leeway: Until there is a decision, a pair is at most as probable as one with this much more of the first feature
             and 0 for the others; each `LEEWAY_DECISIONS` decisions add as much again, so that after some the limit is
             above all. None sets no such limit.
     """
 
-    names: tuple[str, ...]
     means: tuple[float, ...]
     deviations: tuple[float, ...]
     leeway: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MergeModel:
     """The fitted weights.
 
     Attributes:
         prior: The prior that it was fitted with.
-        weights: Means of the weights, the intercept first.
+        weights: Means of the weights, the intercept first, shape (1 + features,).
         covariance: Covariance of the weights, shape (1 + features, 1 + features).
         decisions: Number of decisions that it was fitted to; 0 means the prior alone.
     """
 
     prior: Prior
-    weights: tuple[float, ...]
-    covariance: tuple[tuple[float, ...], ...]
+    weights: Floats
+    covariance: Floats
     decisions: int
 
     def probabilities(self, features: Floats) -> Floats:
@@ -131,9 +127,7 @@ class MergeModel:
         limits[..., 0], limits[..., 1] = 1, x[..., 1] + leeway
         variances = np.square(np.array(self.prior.deviations))
         prior_alone = replace(
-            self,
-            weights=self.prior.means,
-            covariance=tuple(map(tuple, np.diag(variances).tolist())),
+            self, weights=np.array(self.prior.means), covariance=np.diag(variances)
         )
         limited_averages: Floats = np.minimum(averages, prior_alone._average_probabilities(limits))
         return limited_averages
@@ -141,8 +135,8 @@ class MergeModel:
     def _average_probabilities(self, x: Floats) -> Floats:
         """Returns mean probabilities over the distribution of the weights, shape (...), from `x` of `design`, shape
         (..., 1 + features)."""
-        variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
-        return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
+        variance = np.einsum("...f,fg,...g->...", x, self.covariance, x)
+        return _sigmoid(x @ self.weights / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
@@ -155,7 +149,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     """
     mean = np.array(prior.means)
     precision = 1 / np.square(np.array(prior.deviations))
-    x = design(np.asarray(features, float).reshape(len(merged), len(prior.names)))
+    x = design(np.asarray(features, float).reshape(len(merged), len(prior.means) - 1))
     y = np.array(merged, float)
 
     def loss(weights: Floats) -> float:
@@ -186,12 +180,7 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
         weights = weights - step_size * step
     covariance = np.linalg.inv(curvature)
     symmetric = (covariance + covariance.T) / 2  # up to rounding it is so already
-    return MergeModel(
-        prior=prior,
-        weights=tuple(weights.tolist()),
-        covariance=tuple(map(tuple, symmetric.tolist())),
-        decisions=len(merged),
-    )
+    return MergeModel(prior, weights, symmetric, decisions=len(merged))
 
 
 def design(features: Floats) -> Floats:
@@ -207,7 +196,6 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 PRIOR = Prior(
-    NAMES,
     means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0),
     deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2),
     leeway=1.5,
@@ -245,13 +233,11 @@ class RobustScale:
 
     @classmethod
     def of(cls, values: Floats) -> RobustScale:
-        """Returns the median and `_DEVIATIONS_PER_MAD` times the median absolute deviation of values of shape (pairs,);
-        NaN values are left out."""
+        """Returns the scale of values of shape (pairs,); NaN values are left out."""
         known_values = values[~np.isnan(values)]
         if not len(known_values):
             return cls(0.0, 1.0)
-        middle = float(np.median(known_values))
-        spread = _DEVIATIONS_PER_MAD * float(np.median(np.abs(known_values - middle)))
+        middle, spread = median_and_deviation(known_values)
         if spread < MIN_SPREAD:  # most values are equal, for example when most groups share no word
             spread = max(MIN_SPREAD, float(known_values.std()))
         return cls(middle, spread)
@@ -310,7 +296,7 @@ def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats
     x = design(features)
     p = model.probabilities(features)
     c = p * (1 - p)
-    projected = x @ np.array(model.covariance)
+    projected = x @ model.covariance
     # The sum over all j of mass_j c_j^2 x_j x_j', from which the sum of each i follows as a quadratic form.
     weighted_moment = (x.T * (masses * c * c)) @ x
     others_reduction = np.einsum("if,fg,ig->i", projected, weighted_moment, projected)

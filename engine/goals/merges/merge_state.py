@@ -25,7 +25,8 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from itertools import count, groupby
 
 import numpy as np
@@ -154,20 +155,7 @@ class MergeState:
 
     def copy(self) -> MergeState:
         """Returns an independent copy."""
-        return MergeState(
-            groups=dict(self.groups),
-            current=dict(self.current),
-            outliers=self.outliers,
-            conversation_ids=self.conversation_ids,
-            successor=dict(self.successor),
-            refused=dict(self.refused),
-            forbidden=dict(self.forbidden),
-            changed_by_moves=set(self.changed_by_moves),
-            latecomers=dict(self.latecomers),
-            digests=dict(self.digests),
-            label_counts=self.label_counts.copy(),
-            just_named=dict(self.just_named),
-        )
+        return MergeState(**{each.name: copy(getattr(self, each.name)) for each in fields(self)})
 
     # Queries
 

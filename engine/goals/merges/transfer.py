@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from engine.base.errors import UsageError
-from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.merges.merge_state import Group, MergeState, pair_of
 from engine.goals.records import DecisionKind, GoalDecision, Ids
 
 MAJORITY = 0.5
@@ -151,12 +151,12 @@ class _Transfer:
                 if home is None:
                     self.leave_out(decision, self.reason_without_home(members))
                     continue
-                now, names = self.new.group(home), decision.names
+                names, new_group = decision.names, self.new.group(home)
                 if kind == "rename":
                     names = ((group.label, group.description),)
-                if not (kind == "pin" and now.pinned) and not (
-                    kind == "rename" and now.label == group.label
-                ):
+                is_named_so = kind == "rename" and new_group.label == group.label
+                is_pinned = kind == "pin" and new_group.pinned
+                if not is_named_so and not is_pinned:
                     yield _copy_for_new(decision, kind, (home,), names)
 
     def transfer_moves(self) -> Generator[GoalDecision]:
@@ -205,9 +205,10 @@ class _Transfer:
                     decision, self.reason_without_home(homeless[0]) if homeless else TOGETHER
                 )
             for a, b in pairs:
-                if decision.kind == "never" or not self.new.is_kept_apart(a, b):
-                    if tuple(sorted((a, b))) in self.new.forbidden:
-                        continue
+                # an *apart* may become a *never*, but neither is noted twice
+                is_forbidden = pair_of(a, b) in self.new.forbidden
+                is_noted = self.new.is_kept_apart(a, b) and decision.kind == "apart"
+                if not is_forbidden and not is_noted:
                     yield _copy_for_new(decision, decision.kind, (a, b))
 
     def report_lost_splits(self) -> None:

@@ -30,6 +30,7 @@ from engine.goals.records import (
 )
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.groups import COMPARED_DECIMALS
 from engine.goals.views.clustering_view import (
     ClusteringView,
     Space,
@@ -46,10 +47,6 @@ from engine.model.embedders.vectors import Floats, blocks
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.tables import answers
-
-COMPARED_DECIMALS = 5
-"""Decimals by which members are ordered. Processors round the last digits differently; of members that agree before
-them the one with the smaller id comes first."""
 
 
 class GoalService:

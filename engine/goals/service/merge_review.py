@@ -31,6 +31,7 @@ from engine.goals.records import (
 )
 from engine.goals.service.groups import GoalService
 from engine.goals.service.runs import GoalStages
+from engine.goals.stages.proposing import ProposeStage
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.texts import LazyTexts
@@ -42,14 +43,10 @@ from engine.project.project import Project
 from engine.questions.calibration import measure_agreement
 from engine.questions.records import Agreement
 
-ASKING_STAGE = "propose"
-"""Name of the stage that asks the model about pairs."""
 EXPECTED_CALLS_PER_PAIR = 4
 """Model calls that a pair is expected to take before any was asked about."""
 MAX_PREVIEW_MEMBERS = 10
 """Most members of a part in the preview of a split."""
-SPLIT_SEED = 0
-"""Seed of k-means where it splits a group."""
 
 
 class MergeReviewService:
@@ -186,7 +183,7 @@ class MergeReviewService:
             agreement=measure_agreement(model_and_person(active)),
             learned_from=queue.model.decisions,
             finished=not pairs and not to_review,
-            asking=any(job.stage == ASKING_STAGE for job in self._runner.active()),
+            asking=any(job.stage == ProposeStage.name for job in self._runner.active()),
         )
 
     def agreements(self) -> dict[tuple[str, str], Agreement]:
@@ -207,7 +204,7 @@ class MergeReviewService:
         return self._runner.start(self._stages.ask_stages())
 
     def _queue(self) -> QueueSnapshot:
-        """Returns the merge queue of the clustering that is shown."""
+        """Returns the merge queue of the clustering that is open."""
         return self._cache.snapshot(self.goals.view().stored.id)
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
@@ -339,7 +336,7 @@ class MergeReviewService:
                 f"{counted(len(members), 'conversation')} cannot be split into {parts:,} parts.",
                 "Ask for fewer parts.",
             )
-        part_rows = split(space.rows_of(members), np.arange(len(members)), parts, SPLIT_SEED)
+        part_rows = split(space.rows_of(members), parts)
         numbers = _part_numbers(members, [members[rows] for rows in part_rows])
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())

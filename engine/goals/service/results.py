@@ -1,4 +1,5 @@
-"""Returns the clustering that is open as JSON values: the lines of exports, and the results of runs on goals."""
+"""Returns clusterings as JSON values: the lines of exports, and the results of runs on goals. All are of the clustering
+that is open, but for the result of a run that assigns, which is of the clustering of goals."""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ def assignment_lines(
     """
     with snapshot(conn):
         view = _view(conn)
-        space = Space.read(conn, view.stored.vector_config)
+        space = Space(*vectors.read_vectors(conn, view.stored.vector_config))
         reasons = vectors.reasons(conn, view.stored.vector_config)
         keys = list(view.sizes)
         grouped_ids, groups = view.state.group_indices(keys)
@@ -184,7 +185,7 @@ def clustering_result(
 
 
 def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, Any]:
-    """Returns how many later conversations came to each group of the clustering that is shown, and how many to none."""
+    """Returns how many later conversations came to each group of the clustering of goals, and how many to none."""
     with project.reading() as conn:
         stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         assignments = clusterings.assignments(conn, stored.id)
@@ -221,9 +222,7 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
             "label": cluster.label or ", ".join(cluster.words[:3]),
             "size": cluster.size,
             "jaccard": jaccard.get(cluster.number),
-            "stable": None
-            if (value := jaccard.get(cluster.number)) is None or DISSOLVED < value < STABLE
-            else value >= STABLE,
+            "stable": _is_stable(jaccard.get(cluster.number)),
         }
         for cluster in clusters
     ]
@@ -238,3 +237,10 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
         "ari_each_seed": ari_seeds,
         "clusters": rows,
     }
+
+
+def _is_stable(jaccard: float | None) -> bool | None:
+    """Returns whether a cluster is clearly stable; None between stable and dissolved, and where it was not measured."""
+    if jaccard is None or DISSOLVED < jaccard < STABLE:
+        return None
+    return jaccard >= STABLE

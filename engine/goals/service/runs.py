@@ -111,10 +111,12 @@ class GoalStages:
         return next(iter(self._summarize(model, ALL, name).rehearse(first)), None)
 
     def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
-        """Returns the stages of a clustering run: texts, vectors, clusters, labels, and what `request.decided_by` says
-        about merges: for `ask` questions to the model, whose answers a person sees; for `auto` decisions by the merge
-        probability; for `llm` decisions by the model's answers; for `none` nothing. A model that follows no
-        instructions is asked as in the paper only.
+        """Returns the stages of a clustering run, in order: summaries where these are clustered, vectors, clusters,
+        labels where a model writes them, merges, themes.
+
+        On merges `request.decided_by` says what is done: for `ask` the model is asked about pairs, and a person sees
+        its answers; for `auto` the merge probability decides; for `llm` the model's answers do; for `none` nothing is
+        done. A model that follows no instructions is asked as in the paper only.
 
         Raises:
             UsageError: There is no such embedder, or the model cannot summarize or decide as is asked for.
@@ -123,6 +125,7 @@ class GoalStages:
         self._check_explanations(request.text)
         selection = Selection(request.filter, limit=request.limit)
         model = self._model_for(request)
+        label_model = model if request.labels else None  # it answers on pairs, too
         stages = self.setup.tuning_before(model) if model else []
         summarize: SummarizeStage | None = None
         if model and request.goal_text == "summary":
@@ -146,18 +149,17 @@ class GoalStages:
             seed=request.seed,
             paper=request.paper,
             undecided=request.decided_by == "none",
+            unlabeled=label_model is None,
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None
-        if model and request.labels:
-            label_prompt = self.setup.prompts.prompt(
-                LABEL_PROMPT if request.paper else "label-json"
-            )
-            process = self.setup.process
-            stages.append(LabelStage(project, process, model, label_prompt, cluster=clustering))
+        if label_model:
+            name = LABEL_PROMPT if request.paper else "label-json"
+            prompt, process = self.setup.prompts.prompt(name), self.setup.process
+            stages.append(LabelStage(project, process, label_model, prompt, cluster=clustering))
             if request.decided_by in ("ask", "llm"):
                 limit = request.ask if request.decided_by == "ask" else None
-                propose = self._propose(model, limit, clustering, paper=request.paper)
+                propose = self._propose(label_model, limit, clustering, paper=request.paper)
         if request.decided_by in ("auto", "llm"):
             decide = DecideStage(
                 project,
@@ -167,7 +169,7 @@ class GoalStages:
                 threshold=request.threshold,
             )
             stages.append(decide)
-            if not (model and request.labels):
+            if not label_model:
                 stages.append(NameStage(project, self.queue_cache, cluster=clustering))
         if request.text in GOAL_TEXTS and not request.paper:  # the paper has no themes
             stages.append(self.theme_stage(clustering))
@@ -327,7 +329,7 @@ class GoalStages:
         return [
             *stages,
             embed,
-            AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
+            AssignStage(self.setup.project, self.queue_cache.decision_log, stored),
         ]
 
     def stability_stage(self) -> StabilityStage:

@@ -1,8 +1,13 @@
-"""The stage that clusters vectors, and takes over the decisions of people from the clustering before it; what stages
-after it need to know of the clustering, or of the one that is still to be made; the base of those that decide about its
-groups by themselves, in one act that can be undone; and the stage that assigns conversations that were imported later
-to its current groups. A conversation that is farther from every group than nearly all of their members is *novel*: it
-is stored without a group."""
+"""The stage that makes a clustering, the one that assigns later conversations to its groups, and what the other stages
+on a clustering share.
+
+- `ClusterStage` clusters vectors, and takes over the decisions of people from the clustering before it.
+- `OnClustering` gives a stage the clustering that it works on, `OneActStage` is the base of those that decide about its
+  groups in one act, which one undo takes back, and `GroupForecast` says for estimates what is known of the groups of a
+  clustering that is still to be made.
+- `AssignStage` assigns conversations that were imported later. One that is farther from every group than nearly all of
+  their members is *novel*: it is stored without a group.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +36,11 @@ from engine.goals.clusters.clustering import (
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
 from engine.goals.labels.phrase_labels import phrase_labels
-from engine.goals.records import Clustering, Ids
+from engine.goals.records import Clustering, ClusterName, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import (
-    PHRASES,
-    Assignment,
-    Cluster,
-    LabelEntry,
-    Member,
-    goals_clustering_id,
-    stored_clustering,
-)
+from engine.goals.tables.clusterings import PHRASES, Assignment, Cluster, stored_clustering
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog, Plan
@@ -68,14 +65,14 @@ class _NewClustering:
         ids: Ids of its conversations, in the order of the rows of `clusters`.
         k: Number of clusters asked for or proposed.
         clusters: The partition.
-        cluster_rows, labels: The rows of the clusters and of their labels to store.
+        cluster_rows, names: The rows of the clusters to store, and their names by number.
     """
 
     ids: Ids
     k: int
     clusters: Clusters
     cluster_rows: list[Cluster]
-    labels: list[LabelEntry]
+    names: dict[int, ClusterName]
 
 
 class ClusterStage(CpuStage):
@@ -94,6 +91,7 @@ class ClusterStage(CpuStage):
         seed: int = 0,
         paper: bool = False,
         undecided: bool = False,
+        unlabeled: bool = False,
     ) -> None:
         """Reads nothing yet.
 
@@ -102,10 +100,12 @@ class ClusterStage(CpuStage):
             k: Number of clusters, an overestimate; None proposes one from the data.
             paper: Whether every conversation is placed, as in the paper.
             undecided: Whether decisions of rules and models are taken back where the clustering is there already.
+            unlabeled: Whether labels by phrases replace those of a model where the clustering is there already.
         """
         super().__init__(project)
         self._decision_log, self._embed = decision_log, embed
-        self._k, self._seed, self._paper, self._undecided = k, seed, paper, undecided
+        self._k, self._seed, self._paper = k, seed, paper
+        self._undecided, self._unlabeled = undecided, unlabeled
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
 
@@ -150,6 +150,8 @@ class ClusterStage(CpuStage):
         if self._undecided and (count := log.take_back(key)):
             done = f" {counted(count, 'decision')} of the rule or a model were taken back."
         log.return_to(key)
+        if self._unlabeled:
+            self._project.write(lambda conn: clusterings.show_labels(conn, key, PHRASES))
         in_force = len(log.by_program(key))
         if in_force and not self._undecided:
             done = (
@@ -204,14 +206,11 @@ class ClusterStage(CpuStage):
             names = phrase_labels(
                 texts, clusters.labels, clusters.distances, self._seed, config.text
             )
-        labels = [
-            LabelEntry(key, name.label, name.description, support=name.support)
-            for key, name in names.items()
-        ]
-        return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), labels)
+        return _NewClustering(ids, k, clusters, _cluster_rows(rows, clusters, words), names)
 
     def _store(self, new: _NewClustering, run_id: int) -> None:
         """Stores the clustering, shows it and takes over the decisions of people."""
+        numbers = (None if number < 0 else number for number in new.clusters.labels.tolist())
         self.clustering_id = self._decision_log.add_clustering(
             config_hash=self.config_hash,
             run_id=run_id,
@@ -219,8 +218,8 @@ class ClusterStage(CpuStage):
             k=new.k,
             seed=self._seed,
             clusters=new.cluster_rows,
-            members=_members(new.ids, new.clusters),
-            labels=new.labels,
+            members=zip(new.ids.tolist(), numbers, new.clusters.distances.tolist(), strict=True),
+            labels=new.names,
             paper=self._paper,
         )
         outliers = int((new.clusters.labels < 0).sum())
@@ -257,17 +256,6 @@ def _cluster_rows(
         )
         for number, size in enumerate(clusters.sizes.tolist())
     ]
-
-
-def _members(ids: Ids, clusters: Clusters) -> Iterator[Member]:
-    """Yields the membership of each conversation."""
-    for row, conversation_id in enumerate(ids.tolist()):
-        label = int(clusters.labels[row])
-        yield Member(
-            conversation_id=conversation_id,
-            cluster=label if label >= 0 else None,
-            distance=float(clusters.distances[row]),
-        )
 
 
 class OnClustering:
@@ -364,16 +352,14 @@ class AssignStage(CpuStage):
     name = "assign"
     title = "Assigning conversations to groups"
 
-    def __init__(
-        self, project: Project, decision_log: DecisionLog, clustering_id: int | None = None
-    ) -> None:
+    def __init__(self, project: Project, decision_log: DecisionLog, clustering: Clustering) -> None:
         """Reads nothing yet.
 
         Args:
-            clustering_id: Id of the clustering to whose groups it assigns; None takes that of goals.
+            clustering: The clustering to whose groups it assigns.
         """
         super().__init__(project)
-        self._decision_log, self._clustering_id = decision_log, clustering_id
+        self._decision_log, self._stored = decision_log, clustering
         self.assigned = self.novel = 0
 
     @cached_property
@@ -382,18 +368,11 @@ class AssignStage(CpuStage):
         newest = self._project.read(goal_decisions.newest_row, self._stored.id)
         return {"clustering": self._stored.config_hash, "after": newest}
 
-    @cached_property
-    def _stored(self) -> Clustering:
-        """The clustering whose groups are assigned to."""
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._clustering_id or goals_clustering_id(conn))
-
     def run(self, run_id: int) -> Iterator[Progress]:
         """Finds the conversations and learns what the groups are like, then assigns in batches; yields how many are
         done. Each batch is one transaction with the counter of the run.
 
         Raises:
-            UsageError: Nothing was clustered yet.
             Cancelled: `interrupt` was called.
         """
         self._raise_if_cancelled()

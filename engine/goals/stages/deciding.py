@@ -1,6 +1,6 @@
-"""The stages that decide about groups without a person, each in one act: the one that merges groups and *settles*
-conversations after it, which moves them to the group of most of their nearest neighbors; and the one that puts goals
-under themes.
+"""The stages that decide about groups without a person. One merges groups, each pair in an act of its own, and then
+*settles* conversations: it moves them, all in one act, to the group of most of their nearest neighbors. The other one
+puts goals under themes, all in one act.
 
 Groups are merged by the merge probability, or by the model's answer alone as in Algorithm 1 of Soroka et al.,
 "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions". The decisions are stored with those of people,
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
+from engine.goals.clusters.granularity import group_by_theme
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
 from engine.goals.records import (
     DECIDE_THRESHOLD,
@@ -45,56 +45,6 @@ _DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
 """What tells goals of one name apart, at the end of a label: values, or a number."""
 PAIRS_LOOKED_AT = 4 * PAIRS_PER_BLOCK
 """Number of the next pairs among which those of a block are looked for."""
-
-MIN_QUANTILE = 0.9
-"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
-(docs/lab/goals.md)."""
-
-
-def settle_moves(
-    view: ClusteringView,
-    queue_cache: MergeQueueCache,
-    decided: Sequence[GoalDecision],
-    author: Author,
-    note: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> list[GoalDecision]:
-    """Returns one move decision for each group that gains conversations, largest group first.
-
-    Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
-    by a split.
-
-    Args:
-        decided: The active decisions on the clustering.
-        author: Author of the decisions.
-        note: Called with (what was done to them, conversations done, conversations in all); may raise to stop the work.
-    """
-    keys = list(view.sizes)
-    ids, labels = view.state.group_indices(keys)
-    space = queue_cache.space(view.stored)
-    with_vector = np.isin(ids, space.ids, assume_unique=True)
-    ids, labels = ids[with_vector], labels[with_vector]
-    if len(ids) < 2 or not keys:
-        return []
-    neighbors = Neighbors(space.rows_of(ids), partial(note, "indexed"))
-    count = min(SETTLE_NEIGHBORS, len(ids) - 1)
-    near = neighbors.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
-    settled = settle(near, labels, _placed_by_person(view, ids, decided))
-    moves = []
-    for number, key in enumerate(keys):
-        gained = ids[(settled == number) & (labels != number)]
-        if len(gained):
-            part = array("q", gained.tolist())
-            moves.append(GoalDecision("move", (key,), parts=(part,), author=author))
-    return moves
-
-
-def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
-    """Returns which of `ids` a person placed where they are, shape (ids,)."""
-    placed = [np.empty(0, dtype=np.int64)]
-    placed += [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
-    groups = [view.state.groups[key] for key in view.state.current]
-    placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
-    return np.isin(ids, np.concatenate(placed))
 
 
 class DecideStage(OnClustering, CpuStage):
@@ -242,7 +192,8 @@ class DecideStage(OnClustering, CpuStage):
         self.moved = sum(len(move.parts[0]) for move in moves)
 
     def _find_moves(self, view: ClusteringView, report: OnProgress) -> list[GoalDecision]:
-        """Returns the moves that settle the conversations of a view."""
+        """Returns one move for each group that gains conversations when those of a view settle, the largest group
+        first; what a person placed stays."""
         text = "settling conversations by their neighbors"
         report(self.merged, text)
 
@@ -250,8 +201,25 @@ class DecideStage(OnClustering, CpuStage):
             """Reports how many conversations a step has done."""
             report(self.merged, f"{text}: {done:,} of {total:,} {step}")
 
-        decided = self._decision_log.active(self._stored.id)
-        return settle_moves(view, self._queue_cache, decided, self._rule, note)
+        keys = list(view.sizes)
+        ids, labels = view.state.group_indices(keys)
+        space = self._queue_cache.space(view.stored)
+        with_vector = np.isin(ids, space.ids, assume_unique=True)
+        ids, labels = ids[with_vector], labels[with_vector]
+        if len(ids) < 2:
+            return []
+        neighbors = Neighbors(space.rows_of(ids), partial(note, "indexed"))
+        count = min(SETTLE_NEIGHBORS, len(ids) - 1)
+        near = neighbors.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
+        decisions = self._decision_log.active(self._stored.id)
+        settled = settle(near, labels, _placed_by_person(view, ids, decisions))
+        moves = []
+        for number, key in enumerate(keys):
+            gained = ids[(settled == number) & (labels != number)]
+            if len(gained):
+                part = array("q", gained.tolist())
+                moves.append(GoalDecision("move", (key,), parts=(part,), author=self._rule))
+        return moves
 
     def _block(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
         """Returns the first pair and those of the next that were not asked about, which share its block of questions.
@@ -294,6 +262,22 @@ class DecideStage(OnClustering, CpuStage):
         self.unanswered += self._asking is not None and answer.yes is None
 
 
+def _placed_by_person(view: ClusteringView, ids: Ids, decisions: Sequence[GoalDecision]) -> Mask:
+    """Returns which of `ids` a person placed where they are, by a move, or because their group is pinned or was made by
+    a split; shape (ids,).
+
+    Args:
+        decisions: The decisions on the clustering that are in force.
+    """
+    placed = [np.empty(0, dtype=np.int64)]
+    placed += [
+        np.asarray(d.parts[0]) for d in decisions if d.kind == "move" and d.author == "human"
+    ]
+    groups = [view.state.groups[key] for key in view.state.current]
+    placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
+    return np.isin(ids, np.concatenate(placed))
+
+
 class ThemeStage(OneActStage):
     """Puts the current goals under themes, as one act of decisions; goals that a person placed stay there."""
 
@@ -329,36 +313,6 @@ class ThemeStage(OneActStage):
             if group.theme != label and not group.themed_by_person:
                 decisions.append(GoalDecision("theme", (key,), ((label, ""),), author="auto"))
         return lambda _: decisions
-
-
-def group_by_theme(similarity: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Returns the goals of each theme, by index, the first goals first; a goal that is like no other is in none.
-
-    Themes are joined as long as the mean similarity of the goals of the two most similar ones is at least
-    the `MIN_QUANTILE` of all pairs, so that the number of themes does not depend on how large the cosines of an
-    embedder are.
-
-    Args:
-        similarity: Cosines of the centers of the goals, shape (goals, goals).
-    """
-    count, _ = similarity.shape
-    if count < 3:  # two goals have one similarity, which says nothing of itself
-        return []
-    least = float(np.quantile(similarity[np.triu_indices(count, 1)], MIN_QUANTILE))
-    themes = [[index] for index in range(count)]
-    means = similarity.copy()
-    np.fill_diagonal(means, -np.inf)
-    while True:
-        first, second = sorted(divmod(int(means.argmax()), len(themes)))
-        if means[first, second] < least:
-            return [theme for theme in themes if len(theme) > 1]
-        sizes = len(themes[first]), len(themes[second])
-        joined = np.average(means[[first, second]], axis=0, weights=sizes)
-        means[first], means[:, first], means[first, first] = joined, joined, -np.inf
-        means = np.delete(np.delete(means, second, axis=0), second, axis=1)
-        themes[first] = sorted(themes[first] + themes.pop(second))
-        if len(themes) == 1:
-            return themes
 
 
 def theme_label(labels: Sequence[str]) -> str:

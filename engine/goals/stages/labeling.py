@@ -27,18 +27,17 @@ from engine.goals.questions import (
     LABEL_EXAMPLES,
     LABEL_PROMPT,
     GoalLabel,
-    Named,
     clean_label,
     draw_sample,
     numbered_lists,
     paper_lists,
     read_description,
 )
-from engine.goals.records import GoalDecision, Ids
+from engine.goals.records import ClusterName, GoalDecision, Ids
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering, OneActStage
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
-from engine.goals.tables.clusterings import Cluster, LabelEntry, source_of
+from engine.goals.tables.clusterings import Cluster, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
@@ -63,8 +62,11 @@ LABEL_LIKE_OTHERS = "Book a flight"
 CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
+NumberedName = tuple[int, ClusterName]
+"""The number of a cluster and its name."""
 
-class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
+
+class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     """Labels the clusters that have no label under this configuration yet, the largest first.
 
     As in the paper it shows the model ten random members and ten random others, and the free reply is the label.
@@ -175,45 +177,48 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         _, rows = self._project.read(read_vectors, self._stored.vector_config, ids)
         return rows
 
-    def _key_of(self, entry: LabelEntry) -> int:
+    def _key_of(self, entry: NumberedName) -> int:
         """Returns the number of the cluster of an entry."""
-        return entry.number
+        number, _ = entry
+        return number
 
-    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[LabelEntry]) -> None:
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[NumberedName]
+    ) -> None:
         """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
+        names = dict(entries)
         if not self._is_paper:
             label_counts = Counter(goal_groups.labels(conn, self._stored.id).values())
-            free = free_labels([entry.label for entry in entries], label_counts)
-            entries = [replace(e, label=label) for e, label in zip(entries, free, strict=True)]
-        clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, entries)
+            free = free_labels([name.label for name in names.values()], label_counts)
+            for (number, name), label in zip(entries, free, strict=True):
+                names[number] = replace(name, label=label)
+        clusterings.add_labels(conn, self._stored.id, self.config_hash, run_id, names)
 
-    def _tally(self, entries: Sequence[LabelEntry]) -> None:
+    def _tally(self, entries: Sequence[NumberedName]) -> None:
         """Counts the labels of a block after they were stored."""
-        self.without += sum(1 for entry in entries if entry.reason)
-        self.written += sum(1 for entry in entries if not entry.reason)
+        self.without += sum(1 for _, name in entries if name.reason)
+        self.written += sum(1 for _, name in entries if not name.reason)
 
-    def _answer(self, block: Sequence[int], report: OnProgress) -> list[LabelEntry]:
-        """Returns the label of each cluster of a block, or the reason why the model gave none."""
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[NumberedName]:
+        """Returns the name of each cluster of a block; where the model gave none, its phrase, with the reason."""
         names = self._work.each(
             block,
             partial(self._ask, report=report),
-            lambda reason: Named("", reason=reason),
+            lambda reason: ClusterName("", reason=reason),
         )
-        return [self._entry(number, name) for number, name in zip(block, names, strict=True)]
-
-    def _entry(self, number: int, name: Named) -> LabelEntry:
-        """Returns the entry of a cluster; where the model gave no label, a phrase of its members is its label."""
-        entry = LabelEntry(number, name.label, name.description, name.reason or None, name.support)
-        if name.reason and (phrase := self._phrases.get(number)):
-            return replace(phrase, reason=name.reason)
-        return entry
+        return [
+            (number, replace(self._phrases.get(number, name), reason=name.reason))
+            if name.reason
+            else (number, name)
+            for number, name in zip(block, names, strict=True)
+        ]
 
     @cached_property
-    def _phrases(self) -> dict[int, LabelEntry]:
-        """The label of each cluster by phrases of its members, by number."""
+    def _phrases(self) -> dict[int, ClusterName]:
+        """The name of each cluster by phrases of its members, by number."""
         return self._project.read(clusterings.phrase_labels, self._stored.id)
 
-    def _ask(self, block: Sequence[int], report: OnProgress) -> list[Named]:
+    def _ask(self, block: Sequence[int], report: OnProgress) -> list[ClusterName]:
         """Returns the model's name for each cluster of a block, or why it gave none."""
         names = self._replies([self._body(number) for number in block], report)
         if self._is_paper:
@@ -223,21 +228,24 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             for number, name in zip(block, names, strict=True)
         ]
 
-    def _replies(self, bodies: Sequence[str], report: OnProgress) -> list[Named]:
+    def _replies(self, bodies: Sequence[str], report: OnProgress) -> list[ClusterName]:
         """Returns the name that the model gives each group by the lists of its question, or why it gave none."""
         if self._is_paper:
             texts = map(read_description, self._work.free_replies(bodies, self._prompt, report))
-            return [Named(text, reason="" if text else "the model wrote nothing") for text in texts]
+            return [
+                ClusterName(text, reason="" if text else "the model wrote nothing")
+                for text in texts
+            ]
         names = []
         for reply in ask(self._work.process, self._prompt, GoalLabel, bodies, report):
             name = reply.fields
             label = "" if name is None else clean_label(name.label)
             reason = "" if label else reply.failure or "the model gave no label"
             description = "" if name is None else name.description.strip()
-            names.append(Named(label, description, reason))
+            names.append(ClusterName(label, description, reason))
         return names
 
-    def _supported(self, number: int, name: Named) -> Named:
+    def _supported(self, number: int, name: ClusterName) -> ClusterName:
         """Returns a name with its support; with a reason against it where too few members say what it says."""
         ids, numbers = self._members
         members = self._draw(ids[numbers == number], MAX_TEXTS_PER_CLUSTER)
@@ -267,7 +275,7 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
             members, others = (
                 [entry.text for entry in source.read(conn, sample)] for sample in samples
             )
-        labels = [entry.label for other, entry in self._phrases.items() if other != number]
+        labels = [name.label for other, name in self._phrases.items() if other != number]
         return self._lists(members, others, labels)
 
     def _lists(
@@ -332,7 +340,7 @@ class NameStage(OneActStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Named {counted(self.renamed, 'group')} by phrases of their members"
+        text = f"ClusterName {counted(self.renamed, 'group')} by phrases of their members"
         if self.joined:
             text += f"; joined {self.joined:,} without a common request"
         return text + "."
@@ -363,7 +371,7 @@ class NameStage(OneActStage):
         keys: Sequence[str],
         renamable: Collection[str],
         joined_sets: Sequence[Sequence[int]],
-        names: Mapping[int, Named],
+        names: Mapping[int, ClusterName],
         state: MergeState,
     ) -> Iterator[GoalDecision]:
         """Yields the merges, each of the group that the one before made, and then the new names.
@@ -427,7 +435,7 @@ class _Members:
 
     def join_unsupported(
         self, texts: LazyTexts, joinable: Collection[int]
-    ) -> tuple[list[list[int]], dict[int, Named]]:
+    ) -> tuple[list[list[int]], dict[int, ClusterName]]:
         """Joins groups without a common request: twice the fragments of goals, and then the rest.
 
         Args:
@@ -454,7 +462,7 @@ class _Members:
                 names = self._names(texts, names)
         return joined_sets, names
 
-    def _names(self, texts: LazyTexts, before: Mapping[int, Named]) -> dict[int, Named]:
+    def _names(self, texts: LazyTexts, before: Mapping[int, ClusterName]) -> dict[int, ClusterName]:
         """Returns the names of all groups by their indices; a group that had a common request before others were joined
         keeps the name, unless another group has it now."""
         distances = np.zeros(len(self.ids), dtype=np.float32)

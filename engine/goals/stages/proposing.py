@@ -76,8 +76,7 @@ class PairQuestions:
             prompt: The prompt `paper-merge` for a clustering as in the paper, else `merge-json`.
             work: Asks the model.
         """
-        self._project, self._source = project, source_of(stored).shown
-        self._paper, self._seed = stored.paper, stored.seed
+        self._project, self._source, self._seed = project, source_of(stored).shown, stored.seed
         self._prompt, self._work = prompt, work
 
     def params(self) -> dict[str, Any]:
@@ -95,11 +94,7 @@ class PairQuestions:
         """Returns an answer on each of a block of pairs of current groups, in order."""
         start_time = time.monotonic()
         questions = self._read_questions(state, pairs)
-        answers = (
-            self._paper_answers(questions, report)
-            if self._paper
-            else self._verdict_answers(questions, report)
-        )
+        answers = _ask_questions(self._work, self._prompt, questions, report)
         seconds_per_pair = (time.monotonic() - start_time) / len(pairs)
         return [
             AnswerEntry(
@@ -125,68 +120,13 @@ class PairQuestions:
             for samples in samples_by_pair
         ]
 
-    def _paper_answers(
-        self, questions: Sequence[MergeQuestion], report: OnProgress
-    ) -> list[tuple[PairAnswer, int]]:
-        """Returns what the model replies on each pair, as in the paper, and that it took one request."""
-        bodies = list(map(_paper_question_lists, questions))
-        answers = []
-        for reply in self._work.free_replies(bodies, self._prompt, report):
-            verdict, description = read_merge(reply)
-            text = read_description(reply)
-            answer = (
-                PairAnswer(reason=f"neither yes nor no: {text}" if text else "an empty reply")
-                if verdict is None
-                else PairAnswer(yes=float(verdict), reason=text, label=description, spoken=True)
-            )
-            answers.append((answer, 1))
-        return answers
-
-    def _verdict_answers(
-        self, questions: Sequence[MergeQuestion], report: OnProgress
-    ) -> list[tuple[PairAnswer, int]]:
-        """Returns the verdict on each pair and the number of requests for it; with the reason why there is none where
-        the reply cannot be read."""
-        max_chars = self._work.room(self._prompt)
-
-        def ask_verdicts(
-            asked_questions: Sequence[MergeQuestion],
-        ) -> list[StructuredReply[MergeVerdict]]:
-            """Returns the replies to some of the questions."""
-            return ask(
-                self._work.process,
-                self._prompt,
-                MergeVerdict,
-                [_question_lists(question, max_chars) for question in asked_questions],
-                report,
-                probability_of="same_goal",
-            )
-
-        replies = ask_verdicts(questions)
-        unsure = [index for index, reply in enumerate(replies) if _is_unsure(reply)]
-        reversed_questions = [questions[index].reversed for index in unsure]
-        reversed_replies = ask_verdicts(reversed_questions) if unsure else []
-        yes_reversed = {
-            index: _yes_probability(reply)
-            for index, reply in zip(unsure, reversed_replies, strict=True)
-        }
-        return [
-            (_verdict_answer(reply, yes_reversed.get(index)), 1 + (index in yes_reversed))
-            for index, reply in enumerate(replies)
-        ]
-
-    def failed_answer(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
-        """Returns the answer that is stored for a pair that the model could not be asked about."""
-        key = state.sides_key(*pair)
-        return AnswerEntry(key, PairAnswer(reason=reason, model=self._work.model.label), 0, 0.0)
-
     def _draw_samples(
         self, state: MergeState, pair: Pair
     ) -> tuple[list[int], list[int], list[int]]:
         """Returns the conversations that the question on a pair shows: of both groups, and of neither. A group shows
         the same ones in all questions, so that a model reads them once; as in the paper each question draws anew."""
         seed = self._seed
-        if self._paper:
+        if _is_paper(self._prompt):
             seed ^= int(state.sides_key(*pair)[:8], 16)
         first, second = (self._sample(state.members(key).tolist(), seed) for key in pair)
         members = np.concatenate([state.members(key) for key in pair])
@@ -195,13 +135,77 @@ class PairQuestions:
 
     def _sample(self, ids: Sequence[int], seed: int) -> list[int]:
         """Returns a random sample of these conversations, the same for the same ids and seed."""
-        return draw_sample(ids, EXAMPLES if self._paper else VERDICT_EXAMPLES, seed)
+        return draw_sample(ids, _most_examples(self._prompt), seed)
 
     def _read_texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
         """Returns the texts of all conversations of some samples, by id."""
         ids = sorted({key for sample in samples for key in sample})
         with self._project.reading() as conn:
             return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
+
+
+def _is_paper(prompt: Prompt) -> bool:
+    """Returns whether a prompt asks in the words of the paper."""
+    return prompt.name == MERGE_PROMPT
+
+
+def _most_examples(prompt: Prompt) -> int:
+    """Returns the most texts of each list in a question with a prompt."""
+    return EXAMPLES if _is_paper(prompt) else VERDICT_EXAMPLES
+
+
+def _ask_questions(
+    work: ModelWork, prompt: Prompt, questions: Sequence[MergeQuestion], report: OnProgress
+) -> list[tuple[PairAnswer, int]]:
+    """Returns the model's answer to each question and the number of requests for it."""
+    answers_to = _paper_answers if _is_paper(prompt) else _verdict_answers
+    return answers_to(work, prompt, questions, report)
+
+
+def _paper_answers(
+    work: ModelWork, prompt: Prompt, questions: Sequence[MergeQuestion], report: OnProgress
+) -> list[tuple[PairAnswer, int]]:
+    """Returns what the model replies to each question as in the paper, each in one request."""
+    bodies = list(map(_paper_question_lists, questions))
+    answers = []
+    for reply in work.free_replies(bodies, prompt, report):
+        verdict, description = read_merge(reply)
+        text = read_description(reply)
+        answer = (
+            PairAnswer(reason=f"neither yes nor no: {text}" if text else "an empty reply")
+            if verdict is None
+            else PairAnswer(yes=float(verdict), reason=text, label=description, spoken=True)
+        )
+        answers.append((answer, 1))
+    return answers
+
+
+def _verdict_answers(
+    work: ModelWork, prompt: Prompt, questions: Sequence[MergeQuestion], report: OnProgress
+) -> list[tuple[PairAnswer, int]]:
+    """Returns the verdict on each question and the number of requests for it; with the reason why there is none where
+    the reply cannot be read."""
+    max_chars = work.room(prompt)
+
+    def ask_verdicts(
+        asked_questions: Sequence[MergeQuestion],
+    ) -> list[StructuredReply[MergeVerdict]]:
+        """Returns the replies to some of the questions."""
+        bodies = [_question_lists(question, max_chars) for question in asked_questions]
+        return ask(work.process, prompt, MergeVerdict, bodies, report, probability_of="same_goal")
+
+    replies = ask_verdicts(questions)
+    unsure = [index for index, reply in enumerate(replies) if _is_unsure(reply)]
+    reversed_questions = [questions[index].reversed for index in unsure]
+    reversed_replies = ask_verdicts(reversed_questions) if unsure else []
+    yes_reversed = {
+        index: _yes_probability(reply)
+        for index, reply in zip(unsure, reversed_replies, strict=True)
+    }
+    return [
+        (_verdict_answer(reply, yes_reversed.get(index)), 1 + (index in yes_reversed))
+        for index, reply in enumerate(replies)
+    ]
 
 
 def _question_lists(question: MergeQuestion, max_chars: int) -> str:
@@ -342,26 +346,14 @@ class ProposeStage(OnClustering, ModelStage):
 
     def estimate_pairs_ahead(self, groups: GroupForecast, least: int, most: int) -> StageCost:
         """Returns what asking endpoints about `least` to `most` pairs costs, before there are groups; sends nothing."""
-        limit = EXAMPLES if self._is_paper else VERDICT_EXAMPLES
+        limit = _most_examples(self._prompt)
         members = tuple(groups.texts_of(1, limit))
         others = tuple(groups.texts_of(max(0, groups.middling - 2), limit))
         question = MergeQuestion(members, members, others)
-        return self._cost_of_pairs([partial(self._ask_ahead, question)], least, most)
-
-    def _ask_ahead(self, question: MergeQuestion) -> None:
-        """Asks a question about groups that are still to be made, in the form of the stage."""
-        work = self._work
-        if self._is_paper:
-            work.free_replies(
-                [_paper_question_lists(question)], self._prompt, lambda _count, _note: None
-            )
-        else:
-            ask(
-                work.process,
-                self._prompt,
-                MergeVerdict,
-                [_question_lists(question, work.room(self._prompt))],
-            )
+        asking = partial(
+            _ask_questions, self._work, self._prompt, [question], lambda _count, _note: None
+        )
+        return self._cost_of_pairs([asking], least, most)
 
     def _cost_of_pairs(
         self, asks: Sequence[Callable[[], object]], least: int, most: int
@@ -374,7 +366,7 @@ class ProposeStage(OnClustering, ModelStage):
     def _bounds_of_requests_per_pair(self) -> tuple[float, float]:
         """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
         not sure. As in the paper it is one; once the model has answered, both are the mean so far."""
-        if self._is_paper:
+        if _is_paper(self._prompt):
             return 1, 1
         client = self._work.process
         assert isinstance(client, EndpointModel)
@@ -382,11 +374,6 @@ class ProposeStage(OnClustering, ModelStage):
         if mean is not None:
             return mean, mean
         return (1 if client.can.reads_verdicts else 2), 2
-
-    @property
-    def _is_paper(self) -> bool:
-        """Whether it asks in the words of the paper."""
-        return self._prompt.name == MERGE_PROMPT
 
     def bodies(self, count: int) -> dict[str, str]:
         """Returns the lists of the questions on the first pairs of the merge queue, by the labels of both groups."""
@@ -424,7 +411,15 @@ class ProposeStage(OnClustering, ModelStage):
         for _ in self._work.live(partial(self._answer_pairs, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
-        self._project.write(partial(self._commit, run_id=run_id, entries=entries, total=total))
+
+        def commit(conn: sqlite3.Connection) -> None:
+            """Stores the answers, and the counter of the run unless `total` is None."""
+            decisions.add_answers(conn, self.config_hash, run_id, entries)
+            runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
+            if total is not None:
+                runs.count(conn, run_id, self.asked, total)
+
+        self._project.write(commit)
         yield Progress(self.asked, total)
 
     def summary(self) -> str:
@@ -469,25 +464,13 @@ class ProposeStage(OnClustering, ModelStage):
             return self._questions.ask(state, pairs, report)
 
         # where the model could not be asked about a pair, the reason takes the place of its entry
-        entries = self._work.each(block, ask_about, str)
-        return [
-            self._questions.failed_answer(state, pair, entry) if isinstance(entry, str) else entry
-            for pair, entry in zip(block, entries, strict=True)
-        ]
-
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        entries: Sequence[AnswerEntry],
-        total: int | None,
-    ) -> None:
-        """Stores the answers of a block, and the counter of the run unless `total` is None."""
-        decisions.add_answers(conn, self.config_hash, run_id, entries)
-        runs.measure_replies(conn, run_id, self._work.tokens_per_reply)
-        if total is not None:
-            runs.count(conn, run_id, self.asked, total)
+        entries = []
+        for pair, entry in zip(block, self._work.each(block, ask_about, str), strict=True):
+            if isinstance(entry, str):
+                failure = PairAnswer(reason=entry, model=self._work.model.label)
+                entry = AnswerEntry(state.sides_key(*pair), failure, 0, 0.0)
+            entries.append(entry)
+        return entries
 
     def _total(self, waiting: Sequence[Pair]) -> int:
         """Returns the number of pairs that this run will have asked about, if nobody decides any."""

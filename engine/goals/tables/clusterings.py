@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from engine.base.errors import NotYet
-from engine.goals.records import Clustering, Support, subject_of_reasons
+from engine.goals.records import Clustering, ClusterName, Support, subject_of_reasons
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.sql import IdSet, read_ids, snapshot, to_json, utc_now
@@ -37,24 +37,9 @@ _CLUSTERING = (
 """SQL for clusterings; its columns have the order of the fields of `Clustering`."""
 
 
-def word_label(words: Sequence[str]) -> str:
-    """Returns the name of a cluster without a label, from its distinctive words."""
-    return " · ".join(words[:LABEL_WORDS])
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """The membership of a conversation.
-
-    Attributes:
-        conversation_id: Id of the conversation.
-        cluster: Number of its cluster; None for an outlier.
-        distance: Cosine distance to the nearest center.
-    """
-
-    conversation_id: int
-    cluster: int | None
-    distance: float
+Member = tuple[int, int | None, float]
+"""The id of a conversation, the number of its cluster, None for an outlier, and its cosine distance to the nearest
+center."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,25 +69,7 @@ class Cluster:
     @property
     def name(self) -> str:
         """Its label, or its first words where it has none."""
-        return self.label or word_label(self.words)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelEntry:
-    """The label of a cluster.
-
-    Attributes:
-        number: Number of the cluster.
-        label, description: Short name and one sentence; empty where there is a reason.
-        reason: Why a model gave no label that can be used; None where it gave one.
-        support: Of the label; None where it was not counted.
-    """
-
-    number: int
-    label: str
-    description: str
-    reason: str | None = None
-    support: Support | None = None
+        return self.label or " · ".join(self.words[:LABEL_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +99,14 @@ def add(
     seed: int,
     clusters: Sequence[Cluster],
     members: Iterable[Member],
-    labels: Sequence[LabelEntry] = (),
+    labels: Mapping[int, ClusterName] | None = None,
     paper: bool = False,
 ) -> int:
     """Stores a clustering with its clusters and members, opens it and returns its id.
 
     Args:
         vector_config: Hash of a stored configuration of vectors.
-        labels: Labels of clusters that are phrases of their members; shown until a model writes others.
+        labels: Names of the clusters, by number, that are phrases of their members; shown until a model writes others.
         paper: See `Clustering`.
     """
     (vector_id,) = conn.execute(
@@ -160,7 +127,7 @@ def add(
     )
     conn.executemany(
         "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
-        ((key, m.conversation_id, m.cluster, m.distance) for m in members),
+        ((key, *member) for member in members),
     )
     conn.execute(
         "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
@@ -279,18 +246,18 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
     ]
 
 
-def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, LabelEntry]:
-    """Returns the label of each cluster by phrases of its members, by number; empty where it has none."""
+def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, ClusterName]:
+    """Returns the name of each cluster by phrases of its members, by number; without those that have none."""
     rows = conn.execute(
-        "SELECT number, label, description, reason, supported, read FROM cluster_label"
+        "SELECT number, label, description, supported, read FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
         (clustering_id, PHRASES),
     )
     return {
-        number: LabelEntry(
-            number, label, description, reason, None if read is None else Support(supported, read)
+        number: ClusterName(
+            label, description, support=None if read is None else Support(supported, read)
         )
-        for number, label, description, reason, supported, read in rows
+        for number, label, description, supported, read in rows
     }
 
 
@@ -337,25 +304,18 @@ def add_labels(
     clustering_id: int,
     config_hash: str,
     run_id: int,
-    entries: Sequence[LabelEntry],
+    names: Mapping[int, ClusterName],
 ) -> None:
-    """Stores labels of clusters, none of which is stored yet under this configuration."""
+    """Stores the names of clusters, by number, none of which is stored yet under this configuration."""
+    rows = []
+    for number, name in names.items():
+        place = clustering_id, config_hash, run_id, number
+        support = name.support or (None, None)
+        rows.append((*place, name.label, name.description, name.reason or None, *support))
     conn.executemany(
-        "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
+        "INSERT INTO cluster_label (clustering_id, config_hash, run_id, number, label, description,"
         " reason, supported, read) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                clustering_id,
-                entry.number,
-                config_hash,
-                run_id,
-                entry.label,
-                entry.description,
-                entry.reason,
-            )
-            + ((None, None) if entry.support is None else entry.support)
-            for entry in entries
-        ],
+        rows,
     )
 
 
@@ -399,19 +359,9 @@ def assign(
 ) -> None:
     """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
-        "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
-        " distance) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (
-                clustering_id,
-                entry.conversation_id,
-                run_id,
-                entry.group,
-                entry.newest_decision,
-                entry.distance,
-            )
-            for entry in entries
-        ],
+        "INSERT OR REPLACE INTO assignment (clustering_id, run_id, conversation_id, group_id, distance,"
+        " after) VALUES (?, ?, ?, ?, ?, ?)",
+        [(clustering_id, run_id, *astuple(entry)) for entry in entries],
     )
 
 

@@ -1,5 +1,6 @@
 """Stores the current groups of clusterings, so that filters and views of SQL know the goal of each conversation; and
-answers terms of filters on goals, reasons and themes, and on conversations that are like some words.
+answers terms of filters on goals, reasons and themes, and on conversations that are like some words
+(`FIELD_QUERIES`).
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
 that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
@@ -45,8 +46,8 @@ _MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
 MOST_ALIKE = 50
 """Most conversations that a term on likeness matches."""
 COMPARED_DECIMALS = 5
-"""Decimals to which cosines are rounded before they are compared, since processors round the last ones differently.
-Equal cosines are in the order of ids."""
+"""Decimals to which cosines and distances are rounded before conversations are ordered by them, since processors round
+the last ones differently. Equal ones are in the order of ids."""
 
 
 def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
@@ -106,7 +107,7 @@ def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
 
 
 def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Returns the labels of the goals of these conversations in the clustering that is shown; those without one are
+    """Returns the labels of the goals of these conversations in the clustering of goals; those without one are
     absent."""
     labels_by_id: dict[int, str] = {}
     for keys in chunks(ids):
@@ -118,6 +119,9 @@ def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
             ).fetchall()
         )
     return labels_by_id
+
+
+# Terms of filters
 
 
 def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -187,8 +191,8 @@ def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int)
 
 
 def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
-    """Returns the ids of the clusterings of goals or of reasons, the one that is shown or open first, then the newest
-    first."""
+    """Returns the ids of the clusterings of goals or of reasons (`Clustering.noun`): first that of the project, of
+    reasons the one that is open, then the newest first."""
     first = goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
     keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
     return sorted(keys, key=lambda key: (key != first, -key))

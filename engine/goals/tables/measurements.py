@@ -89,7 +89,8 @@ BYTES_PER_GROUP = 2
 """Bytes of a group number in a map of groups."""
 
 _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
-"""SQL for the two bytes of a conversation in a map of groups; its id is to be filled in. `substr` counts from 1."""
+"""SQL for the two bytes of a conversation in a map of groups, none (which are the number 0) beyond its end; its id is
+to be filled in. `substr` counts from 1."""
 
 _States = dict[str, tuple[int, int]]
 """For each state the number of conversations in it, and how many of them are at or above the threshold."""
@@ -116,7 +117,10 @@ def states(
         ).fetchall()
     counts_by_group: dict[int, _States] = {}
     for group_bytes, state, count, above_threshold in rows:
-        counts_by_group.setdefault(_group_number(group_bytes), {})[state] = count, above_threshold
+        counts_by_group.setdefault(int.from_bytes(group_bytes, "big"), {})[state] = (
+            count,
+            above_threshold,
+        )
     return {
         group: _state_counts(counts_by_group.get(group, {}), size) for group, size in sizes.items()
     }
@@ -142,24 +146,19 @@ def months(conn: sqlite3.Connection, groups: bytes) -> list[tuple[str, int, int,
         ).fetchall()
     states_by_key: dict[tuple[str, int], _States] = {}
     for month, group_bytes, state, count, above_threshold in counts:
-        key = month, _group_number(group_bytes)
+        key = month, int.from_bytes(group_bytes, "big")
         states_by_key.setdefault(key, {})[state] = count, above_threshold
-    return [
-        (month, group, size, _state_counts(state_counts, size))
-        for (month, group), state_counts in sorted(states_by_key.items(), key=lambda item: item[0])
-        for size in [sum(count for count, _ in state_counts.values())]
-    ]
+    rows = []
+    for (month, group), state_counts in sorted(states_by_key.items(), key=lambda item: item[0]):
+        size = sum(count for count, _ in state_counts.values())
+        rows.append((month, group, size, _state_counts(state_counts, size)))
+    return rows
 
 
 def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
     """Returns how many conversations have a score under a configuration."""
     sql = "SELECT count(*) FROM score WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
-
-
-def _group_number(group_bytes: bytes) -> int:
-    """Returns the group number of the bytes at a place of the map; 0 beyond its end."""
-    return int.from_bytes(group_bytes, "big")
 
 
 def _state_counts(counts: _States, size: int) -> StateCounts:

@@ -17,7 +17,7 @@ from engine.base.conversation import SUCCEEDED, Role
 from engine.base.sign import Sign
 from engine.base.text import without_markup
 from engine.completeness.tables import score_sets
-from engine.conversations.shared_text import NOTHING_SHARED, SharedText
+from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import EXPLANATION, GoalText, Ids, subject_of_reasons
 from engine.project.sql import chunks, message_ids, placeholders, read_ids
@@ -105,31 +105,67 @@ def add(
     )
 
 
-def texts(
-    conn: sqlite3.Connection,
-    ids: Sequence[int],
-    kind: GoalText,
-    config_hash: str | None = None,
-    shared: SharedText = NOTHING_SHARED,
-) -> dict[int, GoalEntry]:
-    """Returns the goal text of each of these conversations by id, or the reason why there is none.
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Where goal texts come from.
 
-    Args:
-        config_hash: Of the summaries; None for the other kinds.
-        shared: Text to leave out, unless the user of a conversation wrote nothing else; summaries have none of it.
+    Attributes:
+        kind: The kind of the texts.
+        goal_config: Config hash of the summaries; None for other kinds.
     """
-    if kind == "summary":
-        return _read_summaries(conn, ids, config_hash)
-    if subject_of_reasons(kind):
-        if kind.startswith(EXPLANATION):
-            reasons = _read_explanations(conn, ids, kind.removeprefix(EXPLANATION))
-        elif kind == "remaining":
-            reasons = _read_remaining_tasks(conn, ids)
+
+    kind: GoalText
+    goal_config: str | None = None
+
+    @property
+    def shown(self) -> TextSource:
+        """The source of the texts that people and models read: if the texts of both sides are clustered, those of the
+        user only."""
+        return replace(self, kind="all-user") if self.kind == "all" else self
+
+    def read(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> list[GoalEntry]:
+        """Returns the text of each conversation, or the reason why there is none, in the order of the ids.
+
+        Args:
+            left_out: Shared text that is left out of what was written, unless the user of a conversation wrote nothing
+                else; None is the project's.
+        """
+        if left_out is None:
+            left_out = shared_text.stored(conn)
+        if self.kind == "summary":
+            entries = _read_summaries(conn, ids, self.goal_config)
+        elif subject_of_reasons(self.kind):
+            entries = _read_reasons(conn, ids, self.kind)
         else:
-            reasons = _read_last_exchanges(conn, ids)
-        entries = ((key, reasons.get(key, "")) for key in ids)
-        return {key: GoalEntry(key, text, None if text else NOT_EXPLAINED) for key, text in entries}
-    return {key: _read_written_text(conn, key, kind, shared) for key in ids}
+            return [_read_written_text(conn, key, self.kind, left_out) for key in ids]
+        return [entries[key] for key in ids]
+
+    def each(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> Iterator[GoalEntry]:
+        """Yields the same entries with at most `MAX_TEXTS_IN_MEMORY` texts in memory."""
+        for start in range(0, len(ids), MAX_TEXTS_IN_MEMORY):
+            page = [int(key) for key in ids[start : start + MAX_TEXTS_IN_MEMORY]]
+            yield from self.read(conn, page, left_out)
+
+
+class LazyTexts(Sequence[str]):
+    """Texts of conversations, in the order of their ids; each is read when it is accessed."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids
+    ) -> None:
+        """Reads nothing yet."""
+        self._conn, self._source, self._ids = conn, source, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices are taken
+        (entry,) = self._source.read(self._conn, [int(self._ids[index])])
+        return "" if entry.reason else entry.text
 
 
 def _read_summaries(
@@ -146,6 +182,22 @@ def _read_summaries(
             entry = GoalEntry(*row)
             entries[entry.conversation_id] = entry
     return entries
+
+
+def _read_reasons(
+    conn: sqlite3.Connection, ids: Sequence[int], kind: GoalText
+) -> dict[int, GoalEntry]:
+    """Returns the text of a reason of each of these conversations by id, or the reason why there is none."""
+    if kind.startswith(EXPLANATION):
+        texts = _read_explanations(conn, ids, kind.removeprefix(EXPLANATION))
+    elif kind == "remaining":
+        texts = _read_remaining_tasks(conn, ids)
+    else:
+        texts = _read_last_exchanges(conn, ids)
+    return {
+        key: GoalEntry(key, texts[key]) if texts.get(key) else GoalEntry(key, "", NOT_EXPLAINED)
+        for key in ids
+    }
 
 
 def _read_explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) -> dict[int, str]:
@@ -291,60 +343,3 @@ def _read_written_text(
     if not has_unshared_text:  # the user wrote only what is shared: then it is what was wanted
         unshared_parts = all_parts[:1] if kind == "first-user" else all_parts
     return GoalEntry(conversation_id, _SEPARATOR.join(unshared_parts))
-
-
-@dataclass(frozen=True, slots=True)
-class TextSource:
-    """Where goal texts come from.
-
-    Attributes:
-        kind: The kind of the texts.
-        goal_config: Config hash of the summaries; None for other kinds.
-    """
-
-    kind: GoalText
-    goal_config: str | None = None
-
-    @property
-    def shown(self) -> TextSource:
-        """The source of the texts that people and models read: if the texts of both sides are clustered, those of the
-        user only."""
-        return replace(self, kind="all-user") if self.kind == "all" else self
-
-    def read(
-        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
-    ) -> list[GoalEntry]:
-        """Returns the text of each conversation, or the reason why there is none, in the order of the ids.
-
-        Args:
-            left_out: Shared text that is left out; None is the project's.
-        """
-        if left_out is None:
-            left_out = shared_text.stored(conn)
-        entries = texts(conn, ids, self.kind, self.goal_config, left_out)
-        return [entries[int(key)] for key in ids]
-
-    def each(
-        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
-    ) -> Iterator[GoalEntry]:
-        """Yields the same entries with at most `MAX_TEXTS_IN_MEMORY` texts in memory."""
-        for start in range(0, len(ids), MAX_TEXTS_IN_MEMORY):
-            page = [int(key) for key in ids[start : start + MAX_TEXTS_IN_MEMORY]]
-            yield from self.read(conn, page, left_out)
-
-
-class LazyTexts(Sequence[str]):
-    """Texts of conversations, in the order of their ids; each is read when it is accessed."""
-
-    def __init__(
-        self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids
-    ) -> None:
-        """Reads nothing yet."""
-        self._conn, self._source, self._ids = conn, source, ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def __getitem__(self, index: int) -> str:  # type: ignore[override]  # no slices are taken
-        (entry,) = self._source.read(self._conn, [int(self._ids[index])])
-        return "" if entry.reason else entry.text

@@ -10,7 +10,7 @@ import hashlib
 import sqlite3
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
@@ -51,15 +51,7 @@ def register(conn: sqlite3.Connection, config: VectorConfig) -> None:
     conn.execute(
         "INSERT INTO vector_config (config_hash, text, goal_config, embedder, fingerprint, dimensions,"
         " state) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
-        (
-            config.config_hash,
-            config.text,
-            config.goal_config,
-            config.embedder,
-            config.fingerprint,
-            config.dimensions,
-            config.state,
-        ),
+        astuple(config),
     )
 
 
@@ -77,7 +69,7 @@ def ids_without_vector(conn: sqlite3.Connection, config_hash: str) -> array[int]
     """Returns the ids of the conversations that have neither a vector nor a reason for none; in id order.
 
     Raises:
-        ValueError: The configuration is not registered.
+        NotYet: The configuration is not registered.
     """
     config_id, _ = _config_row(conn, config_hash)
     all_ids = IdSet.every(conn)
@@ -104,7 +96,8 @@ def add(
         reasons: Why other conversations have none, by id.
 
     Raises:
-        ValueError: The configuration is not registered, or the number of bytes does not fit the ids and the dimensions.
+        NotYet: The configuration is not registered.
+        ValueError: The number of bytes does not fit the ids and the dimensions.
     """
     config_id, dimensions = _config_row(conn, config_hash)
     if len(vectors) != len(ids) * dimensions * BYTES_PER_COMPONENT:
@@ -128,7 +121,7 @@ def count(conn: sqlite3.Connection, config_hash: str) -> int:
     """Returns the number of vectors of a configuration.
 
     Raises:
-        ValueError: The configuration is not registered.
+        NotYet: The configuration is not registered.
     """
     config_id, _ = _config_row(conn, config_hash)
     row = conn.execute(
@@ -142,7 +135,7 @@ def reasons(conn: sqlite3.Connection, config_hash: str) -> dict[int, str]:
     """Returns the reasons why conversations have no vector, by id.
 
     Raises:
-        ValueError: The configuration is not registered.
+        NotYet: The configuration is not registered.
     """
     config_id, _ = _config_row(conn, config_hash)
     return dict(
@@ -178,12 +171,12 @@ def unpacked(blob: bytes) -> array[int]:
 
 
 def _config_row(conn: sqlite3.Connection, config_hash: str) -> tuple[int, int]:
-    """Returns the row id and the dimensions of a configuration; raises ValueError if it is not registered."""
+    """Returns the row id and the dimensions of a configuration; raises NotYet if it is not registered."""
     row: tuple[int, int] | None = conn.execute(
         "SELECT id, dimensions FROM vector_config WHERE config_hash = ?", (config_hash,)
     ).fetchone()
     if row is None:
-        raise ValueError(f"no vectors were registered under {config_hash}")
+        raise NotYet("These conversations have no vectors.", "Run the clustering again.")
     return row
 
 
@@ -204,10 +197,8 @@ def read_vectors(
         among: Only these conversations; None takes all.
 
     Raises:
-        NotYet: The configuration is not known.
+        NotYet: The configuration is not registered.
     """
-    if config(conn, config_hash) is None:
-        raise NotYet("These conversations have no vectors.", "Run the clustering again.")
     config_id, dimensions = _config_row(conn, config_hash)
     selected = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
     total = count(conn, config_hash)

@@ -22,7 +22,6 @@ from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, groups, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
-from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import answers, example_probes
@@ -38,11 +37,6 @@ class Space:
 
     ids: Ids
     rows: Vectors
-
-    @classmethod
-    def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
-        """Returns all vectors of a configuration."""
-        return cls(*read_vectors(conn, vector_config))
 
     def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must
@@ -140,16 +134,14 @@ class ClusteringView:
         computed from the stored centers if the group was made by merges only, otherwise from `space`."""
         if key in self._means:
             return self._means[key]
-        group = self.state.groups[key]
-        total: Floats | None = None
+        sums: list[Floats] = []
         for part in self.state.parts(key):
             mean = self._mean_of(part, space)
             if mean is None:
                 return None
-            total = part.size * mean if total is None else total + part.size * mean
-        if total is None:
-            return None
-        return self._means.setdefault(key, total / group.size)
+            sums.append(part.size * mean)
+        total: Floats = sum(sums[1:], start=sums[0])
+        return self._means.setdefault(key, total / self.state.groups[key].size)
 
     def _mean_of(self, part: Group, space: Space) -> Floats | None:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,14 +32,9 @@ MOVING_KINDS = ("split", "move")
 """Kinds of decisions after which a conversation may not be in the group that its cluster became."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    """Cache key of a state: its clustering, the newest decision, and the labels of the clusters as
-    `clusterings.labels_version` returns them."""
-
-    clustering_id: int
-    newest: int
-    labels: tuple[str | None, int]
+_Version = tuple[int, int, tuple[str | None, int]]
+"""What the state of a clustering follows from: the id of the clustering, that of its newest row in the log, and the
+labels of its clusters as `clusterings.labels_version` tells them apart. It is the key of the cached state."""
 
 
 class DecisionLog:
@@ -67,7 +62,7 @@ class DecisionLog:
         return self._project.read(goal_decisions.history, clustering_id)[::-1]
 
     def active(self, clustering_id: int) -> list[GoalDecision]:
-        """Returns the decisions on a clustering that were not undone, oldest first."""
+        """Returns the decisions on a clustering that are in force, oldest first."""
         return self._project.read(_active, clustering_id)
 
     def decide(self, clustering_id: int, plan: Plan) -> list[GoalDecision]:
@@ -95,7 +90,7 @@ class DecisionLog:
                 (
                     d.act
                     for d in reversed(_active(conn, clustering_id))
-                    if (d.started_by_person if act is None else d.act == act)
+                    if (d.author == "human" if act is None else d.act == act)
                 ),
                 None,
             )
@@ -120,7 +115,9 @@ class DecisionLog:
 
     def by_program(self, clustering_id: int) -> list[GoalDecision]:
         """Returns the decisions in force of rules and models by themselves, without themes, which every run decides."""
-        return [d for d in self.active(clustering_id) if _is_by_program(d) and d.kind != "theme"]
+        return [
+            d for d in self.active(clustering_id) if d.decided_by != "human" and d.kind != "theme"
+        ]
 
     def take_back(self, clustering_id: int) -> int:
         """Undoes what rules and models decided by themselves, and returns the number of decisions, themes not counted;
@@ -133,7 +130,7 @@ class DecisionLog:
         def work(conn: sqlite3.Connection) -> int:
             """Appends the undos, and stores the groups that follow."""
             active = _active(conn, clustering_id)
-            undone = {d.id: d for d in active if _is_by_program(d)}
+            undone = {d.id: d for d in active if d.decided_by != "human"}
             count = sum(d.kind != "theme" for d in undone.values())
             if not count:
                 return 0
@@ -192,7 +189,8 @@ class DecisionLog:
         """Returns (decision, reason) of each decision on an earlier clustering that could not be transferred to this
         one."""
         with self._project.reading() as conn, snapshot(conn):
-            return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
+            unplaced = unplaced_decisions(conn, clustering_id)
+        return [(decision, reason) for _, decision, reason in unplaced]
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Returns what the work in a write transaction returns; if it fails, the cached states are dropped."""
@@ -296,21 +294,14 @@ class DecisionLog:
 
 def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
     """Returns the cache key of the state of a clustering as it is stored now."""
-    return _Version(
-        clustering_id,
-        goal_decisions.newest_row(conn, clustering_id),
-        clusterings.labels_version(conn, clustering_id),
-    )
+    newest_row = goal_decisions.newest_row(conn, clustering_id)
+    return clustering_id, newest_row, clusterings.labels_version(conn, clustering_id)
 
 
 def _active(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
-    """Returns the decisions on a clustering that were not undone, oldest first."""
+    """Returns the decisions on a clustering that are in force (neither undone nor replaced in a review), oldest
+    first."""
     return [d for d in goal_decisions.history(conn, clustering_id) if d.active]
-
-
-def _is_by_program(decision: GoalDecision) -> bool:
-    """Returns whether a rule or a model decided by itself, and no person agreed."""
-    return decision.decided_by != "human" and not decision.started_by_person
 
 
 def unplaced_decisions(

@@ -1,5 +1,11 @@
-"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each; and what they are
-computed from: groups, vectors, the similarities of all pairs, the answers of a model, the merge probability."""
+"""The merge queue: the undecided pairs of groups in an order, and the evidence for merging each.
+
+- `PairTable` has the similarities of all pairs of current groups and the answers of a model on them; `PairTables` makes
+  it, and keeps what no decision changes.
+- `QueueSnapshot` adds the merge probability, fitted to the decisions so far: order, evidence, proposals.
+- `MergeQueueCache` is what services and stages ask: it reads groups and vectors of a clustering, and keeps them until
+  something changes.
+"""
 
 from __future__ import annotations
 
@@ -191,20 +197,24 @@ class PairTables:
     ) -> tuple[Floats, RobustScale]:
         """Returns the cosines of labels and descriptions of the groups, shape (groups, groups), and their scale over
         the original clusters."""
-        cluster_texts = [
-            _as_text(cluster.label, cluster.description)
-            if cluster.by_model
-            else _as_text(" ".join(cluster.words), "")
-            for cluster in view.clusters
-        ]
         # A label that is a phrase of members says less than their words, by which such groups are compared.
-        text_by_name = {
-            (cluster.name, cluster.description): text
-            for cluster, text in zip(view.clusters, cluster_texts, strict=True)
-        }
-        groups = [view.state.groups[key] for key in keys]
-        names = [(group.label, group.description) for group in groups]
-        texts = [text_by_name.get(name) or _as_text(*name) for name in names]
+        text_by_key, text_by_name = {}, {}
+        for cluster in view.clusters:
+            text = (
+                _as_text(cluster.label, cluster.description)
+                if cluster.by_model
+                else _as_text(" ".join(cluster.words), "")
+            )
+            text_by_key[f"c{cluster.number}"] = text
+            text_by_name[cluster.name, cluster.description] = text
+        cluster_texts = list(text_by_key.values())
+        texts = []
+        for key in keys:
+            group = view.state.groups[key]
+            name = group.label, group.description
+            # A group that was merged or renamed may still have the name of a cluster.
+            as_named = text_by_name.get(name) or _as_text(*name)
+            texts.append(text_by_key[key] if group.named_by is None else as_named)
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)
@@ -253,7 +263,7 @@ class PairTables:
         sample, near = self._neighbors(view, space)
         ids, numbers = view.state.group_indices(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
-        shares = measure_overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
+        shares = measure_overlap(near, labels, len(keys)).toarray()
         larger_shares: Floats = np.maximum(shares, shares.T)
         return larger_shares
 
@@ -355,13 +365,14 @@ class QueueSnapshot:
         probabilities = self.model.probabilities(features)
         for pair, row, probability in zip(pairs, features, probabilities, strict=True):
             first, second = (table.row_of[key] for key in pair)
+            values = (None if np.isnan(value) else float(value) for value in row)
             evidence = Evidence(
                 probability=float(probability),
                 description_similarity=float(table.description[first, second]),
                 member_similarity=float(table.member[first, second]),
                 overlap=float(table.overlap[first, second]),
                 answer=table.answer(pair) or NOT_ASKED,
-                features=named_features(row),
+                features=dict(zip(NAMES, values, strict=True)),
                 member_threshold=float(table.member_threshold[first, second]),
             )
             all_evidence.append(evidence)
@@ -439,7 +450,7 @@ class MergeQueueCache:
         with self._reading_space, self._project.reading() as conn:
             version = stored.vector_config, vectors.count(conn, stored.vector_config)
             if self._space is None or self._space[0] != version:
-                self._space = version, Space.read(conn, stored.vector_config)
+                self._space = version, Space(*vectors.read_vectors(conn, stored.vector_config))
             return self._space[1]
 
     def sampled_cosines(self, view: ClusteringView) -> tuple[Ids, Vectors]:
@@ -509,9 +520,3 @@ def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
             merged.append(decision.kind == "merge")
     features = np.array(rows, dtype=np.float64).reshape(len(merged), len(NAMES))
     return refit(prior_for(features[:, NAMES.index("yes")], merged), features, merged)
-
-
-def named_features(row: Floats) -> dict[str, float | None]:
-    """Returns the features of one pair by name, None for NaN, as they are stored with a decision."""
-    values = (None if np.isnan(value) else float(value) for value in row)
-    return dict(zip(NAMES, values, strict=True))

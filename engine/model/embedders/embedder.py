@@ -25,7 +25,7 @@ import numpy.typing as npt
 from engine.base.errors import EndpointError, ModelError, NotFound, PackageMissing, UsageError
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import BATCH, TextsToRows, Vectors, embed_in_batches, unit_rows
-from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, with_model
+from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, resolve_model
 from engine.model.endpoints.sender import Prices, RequestSender
 
 WORDS_WEIGHT = 0.3
@@ -68,16 +68,13 @@ class Embedder(Protocol):
 
     def fit(self, texts: Iterable[str]) -> None:
         """Fits the embedder to the project's texts, which are read once; does nothing if `fitted`."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, shape (texts, d); zeros for one that is blank or has no known
         word."""
-        ...
 
     def state(self) -> bytes | None:
         """Returns bytes from which `embedder_from_state` makes the same embedder; None if its name is enough."""
-        ...
 
 
 class _PretrainedEmbedder:
@@ -185,10 +182,10 @@ def _minilm_folder() -> Path:
 
 
 class HttpEmbedder(_PretrainedEmbedder):
-    """Requests `POST …/embeddings`; retries when the server is busy or cannot be reached for a moment.
+    """The embedding model behind an endpoint. Retries when the server is busy or cannot be reached for a moment.
 
     Attributes:
-        address: Where the requests are sent.
+        address: Address of the endpoint.
         sender: Sends the requests, and has their account.
     """
 
@@ -215,16 +212,19 @@ class HttpEmbedder(_PretrainedEmbedder):
             UsageError: The URL is not valid.
         """
         address = parse_address(url, leaf="embeddings")
-        self.address, self._base, self._model = address, address.base, address.model
+        self.address, self._model = address, address.model
         self._client = EndpointClient(address, key, sleep=sleep)
         self.sender = RequestSender(self._client, prices)
         self.sender.begin()
 
     @property
     def fingerprint(self) -> str:
-        """The address and the name of the model; the weights behind them are not known."""
+        """The address, the name of the model, and whether texts are redacted; the weights behind them are not known.
+
+        Asks the endpoint for the name if the URL has none.
+        """
         redacted = " redacted" if self.sender.redact else ""
-        return f"http:{self._base}#{self._named_model()}{redacted}"
+        return f"http:{self.address.base}#{self._named_model()}{redacted}"
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Returns a row of length 1 for each text, zeros for a blank one.
@@ -232,7 +232,7 @@ class HttpEmbedder(_PretrainedEmbedder):
         Raises:
             ModelError: The endpoint cannot be reached, refuses the request, or its answer is not a list of embeddings.
         """
-        self._named_model()
+        self._named_model()  # before the batches, each of which would ask for the name on its thread
         return embed_in_batches(texts, self._ask, BATCH, EMBEDDED_IN_PARALLEL)
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
@@ -252,13 +252,13 @@ class HttpEmbedder(_PretrainedEmbedder):
     def _named_model(self) -> str:
         """Returns the name of the model; asks the endpoint for it once if the URL names none."""
         if not self._model:
-            self._model = with_model(self._client).model
+            self._model = resolve_model(self._client).model
         return self._model
 
     def _unexpected(self, what: str) -> ModelError:
         """Returns the error for an answer that is something else than vectors; `what` says what it is."""
         return EndpointError(
-            f"{self._base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
+            f"{self.address.base} answered {what}.", "It has to speak OpenAI's /v1/embeddings."
         )
 
 

@@ -16,7 +16,7 @@ import struct
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -82,9 +82,9 @@ class _StateHeader(msgspec.Struct, frozen=True):
     """The JSON header of a state.
 
     Attributes:
-        words: The terms, in the order of the rows.
+        words: The terms, in the order of the rows of the axes.
         rank: Number of axes.
-        dimensions, seed: As the embedder was made with.
+        dimensions, seed: The arguments with which the embedder was made.
     """
 
     words: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=200_000)]
@@ -133,7 +133,7 @@ class TfidfEmbedder:
 
     @property
     def fitted(self) -> bool:
-        """Whether words and axes are known."""
+        """Whether the terms and the axes are known."""
         return bool(self._columns)
 
     @property
@@ -159,19 +159,7 @@ class TfidfEmbedder:
         from sklearn.utils.extmath import randomized_svd
 
         sample = _sample(texts, self._seed)
-        counter = term_counter(min_texts=2 if len(sample) >= MIN_TEXTS_FOR_RARITY else 1)
-        try:
-            counts = counter.fit_transform(sample)
-        except ValueError:  # every term is in one text only, or there is none
-            counter = term_counter(min_texts=1)
-            try:
-                counts = counter.fit_transform(sample)
-            except ValueError:
-                raise UsageError(
-                    "No text has words to compare.",
-                    "Look at the texts, or choose another embedder.",
-                ) from None
-        self._words = [str(word) for word in counter.get_feature_names_out()]
+        self._words, counts = _learn_terms(sample)
         # For each term the number of texts that have it: `indices` has the term of each count that is not 0.
         text_counts = np.bincount(counts.indices, minlength=len(self._words))
         self._rarity = (np.log((1 + len(sample)) / (1 + text_counts)) + 1).astype(np.float32)
@@ -240,9 +228,11 @@ class TfidfEmbedder:
         return embedder
 
     def _count_terms(self, texts: Sequence[str]) -> Any:
-        """Returns how often each text has each known term, a sparse matrix of shape (texts, words), as `term_counter`
-        counts. scikit-learn, which takes a second to import, is not needed for it: the merge review opens with some
-        hundred labels to embed."""
+        """Returns how often each text has each known term, a sparse matrix of shape (texts, terms).
+
+        It counts as `term_counter` does, but without scikit-learn, which takes a second to import: the merge review
+        opens with some hundred labels to embed.
+        """
         from scipy.sparse import csr_matrix
 
         stop, columns_of = stop_words(), self._columns
@@ -276,6 +266,22 @@ def _sample(texts: Iterable[str], seed: int) -> list[str]:
         elif (replaced := int(rng.integers(index + 1))) < MAX_FIT_TEXTS:
             sample[replaced] = text[:MAX_TEXT_CHARS]
     return sample
+
+
+def _learn_terms(texts: Sequence[str]) -> tuple[list[str], Any]:
+    """Returns the terms of texts, and how often each text has each term, a sparse matrix of shape (texts, terms).
+
+    Raises:
+        UsageError: No text has a word that is not a stop word.
+    """
+    for min_texts in (2 if len(texts) >= MIN_TEXTS_FOR_RARITY else 1, 1):
+        counter = term_counter(min_texts=min_texts)
+        with suppress(ValueError):  # no term is in so many texts
+            counts = counter.fit_transform(texts)
+            return [str(word) for word in counter.get_feature_names_out()], counts
+    raise UsageError(
+        "No text has words to compare.", "Look at the texts, or choose another embedder."
+    )
 
 
 @cache

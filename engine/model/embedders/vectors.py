@@ -1,8 +1,8 @@
 """Vectors of texts: arrays of float32 with one row of length 1 for each text; a row of zeros is a text without a
 vector.
 
-All functions work block by block, because arrays may be memory maps that are larger than the memory. Texts are sent to
-an embedding model in batches, and the rows that it returns are checked.
+`has_vector` and `row_heights` work block by block, because arrays may be memory maps that are larger than the memory.
+`embed_in_batches` sends texts to an embedding model, and checks the rows that it returns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 """Flags, shape (n,) unless said otherwise."""
 
 Floats = npt.NDArray[np.float32]
-"""Numbers such as those of a single vector, shape (d,) unless said otherwise."""
+"""Single-precision numbers, such as those of one vector, shape (d,) unless said otherwise."""
 
 BLOCK = 16_384
 """Rows in a block; fixed, because rounding of sums depends on the blocks."""
@@ -80,7 +80,7 @@ def has_vector(vectors: Vectors) -> Mask:
 
 
 def same_space(*fingerprints: str) -> str:
-    """Returns the fingerprint if all are equal; vectors of different embedders cannot be compared.
+    """Returns the one fingerprint that all vectors have; vectors of different embedders cannot be compared.
 
     Raises:
         UsageError: The fingerprints differ.

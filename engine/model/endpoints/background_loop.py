@@ -93,10 +93,26 @@ class _ContextThreadPool(ThreadPoolExecutor):
         return super().submit(contextvars.copy_context().run, fn, *args, **options)
 
 
-async def all_of(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Returns the results of requests that run side by side, in order. A request that fails cancels no other, because
-    what is in flight is paid for; the first failure is raised when all have ended."""
-    results = await asyncio.gather(*works, return_exceptions=True)
+async def all_of(works: Iterable[Awaitable[T]], report: Callable[[int], None]) -> list[T]:
+    """Returns the results of requests that run side by side, in order.
+
+    A request that fails cancels no other, because what is in flight is paid for; the first failure in that order is
+    raised when all have ended.
+
+    Args:
+        report: Called after each request that succeeds, with the number of those so far.
+    """
+    done = 0
+
+    async def result_of(work: Awaitable[T]) -> T:
+        """Returns the result of one request, and reports it."""
+        nonlocal done
+        result = await work
+        done += 1
+        report(done)
+        return result
+
+    results = await asyncio.gather(*map(result_of, works), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

@@ -1,7 +1,8 @@
 """How servers differ: the capabilities of an endpoint, the work that they are enough for, the form of a request for
 fields, and the reading of completions.
 
-A completion is the answer to a raw text (`completions`) or to messages (`chat/completions`)."""
+A completion is the answer to a raw text (`completions`) or to messages (`chat/completions`).
+"""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from engine.model.interface import Sampling
 from engine.model.prompt_files import Prompt
 
 Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
-"""The server in whose way an endpoint is asked for the tokens of a text; "" if it understands none of these ways."""
+"""The kind of server whose requests for the tokens of a text an endpoint understands; "" for none of them."""
 
 Template = Literal["", "vllm", "llama-server"]
-"""The server in whose way an endpoint is asked to apply its chat template; "" if it understands none of these ways."""
+"""The kind of server whose requests to apply the chat template an endpoint understands; "" for none of them."""
 
 Prefill = Literal["", "last", "continue"]
 """How an endpoint is given the beginning of a reply: as the last message, or with an option to continue that message;
@@ -32,6 +33,16 @@ to be called, or in plain words; "" if it cannot be asked for."""
 
 MEASURED_OR_LISTED = ("chars_per_token", "tokens_per_piece", "thinking_tokens", "listed_prices")
 """Names of the capabilities on which estimates of the cost depend, and no result does."""
+
+TOOL = "reply"
+"""Name of the tool whose arguments are a reply with given fields."""
+
+MAX_ROUNDING = 1e-3
+"""Largest log-probability above 0 that is taken for a rounding error."""
+
+THINKING_TOKENS = (1024, 4096, 16_384)
+"""Numbers of tokens that a model gets for thinking, in addition to those of its answer: the first number, then the next
+ones if it needed more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +59,11 @@ class Capabilities:
         template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given; see `Prefill`.
         structure: How a reply with given fields is asked for; see `Structure`.
-        context: Longest sequence in tokens; None if it does not say.
-        parallel: Requests that it does at once; None if it does not say.
+        context: Longest sequence in tokens; None if the server does not say.
+        parallel: Number of requests that the server works on at once; None if it does not say.
         thinks: Whether it thinks before it answers messages.
         chars_per_token: Characters of a token of logs, by its count of a sample; None if it counts no tokens.
-        tokens_per_piece: Tokens of a piece of text (`count_pieces`), in the same way.
+        tokens_per_piece: Tokens of a piece of text (`count_pieces`) in that sample; None if it counts no tokens.
         thinking_tokens: Mean tokens that it thought before the answers of the probe; None if it does not think, or
             does not count them.
         listed_prices: Prices of a million tokens, read and written, in its list of models; None if it lists none.
@@ -82,16 +93,18 @@ class Capabilities:
 
     @property
     def result_params(self) -> dict[str, Any]:
-        """The capabilities that results depend on, for the config hash. How many requests run at once changes none, and
-        `thinks` is left out although `reads_verdicts` depends on it: results that were stored before it was known
-        keep their hash."""
+        """The capabilities that results depend on, for the config hash.
+
+        The number of requests at once changes no result. `thinks` is left out although `reads_verdicts` depends on it,
+        so that results that were stored before it was probed keep their hash.
+        """
         params = asdict(self)
         for name in ("parallel", "thinks", *MEASURED_OR_LISTED):
             del params[name]
         return params
 
 
-# What each kind of work needs: each function returns the reason why it cannot be done exactly, or None.
+# What each kind of work needs
 
 
 def why_no_layout(can: Capabilities, prompt: Prompt) -> str | None:
@@ -124,15 +137,7 @@ def why_no_chat(can: Capabilities, sampling: Sampling) -> str | None:
     return None if can.chat else "it continues raw texts only"
 
 
-TOOL = "reply"
-"""Name of the tool whose arguments are a reply with given fields."""
-
-MAX_ROUNDING = 1e-3
-"""Largest log-probability above 0 that is taken for a rounding error."""
-
-THINKING_TOKENS = (1024, 4096, 16_384)
-"""Numbers of tokens that a model gets for thinking, in addition to those of its answer: the first number, then the next
-ones if it needed more."""
+# The form of a request for fields
 
 
 def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,6 +154,9 @@ def structure_fields(structure: Structure, schema: Mapping[str, Any]) -> dict[st
     return {}
 
 
+# Completions
+
+
 @dataclass(frozen=True, slots=True)
 class ListedToken:
     """A token as an endpoint lists it.
@@ -163,7 +171,7 @@ class ListedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Position:
     """One position of an answer: the chosen token, and the most probable ones in order."""
 
     chosen: ListedToken
@@ -171,28 +179,28 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """One completion.
+class EndpointReply:
+    """One completion of an endpoint.
 
     Attributes:
-        text: The text that was written.
+        text: The text that was written, without thoughts.
         ended: Why it ended: `length` at the limit of tokens, `stop` for any other reason.
-        steps: Its positions; empty if no log-probabilities were requested.
+        positions: Its positions; empty if no log-probabilities were requested.
         thinking: What the model thought before `text`, whether the endpoint gave it apart or inside `<think>`.
     """
 
     text: str
     ended: Literal["stop", "length"]
-    steps: tuple[Step, ...]
+    positions: tuple[Position, ...]
     thinking: str = ""
 
     @property
     def lacks_tokens(self) -> bool:
-        """Whether thinking took the tokens of the answer; some endpoints hide the thoughts and give no text."""
-        return self.ended == "length" and (bool(self.thinking) or not (self.text or self.steps))
+        """Whether the limit of tokens was reached by thinking; some endpoints hide the thoughts and give no text."""
+        return self.ended == "length" and (bool(self.thinking) or not (self.text or self.positions))
 
 
-def read_completion(answer: Any) -> Written:
+def read_completion(answer: Any) -> EndpointReply:
     """Returns the completion of an answer to `completions` or `chat/completions`, which must have one choice.
 
     Raises:
@@ -207,10 +215,10 @@ def read_completion(answer: Any) -> Written:
         if not isinstance(text, str | None):
             raise TypeError(f"{type(text).__name__} is no text")
         thinking, answer_text = split_thinking(without_surrogates(text or ""))
-        return Written(
+        return EndpointReply(
             text=answer_text,
             ended="length" if cut else "stop",
-            steps=tuple(map(_read_step, listed.get("content") or ())),
+            positions=tuple(map(_read_position, listed.get("content") or ())),
             thinking=separate_thinking
             if isinstance(separate_thinking, str) and separate_thinking
             else thinking,
@@ -219,17 +227,34 @@ def read_completion(answer: Any) -> Written:
         raise RequestRefused("The endpoint answered something that is no completion.") from error
 
 
+def counted_tokens(answer: Any, name: str) -> int | None:
+    """Returns the number of tokens that an answer counts under a name, such as `prompt_tokens`; None where it counts
+    none."""
+    return positive(usage_of(answer).get(name))
+
+
+def usage_of(answer: Any) -> Mapping[str, Any]:
+    """Returns what an answer says of its tokens and its cost; {} where it says nothing."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    return usage if isinstance(usage, dict) else {}
+
+
+def positive(value: Any) -> int | None:
+    """Returns a whole number above 0; None for anything else."""
+    return value if isinstance(value, int) and value > 0 else None
+
+
 def _message_text(message: Mapping[str, Any]) -> Any:
-    """Returns the text of a message, or the arguments of the tool that it calls."""
+    """Returns the text of a message, or the arguments of the first tool that it calls."""
     calls = message.get("tool_calls")
     return calls[0]["function"]["arguments"] if calls else message["content"]
 
 
-def _read_step(entry: Mapping[str, Any]) -> Step:
+def _read_position(entry: Mapping[str, Any]) -> Position:
     """Returns one position of an answer to messages."""
     top: Sequence[Mapping[str, Any]] = entry.get("top_logprobs") or entry.get("top_probs") or []
     listed = sorted((_read_token(token) for token in top), key=lambda token: -token.log_p)
-    return Step(_read_token(entry), tuple(listed))
+    return Position(_read_token(entry), tuple(listed))
 
 
 def _read_token(entry: Mapping[str, Any]) -> ListedToken:
@@ -242,10 +267,11 @@ def _read_token(entry: Mapping[str, Any]) -> ListedToken:
 
 
 def _checked_log_p(value: Any) -> float:
-    """Returns a natural log-probability, at most 0.
+    """Returns a natural log-probability, at most 0; up to `MAX_ROUNDING` above 0 is taken for a rounding error.
 
     Raises:
-        ValueError: The number is not one; up to `MAX_ROUNDING` above 0 is taken for a rounding error.
+        TypeError: The value is no number.
+        ValueError: The value is no log-probability.
     """
     number = float(value)
     if math.isnan(number) or number > MAX_ROUNDING:

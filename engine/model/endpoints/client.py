@@ -177,8 +177,9 @@ class EndpointClient:
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
         self._refused_fields: set[str] = set()
 
-    def at(self, address: Address) -> EndpointClient:
-        """Returns a client of an address of the same server that makes one attempt at each request."""
+    def with_one_attempt(self, address: Address) -> EndpointClient:
+        """Returns a client for an address of the same server, with the same key, that makes one attempt at each
+        request; more only while the endpoint is overloaded."""
         return EndpointClient(address, self._key, attempts=1, seconds=self._seconds)
 
     def open_connections(self) -> httpx.AsyncClient:
@@ -205,13 +206,13 @@ class EndpointClient:
             body: JSON to POST; None sends a GET.
 
         Raises:
-            RequestRefused: The endpoint refuses this request, or each answer to it is broken, or it fails at this one
-                while it answers others.
+            RequestRefused: The endpoint refuses this request, the last answer to it is broken, or it fails at this
+                request while it answers others.
             EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, or does not come to the end of
                 an answer in time.
         """
-        limit, attempt, attempts = self.request_limit, 0, self._attempts
-        answers_before = limit.answers
+        limit, answers_before = self.request_limit, self.request_limit.answers
+        failures, max_failures = 0, self._attempts
         if (pause := limit.paused_until - time.monotonic()) > 0:
             await self._sleep(pause)
         while True:
@@ -222,15 +223,15 @@ class EndpointClient:
                 failure = failed
             if failure.is_overload:
                 limit.record_refusal()
-                attempts = MAX_ATTEMPTS  # what comes too fast does not fail for good
-                # An endpoint that answered others meanwhile is not gone, whatever the number of refusals.
-                attempt -= limit.answers > answers_before_attempt
-            attempt += 1
-            if attempt >= attempts:
+                max_failures = MAX_ATTEMPTS  # what comes too fast does not fail for good
+            # An endpoint that answered others meanwhile is not gone, however often it has too many requests.
+            if not failure.is_overload or limit.answers == answers_before_attempt:
+                failures += 1
+            if failures >= max_failures:
                 break
             self.retries += 1
             # Spreading requests needs no secrecy.
-            wait = wait_after(max(0, attempt - 1), failure.headers, random.random())
+            wait = wait_after(max(0, failures - 1), failure.headers, random.random())
             if "retry-after" in failure.headers:
                 limit.paused_until = time.monotonic() + wait
             await self._sleep(wait)
@@ -338,7 +339,8 @@ class EndpointClient:
         return b"".join(parts)
 
     def _status_text(self, status: int, reason: str, content: bytes) -> str:
-        """Returns what is said of an answer that is an error: its status and the beginning of its text."""
+        """Returns what an error message says of an answer that is an error: its status and the beginning of its
+        text."""
         text = content.decode("utf-8", "replace")
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
@@ -403,12 +405,13 @@ def served_models(client: EndpointClient) -> list[str]:
         ) from error
 
 
-def with_model(client: EndpointClient) -> Address:
-    """Returns the address of a client with the name of a model: its own, else that of the only model served. The base
-    is the URL with `/v1` where only that lists models.
+def resolve_model(client: EndpointClient) -> Address:
+    """Returns the address of a client with the name of a model: the one that it names, else the only one served.
+
+    The base of the returned address ends in `/v1` where only that URL lists models.
 
     Raises:
-        ModelError: The endpoint cannot be reached or does not answer with a list.
+        ModelError: The endpoint cannot be reached or is too slow, or no model is named and it lists none.
         UsageError: No model is named, and the endpoint serves none or several.
     """
     address = client.address
@@ -419,7 +422,7 @@ def with_model(client: EndpointClient) -> Address:
             raise
         longer = replace(address, base=f"{address.base.removesuffix('/v1')}/v1")
         try:
-            names = served_models(client.at(longer))
+            names = served_models(client.with_one_attempt(longer))
         except (EndpointError, RequestRefused):
             if address.model:
                 return address  # some servers list no models

@@ -24,7 +24,7 @@ from engine.model.endpoints.client import (
     Address,
     EndpointClient,
     parse_address,
-    with_model,
+    resolve_model,
 )
 from engine.model.endpoints.probe import PROBE_SECONDS, probe
 from engine.model.endpoints.sender import Prices, Replies, RequestSender
@@ -69,7 +69,10 @@ class EndpointEntry:
         return os.environ.get(self.key_env or "", "").strip()
 
     def sender(self, replies: Replies | None = None) -> RequestSender:
-        """Returns what sends requests to the endpoint.
+        """Returns a sender of requests to the endpoint.
+
+        Args:
+            replies: Cache of replies; None for no cache.
 
         Raises:
             UsageError: The variable with the key is not set.
@@ -145,7 +148,7 @@ class EndpointBook:
         return list(self._entries.values())
 
     def entry(self, name: str | None) -> EndpointEntry | None:
-        """Returns the endpoint with this name; None if there is none."""
+        """Returns the endpoint with this name; None for no name, or if there is none."""
         return self._entries.get(name or "")
 
     def add(
@@ -171,7 +174,7 @@ class EndpointBook:
         """
         key = _key(key_env)
         seconds = timeout or PROBE_SECONDS
-        address = with_model(EndpointClient(parse_address(url), key, seconds=seconds))
+        address = resolve_model(EndpointClient(parse_address(url), key, seconds=seconds))
         url = f"{address.base}#{address.model}"
         name = name or address.model.rstrip("/").rpartition("/")[-1]
         existing = self._entries.get(name)

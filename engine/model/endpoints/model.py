@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from engine.base.errors import UsageError
 from engine.jobs.contract import OnProgress
-from engine.model.chat import Completion
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
@@ -26,7 +25,7 @@ from engine.model.endpoints.sender import RequestSender, rehearsed_pieces
 from engine.model.endpoints.tokens import RequestedTokens
 from engine.model.interface import LoadOptions
 from engine.model.process.protocol import Request
-from engine.model.process.requests import Chat, Generate, WrittenReply
+from engine.model.process.requests import Chat, Generate
 from engine.project.records import StageCost
 
 TOKENS_PER_PIECE = 1.0
@@ -62,8 +61,6 @@ class EndpointModel:
         self.context = can.context or UNBOUNDED
         self._thinking = Thinking(THINKING_TOKENS[0] if can.thinks else 0)
 
-    # Checks before a run starts
-
     def refuse(self, what: str, reason: str | None) -> None:
         """Raises UsageError if there is a reason why the endpoint cannot give something."""
         if reason:
@@ -84,6 +81,9 @@ class EndpointModel:
         """Starts a new count of requests and costs, and limits the context to that of the options.
 
         The other arguments are for models of this machine.
+
+        Returns:
+            `name` and `context`, the longest sequence in tokens.
         """
         self.sender.begin()
         largest = self.can.context or UNBOUNDED
@@ -99,9 +99,24 @@ class EndpointModel:
             RequestRefused: The endpoint refuses an item.
             UsageError: The endpoint cannot give such replies.
         """
-        handler = _HANDLERS[type(request)]
-        report = progress or (lambda count, note: None)
-        return cast(T, handler(self, request, lambda count: report(count, "")))
+        send = self.sender.ask
+        access = EndpointAccess(send, self.can, self._thinking, RequestedTokens(send, self.can))
+
+        def report(count: int) -> None:
+            """Passes on the number of replies that are done."""
+            if progress is not None:
+                progress(count, "")
+
+        if isinstance(request, Generate):
+            self.refuse("replies", why_no_replies(self.can, request.prompt))
+            return cast(
+                T, self.sender.run(lambda: write_replies(access, request, self.context, report))
+            )
+        assert isinstance(request, Chat), "an endpoint answers no other requests"
+        calls = request.calls
+        for sampling in {call.sampling for call in calls}:
+            self.refuse("replies to messages", why_no_chat(self.can, sampling))
+        return cast(T, self.sender.run(lambda: chat_replies(access, calls, self.context, report)))
 
     @property
     def tokens_per_reply(self) -> float | None:
@@ -155,34 +170,3 @@ class EndpointModel:
     def cancel(self) -> None:
         """Makes the request in flight raise `Cancelled`."""
         self.sender.cancel()
-
-    def access(self) -> EndpointAccess:
-        """Returns the access to the endpoint for the replies to one request; no tokens were requested with it yet."""
-        ask = self.sender.ask
-        return EndpointAccess(ask, self.can, self._thinking, RequestedTokens(ask, self.can))
-
-
-def _generate(
-    model: EndpointModel, request: Generate, report: Callable[[int], None]
-) -> list[WrittenReply]:
-    """Writes one reply to each log; see the request."""
-    model.refuse("replies", why_no_replies(model.can, request.prompt))
-    return model.sender.run(lambda: write_replies(model.access(), request, model.context, report))
-
-
-def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
-    """Writes the reply to each call; see the request."""
-    for sampling in {call.sampling for call in request.calls}:
-        model.refuse("replies to messages", why_no_chat(model.can, sampling))
-    return model.sender.run(
-        lambda: chat_replies(model.access(), request.calls, model.context, report)
-    )
-
-
-_HANDLERS: Mapping[
-    type[Request[Any]], Callable[[EndpointModel, Any, Callable[[int], None]], Any]
-] = {
-    Generate: _generate,
-    Chat: _chat,
-}
-"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""

@@ -20,12 +20,12 @@ REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
 """Factors by which the limit of parallel requests falls after a refusal and after slow answers."""
 
 SLOW_RATIO = 6.0
-"""Answers slower than the fastest by more than this factor lower the limit. It is high, because a server that batches
-requests gains from more of them even if each takes longer."""
+"""The limit falls if the moving average of durations is more than this many times its lowest value so far. The factor
+is high, because a server that batches requests gains from more of them even if each takes longer."""
 
 WAITING_RATIO = 2.0
-"""Answers slower than the fastest by more than this factor end the doubling: where twice as many requests take twice as
-long, the further ones only wait at the endpoint."""
+"""The doubling ends if the moving average of durations is more than this many times its lowest value so far: where
+twice as many requests take twice as long, the further ones only wait at the endpoint."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""
@@ -81,7 +81,7 @@ class RequestLimit:
         self._average_seconds = average = (
             seconds if average is None else average + NEWEST_WEIGHT * (seconds - average)
         )
-        # The answers that come first are the shortest ones, which are no measure.
+        # Of requests that were sent together the shortest answers come first, so the first few are no measure.
         if self.answers >= FIRST_LIMIT:
             self._best_seconds = min(self._best_seconds or average, average)
         slowness = average / self._best_seconds if self._best_seconds else 1.0
@@ -89,7 +89,7 @@ class RequestLimit:
         if slowness > SLOW_RATIO and self._answers_since_cut > self.limit:
             self._cut(SLOW_FACTOR)
         else:
-            # By one in all after as many answers as the limit allows.
+            # While it doubles, by one for each answer; later by one in all after as many answers as the limit allows.
             rise = 1 if self._doubling else 1 / self._limit
             self._limit = min(self._max_limit, self._limit + rise)
 
@@ -123,7 +123,7 @@ def wait_after(attempt: int, headers: Mapping[str, str], jitter: float) -> float
 
 
 def _seconds(header: str) -> float | None:
-    """Returns the seconds given by a header; None for anything but a number of them."""
+    """Returns the seconds that a header names as a number; None for any other header, such as a date."""
     try:
         number = float(header)
     except ValueError:

@@ -16,11 +16,13 @@ from engine.model.endpoints.background_loop import BackgroundLoop
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
+    EndpointReply,
     Prefill,
     Structure,
     Template,
     Tokens,
-    Written,
+    counted_tokens,
+    positive,
     read_completion,
     structure_fields,
 )
@@ -56,12 +58,6 @@ _WORD = "zqzq"
 SAMPLE_CHARACTERS = 4_000
 """Characters of the sample whose tokens are counted."""
 
-NO_PREFILL: Prefill = ""
-"""The capability of an endpoint that cannot be given the beginning of a reply."""
-
-NO_STRUCTURE: Structure = ""
-"""The capability of an endpoint that answers no messages."""
-
 PROBES_IN_FLIGHT = 16
 """Most requests of a probe that are sent side by side."""
 
@@ -94,7 +90,7 @@ def probe(address: Address, key: str = "", *, seconds: float = PROBE_SECONDS) ->
             raise
     # What fails from here on fails for good, so nothing is tried twice but what comes too fast for the endpoint.
     return BackgroundLoop(address.host, address.port).run(
-        lambda: _Probe(endpoint.at(address)).run()
+        lambda: _Probe(endpoint.with_one_attempt(address)).run()
     )
 
 
@@ -140,27 +136,26 @@ class _Probe:
                 " variable that holds one.",
             )
         answers = chat is not None
-        start = asyncio.ensure_future
-        ids = start(self._takes_ids(tokens, plain) if plain and tokens else _known(False))
-        chat_top = start(self._find_chat_top() if answers else _known(0))
-        prefill = start(self._find_prefill() if answers else _known(NO_PREFILL))
-        structure = start(self._find_structure() if answers else _known(NO_STRUCTURE))
-        listing = start(self._find_listing(props))
-        token_sizes = start(self._measure_tokens(answers))
-        context, prices = await listing
-        chars_per_token, tokens_per_piece = await token_sizes
+        ids, (chat_top, prefill, structure), listing, token_sizes = await asyncio.gather(
+            self._takes_ids(tokens, plain),
+            self._find_chat_capabilities(answers),
+            self._find_listing(props),
+            self._measure_tokens(answers),
+        )
+        context, prices = listing
+        chars_per_token, tokens_per_piece = token_sizes
         return Capabilities(
             server=_server_name(props, server),
             completions=plain is not None,
             chat=answers,
-            chat_top=await chat_top,
-            ids=await ids,
+            chat_top=chat_top,
+            ids=ids,
             tokens=tokens,
             template=template,
-            prefill=await prefill,
-            structure=await structure,
+            prefill=prefill,
+            structure=structure,
             context=context,
-            parallel=_positive(props.get("total_slots")),
+            parallel=positive(props.get("total_slots")),
             thinks=thinks,
             chars_per_token=chars_per_token,
             tokens_per_piece=tokens_per_piece,
@@ -193,18 +188,18 @@ class _Probe:
                 self._last_failure = error.message
             return None
 
-    async def _complete(self, prompt: str | Sequence[int], **options: Any) -> Written:
+    async def _complete(self, prompt: str | Sequence[int], **options: Any) -> EndpointReply:
         """Returns the most probable continuation of a prompt; `options` are further fields of the request."""
         body = {"prompt": prompt, "temperature": 0, **options}
         return read_completion(await self._ask("completions", body))
 
-    async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Written:
+    async def _reply(self, messages: Sequence[Mapping[str, str]], **options: Any) -> EndpointReply:
         """Returns the most probable answer to messages; `options` are further fields of the request."""
         body = {"messages": list(messages), "temperature": 0, **options}
         body["max_tokens"] += self._thinking_limit
         answer = await self._ask("chat/completions", body)
         written = read_completion(answer)
-        if self._thinking_limit and (tokens := _counted_tokens(answer, "completion_tokens")):
+        if self._thinking_limit and (tokens := counted_tokens(answer, "completion_tokens")):
             self._thought_tokens.append(max(0, tokens - count_pieces(written.text)))
         return written
 
@@ -219,6 +214,18 @@ class _Probe:
             if result:
                 return kind
         return ""
+
+    async def _find_chat_capabilities(self, answers: bool) -> tuple[int, Prefill, Structure]:
+        """Returns `chat_top`, `prefill` and `structure` of `Capabilities`.
+
+        Args:
+            answers: Whether the endpoint answers messages.
+        """
+        if not answers:
+            return 0, "", ""
+        return await asyncio.gather(
+            self._find_chat_top(), self._find_prefill(), self._find_structure()
+        )
 
     async def _find_chat_top(self) -> int:
         """Returns how many of the most probable tokens an answer to messages lists, 0 for none."""
@@ -236,8 +243,14 @@ class _Probe:
         # Of the largest number that it accepts.
         return next((count for count in listed if count), 0)
 
-    async def _takes_ids(self, tokens: Tokens, plain: Written) -> bool:
-        """Returns whether a prompt may be token ids: whether those of a text are continued as the text is."""
+    async def _takes_ids(self, tokens: Tokens, plain: EndpointReply | None) -> bool:
+        """Returns whether a prompt may be token ids: whether those of a text are continued as the text is.
+
+        Args:
+            plain: The continuation of that text; None if the endpoint continues none.
+        """
+        if plain is None or not tokens:
+            return False
         ids = await token_ids(self._ask, tokens, _TEXT, start=True)
         from_ids = await self._attempt(self._complete(ids, max_tokens=4))
         return from_ids is not None and from_ids.text == plain.text
@@ -319,7 +332,7 @@ class _Probe:
         places = [props.get("default_generation_settings"), entry, entry.get("meta")]
         for place in places:
             for name in ("n_ctx", "max_model_len", "context_length", "max_context_length"):
-                if isinstance(place, dict) and (tokens := _positive(place.get(name))):
+                if isinstance(place, dict) and (tokens := positive(place.get(name))):
                     return tokens, prices
         return None, prices
 
@@ -333,18 +346,13 @@ class _Probe:
             sent = {"messages": [_user_message(text)]} if messages else {"prompt": text}
             name = "chat/completions" if messages else "completions"
             answer = await self._attempt(self._ask(name, {**sent, "max_tokens": 1}))
-            return _counted_tokens(answer, "prompt_tokens")
+            return counted_tokens(answer, "prompt_tokens")
 
         sample = sample[:SAMPLE_CHARACTERS]
         short, long = await asyncio.gather(prompt_tokens(_WORD), prompt_tokens(sample))
         if not (short and long and long > short):
             return None, None
         return len(sample) / (long - short), (long - short) / count_pieces(sample)
-
-
-async def _known(result: T) -> T:
-    """Returns the result of a request that is not sent, because the endpoint cannot answer it."""
-    return result
 
 
 def _server_name(props: Mapping[str, Any], version: Any) -> str:
@@ -367,23 +375,13 @@ def _read_prices(pricing: Any) -> tuple[float, float] | None:
         return None
 
 
-def _count_listed(written: Written | None) -> int:
+def _count_listed(written: EndpointReply | None) -> int:
     """Returns how many of the most probable tokens a completion lists at its first position; 0 without a completion."""
-    step = next(iter(written.steps), None) if written is not None else None
-    return len(step.top) if step is not None else 0
+    if written is None or not written.positions:
+        return 0
+    return len(written.positions[0].top)
 
 
 def _user_message(content: str) -> dict[str, str]:
     """Returns a message of the user, as a field of a request."""
     return {"role": "user", "content": content}
-
-
-def _positive(value: Any) -> int | None:
-    """Returns a number above 0; None for anything else."""
-    return value if isinstance(value, int) and value > 0 else None
-
-
-def _counted_tokens(answer: Any, name: str) -> int | None:
-    """Returns a number of tokens that the usage of an answer gives under a name; None where it gives none."""
-    usage = answer.get("usage") if isinstance(answer, dict) else None
-    return _positive(usage.get(name)) if isinstance(usage, dict) else None

@@ -1,8 +1,8 @@
-"""Replies to logs and to chat messages over HTTP.
+"""Gets replies to logs and to chat messages from an endpoint.
 
-To messages an endpoint applies its own chat template; prompts become messages where it takes no raw text or does not
-show its template. The opening is the beginning of a reply that the prompt gives: it is prefilled if the endpoint can
-continue a reply, else the question asks for it.
+An endpoint applies its own chat template to messages. A prompt around a log is sent as raw text; it becomes a message
+where the endpoint takes no raw text, or does not show the template that the prompt needs. The opening is the beginning
+of a reply that the prompt gives: it is prefilled if the endpoint can continue a reply, else the question asks for it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from engine.model.endpoints.background_loop import all_of
 from engine.model.endpoints.capabilities import (
     THINKING_TOKENS,
     Capabilities,
-    Step,
-    Written,
+    EndpointReply,
+    Position,
     read_completion,
     structure_fields,
     why_no_layout,
 )
-from engine.model.endpoints.tokens import Ask, RequestedTokens, without_controls
+from engine.model.endpoints.tokens import Ask, RequestedTokens, break_up_controls
 from engine.model.generation import Stopped
 from engine.model.interface import Sampling
 from engine.model.log_windows import GAP, last_pieces, log_tokens, longest_piece
@@ -49,10 +49,10 @@ UNBOUNDED = 1_000_000_000
 
 @dataclass(slots=True)
 class Thinking:
-    """What a run learned of the model's thinking.
+    """What a run has found out about the model's thinking; `_complete` changes it.
 
     Attributes:
-        tokens: Number of tokens that each reply gets for it, beside those of the answer.
+        tokens: Number of tokens that each reply gets for thinking, in addition to those of the answer.
     """
 
     tokens: int
@@ -65,8 +65,8 @@ class EndpointAccess:
     Attributes:
         ask: Posts a body to a path of the endpoint.
         can: The capabilities of the endpoint.
-        thinking: What the run learned of the model's thinking; replies add to it.
-        tokenizer: The tokens of texts that were requested.
+        thinking: What the run has found out about the model's thinking.
+        tokenizer: Requests and knows the tokens of texts.
     """
 
     ask: Ask
@@ -92,11 +92,11 @@ def _chat_body(can: Capabilities, messages: Sequence[ChatMessage], opening: str)
 
 async def _reply_to_prompt(
     access: EndpointAccess, prompt: Prompt, log: str, settings: Mapping[str, Any]
-) -> Written:
+) -> EndpointReply:
     """Returns the answer to a prompt as a message, without the beginning that was prefilled or asked for.
 
     Raises:
-        RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
+        RequestRefused: The endpoint refuses the message, or the answer does not have the beginning that was asked for.
     """
     question = ChatMessage("user", prompt.before + log + prompt.question)
     body = _chat_body(access.can, [question], prompt.reply)
@@ -107,9 +107,11 @@ async def _reply_to_prompt(
     return continuation or written
 
 
-async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) -> Written:
-    """Returns the reply to a request. A model that thinks gets tokens for that beside those of the answer: where they
-    did not do, the request is sent again with more, and all later ones have as many.
+async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) -> EndpointReply:
+    """Returns the reply to a request.
+
+    A model that thinks gets tokens for that in addition to those of the answer. Where they were too few, the request is
+    sent again with the next number of `THINKING_TOKENS`, and all later requests of the run get as many.
 
     Args:
         name: Path of the request, `completions` or `chat/completions`.
@@ -133,8 +135,9 @@ async def _complete(access: EndpointAccess, name: str, body: Mapping[str, Any]) 
         access.thinking.tokens = max(access.thinking.tokens, more)
 
 
-def _strip_opening(written: Written, opening: str) -> Written | None:
-    """Returns an answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
+def _strip_opening(written: EndpointReply, opening: str) -> EndpointReply | None:
+    """Returns an answer without the beginning that was prefilled or asked for; None if the answer does not repeat the
+    beginning."""
     text = written.text.lstrip()
     if not opening:
         return written
@@ -156,20 +159,17 @@ async def write_replies(
         RequestRefused: The endpoint refuses one of them.
         ModelError: The endpoint has failed.
     """
-    prompt, done = request.prompt, 0
+    prompt = request.prompt
     writer = await _PromptWriter.for_endpoint(access, prompt, context)
     settings = _sampling_fields(access, Sampling(), prompt.max_tokens, prompt.stop, seed=0)
 
     async def write_one(texts: Sequence[str], leading_pieces: int) -> WrittenReply:
         """Returns the reply to one log."""
-        nonlocal done
         written, note = await writer.write(texts, leading_pieces, settings)
         text, stopped = _cut_at_stop(written, prompt.stop)
-        done += 1
-        report(done)
         return WrittenReply(text, stopped, note)
 
-    return await all_of(write_one(*item) for item in request.items)
+    return await all_of((write_one(*item) for item in request.items), report)
 
 
 def _sampling_fields(
@@ -188,7 +188,7 @@ def _sampling_fields(
     return settings
 
 
-def _cut_at_stop(written: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
+def _cut_at_stop(written: EndpointReply, stop: Sequence[str]) -> tuple[str, Stopped]:
     """Returns the text before the first stop text, and why it ended."""
     positions = [position for text in stop if text and (position := written.text.find(text)) >= 0]
     if positions:
@@ -231,7 +231,7 @@ class _PromptWriter:
 
     async def write(
         self, texts: Sequence[str], leading_pieces: int, settings: dict[str, Any]
-    ) -> tuple[Written, str | None]:
+    ) -> tuple[EndpointReply, str | None]:
         """Returns the reply to one log, and a note on what was left out of the log or changed in it.
 
         Args:
@@ -290,8 +290,8 @@ class _PromptWriter:
 
 
 def _break_controls(texts: Sequence[str]) -> tuple[list[str], str]:
-    """Returns texts whose control tokens are broken up, and a note on their number; "" for none."""
-    broken_up = [without_controls(text) for text in texts]
+    """Returns texts whose control tokens are broken up, and a note on the number of these tokens; "" for none."""
+    broken_up = [break_up_controls(text) for text in texts]
     count = sum(count for _, count in broken_up)
     return [text for text, _ in broken_up], f"{count} control tokens broken up" if count else ""
 
@@ -309,17 +309,7 @@ async def chat_replies(
         RequestRefused: The endpoint refuses one of them.
         ModelError: The endpoint has failed.
     """
-    done = 0
-
-    async def write_one(call: Call) -> Completion:
-        """Returns the reply to one call."""
-        nonlocal done
-        reply = await _reply_to_call(access, call, context)
-        done += 1
-        report(done)
-        return reply
-
-    return await all_of(write_one(call) for call in calls)
+    return await all_of((_reply_to_call(access, call, context) for call in calls), report)
 
 
 async def _reply_to_call(access: EndpointAccess, call: Call, context: int) -> Completion:
@@ -339,31 +329,35 @@ async def _reply_to_call(access: EndpointAccess, call: Call, context: int) -> Co
         settings |= {"logprobs": True, "top_logprobs": access.can.chat_top}
     reply = await _complete(access, "chat/completions", {**body, **settings})
     text, stopped = _cut_at_stop(_strip_opening(reply, call.opening) or reply, call.stop)
-    probability = value_probability(call, reply.steps) if reads_tokens else None
+    probability = value_probability(call, reply.positions) if reads_tokens else None
     note = ", ".join(filter(None, (control_note, left_out))) or None
     return Completion(text, stopped, note, probability)
 
 
-def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
-    """Returns the probability of the value that a reply gives to the field of its call, rather than of the others: the
-    product over the tokens of the value, each among the listed tokens that begin some value. None where the reply gives
-    none.
+def value_probability(call: Call, positions: Sequence[Position]) -> float | None:
+    """Returns the probability of the value that a reply gives to the field `Call.probability_of`, rather than of its
+    other values; None where the reply gives it none of its values, or where the listed tokens lack one of the value.
+
+    It is the product over the tokens of the value, up to the one from which on no other value is possible, of the share
+    that a token has of the probability of all listed tokens with which some value is possible.
 
     Args:
-        steps: The tokens of the reply.
+        positions: The tokens of the reply.
     """
     words = value_words(call.sampling.json_schema, call.probability_of)
-    texts = [step.chosen.text for step in steps]
+    texts = [position.chosen.text for position in positions]
     written = b"".join(texts)
     place = find_value(written, call.probability_of, words)
     if place is None:
         return None
     probability, end = 1.0, 0
-    for step, text in zip(steps, texts, strict=True):
+    for position, text in zip(positions, texts, strict=True):
         start, end = end, end + len(text)
         if end <= place.start:
             continue
-        share = _share_of_value(step, written[:start], written[: place.start], place.value, words)
+        share = _share_of_value(
+            position, written[:start], written[: place.start], place.value, words
+        )
         if not share:
             return None
         probability *= share
@@ -373,18 +367,24 @@ def value_probability(call: Call, steps: Sequence[Step]) -> float | None:
 
 
 def _share_of_value(
-    step: Step, before: bytes, before_value: bytes, value: str, words: Mapping[str, Sequence[str]]
+    position: Position,
+    before: bytes,
+    before_value: bytes,
+    value: str,
+    words: Mapping[str, Sequence[str]],
 ) -> float:
-    """Returns the share that a value has of the probability of the listed tokens that begin some value; 0 without any.
+    """Returns the share that a value has of the probability of the listed tokens with which some value is possible; 0
+    if none of them is one of that value.
 
     Args:
-        step: A position of the reply, within the value.
+        position: A position of the reply, within the value.
         before: The reply before this position.
         before_value: The reply before the value.
-        words: From `value_words`.
+        value: The value that the reply gives.
+        words: All values with their words, from `value_words`.
     """
     p_value = p_others = 0.0
-    for token in step.top:
+    for token in position.top:
         reply = before + token.text
         if len(reply) > len(before_value) and reply.startswith(before_value):
             values = _possible_values(reply[len(before_value) :], words)
@@ -396,7 +396,11 @@ def _share_of_value(
 
 
 def _possible_values(text: bytes, words: Mapping[str, Sequence[str]]) -> list[str]:
-    """Returns the values of which a text is a beginning, or which it begins with."""
+    """Returns the values that a text can still become: it begins one of their words, or it begins with a whole one.
+
+    Args:
+        words: All values with their words, from `value_words`.
+    """
     beginning = text.decode("utf-8", "ignore").casefold()
     folded = ((value, word.casefold()) for value, forms in words.items() for word in forms)
     return [
@@ -410,8 +414,10 @@ def _possible_values(text: bytes, words: Mapping[str, Sequence[str]]) -> list[st
 async def _drop_oldest(
     access: EndpointAccess, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
-    """Returns the messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too
-    long. A token has at least one byte, so they are counted only where the bytes do not fit.
+    """Returns the messages that fit without the oldest ones; see `without_oldest`.
+
+    A token has at least one byte, so tokens are counted only where the bytes do not fit. If they cannot be counted, all
+    messages are returned, and the endpoint refuses what is too long.
 
     Raises:
         RequestRefused: The last message alone is too long, and the endpoint gives no tokens to cut it by.

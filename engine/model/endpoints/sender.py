@@ -1,4 +1,4 @@
-"""Sends the requests of a run to an endpoint: each once, with its tokens and cost counted, or answered from a cache.
+"""Sends the requests of a run to an endpoint, counts their tokens and cost, and answers equal requests from a cache.
 
 A place is the permission for one request in flight; there are as many as the `RequestLimit` of the endpoint allows. A
 request is rehearsed when its body is noted instead of sent, to estimate what a run will cost.
@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 from engine.base.errors import Cancelled, CostLimit, EndpointAway, EndpointError, RequestRefused
 from engine.base.number_format import counted
 from engine.model.endpoints.background_loop import BackgroundLoop
-from engine.model.endpoints.capabilities import read_completion
+from engine.model.endpoints.capabilities import counted_tokens, read_completion, usage_of
 from engine.model.endpoints.client import EndpointClient
 from engine.model.endpoints.tokens import count_pieces
 from engine.model.interface import Spending
@@ -34,7 +34,7 @@ LEAST_CHARS_PER_TOKEN = 2.0
 more."""
 
 MIN_SHOWN_DIFFERENCE = 0.00005
-"""Least cost of earlier stages that is told; less would be `.0000` with four digits."""
+"""Cost of earlier stages above which the total is shown; a smaller one would be `.0000` with four digits."""
 
 
 @dataclass(slots=True)
@@ -153,8 +153,7 @@ class RequestSender:
         if account.cost is not None:
             report += f", cost {account.cost:,.4f}"
             total = self.spending.cost
-            is_shown = total - account.cost > MIN_SHOWN_DIFFERENCE
-            if is_shown:
+            if total - account.cost > MIN_SHOWN_DIFFERENCE:
                 report += f", {total:,.4f} with the stages before"
         return report
 
@@ -191,7 +190,8 @@ class RequestSender:
     def _rehearse(
         self, rehearsed: list[Mapping[str, Any]], name: str, body: Mapping[str, Any]
     ) -> Any:
-        """Notes a request that is paid for; stands in for the server where tokens and templates are asked for.
+        """Notes a request that is paid for; answers one for tokens or a template as a server would, with made-up
+        tokens.
 
         Raises:
             RequestRefused: The request is one that is paid for.
@@ -229,7 +229,8 @@ class RequestSender:
         ignores_cache = self.spending.fresh and is_paid(name) and key not in self._sent
         reply = None if self._replies is None or ignores_cache else self._replies.get(key)
         if reply is not None:
-            # Sent by this run already (a block whose item was refused is asked item by item): not a saving.
+            # No saving if this run sent it itself: where an item is refused, the items of its block are asked one by
+            # one.
             self.account.cached += is_paid(name) and key not in self._sent
             return json.loads(reply)
         assert self._places is not None, "inside run only"
@@ -274,7 +275,7 @@ class RequestSender:
         self._sent.add(key)
         completion = read_completion(answer) if name.endswith("completions") else None
         # A completion without text may be the fault of an endpoint that recovers: the same request is sent again.
-        is_worth_keeping = completion is None or completion.text.strip() or completion.steps
+        is_worth_keeping = completion is None or completion.text.strip() or completion.positions
         if is_worth_keeping and self._replies is not None:
             self._replies.put(key, json.dumps(answer))
         return answer
@@ -317,14 +318,11 @@ class RequestSender:
         """Adds an answer to the account: its request, its tokens as the endpoint counts them, and their cost."""
         account = self.account
         account.requests += 1
-        usage = answer.get("usage") if isinstance(answer, dict) else None
-        if not isinstance(usage, dict):
-            return
-        read = _token_count(usage, "prompt_tokens")
-        written = _token_count(usage, "completion_tokens")
+        read = counted_tokens(answer, "prompt_tokens") or 0
+        written = counted_tokens(answer, "completion_tokens") or 0
         account.read += read
         account.written += written
-        cost = usage.get("cost")  # some servers say it themselves
+        cost = usage_of(answer).get("cost")  # some servers say it themselves
         if not (isinstance(cost, int | float) and 0 <= cost < float("inf")):
             if self.prices is None:
                 return
@@ -348,12 +346,6 @@ class RequestSender:
                 await places.client.aclose()
 
 
-def _token_count(usage: Mapping[str, Any], key: str) -> int:
-    """Returns a number of tokens in the usage that an answer tells; 0 where it tells none."""
-    count = usage.get(key)
-    return count if isinstance(count, int) else 0
-
-
 def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Returns a JSON value with all of its texts changed; the names of fields stay."""
     if isinstance(value, str):
@@ -367,7 +359,8 @@ def _with_changed_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def rehearsed_pieces(body: Mapping[str, Any]) -> float:
-    """Returns the pieces of text in the prompt of a rehearsed request; see `count_pieces`."""
+    """Returns the pieces of text in the prompt of a rehearsed request, see `count_pieces`; of token ids their
+    number."""
     prompt = body.get("prompt", "")
     if isinstance(prompt, list):
         return len(prompt)
@@ -408,7 +401,7 @@ class _Places:
         self._limit.active += 1
 
     def give_back(self) -> None:
-        """Frees a place; what waits looks for one again."""
+        """Frees a place, and wakes up all that wait for one."""
         self._limit.active = max(0, self._limit.active - 1)
         self._ended.set()
 

@@ -1,4 +1,4 @@
-"""Tokens and chat templates of endpoints: how a server is asked for them, and what stands in where it cannot be asked.
+"""Tokens and chat templates of endpoints: how a server is asked for them, and an estimate of tokens without asking.
 
 Servers give the tokens of a text in three ways, and lay out messages by the chat template of their model in two
 (`Tokens` and `Template` in `engine.model.endpoints.capabilities`). Code that is not asynchronous uses an endpoint as a
@@ -57,7 +57,7 @@ async def token_ids(
     return _token_list(answer)
 
 
-async def text_of(ask: Ask, tokens: Tokens, ids: Sequence[int]) -> str:
+async def detokenize(ask: Ask, tokens: Tokens, ids: Sequence[int]) -> str:
     """Returns the text that tokens stand for; whether control tokens are written out depends on the server.
 
     Raises:
@@ -85,7 +85,7 @@ async def apply_template(
             return str(answer["prompt"])
         raise RequestRefused("The endpoint laid out no messages.")
     body = {"messages": list(messages), "add_generation_prompt": True}
-    return await text_of(ask, "vllm", _token_list(await ask("/tokenize", body)))
+    return await detokenize(ask, "vllm", _token_list(await ask("/tokenize", body)))
 
 
 def _token_list(answer: Any) -> list[int]:
@@ -108,7 +108,7 @@ def count_pieces(text: str) -> int:
     return sum(1 for _ in _PIECE.finditer(text))
 
 
-def without_controls(text: str) -> tuple[str, int]:
+def break_up_controls(text: str) -> tuple[str, int]:
     """Returns the text with a space within each control token, so that no server reads it as one, and their number."""
     return _CONTROL_TOKEN.subn(lambda match: match.group() + " ", text)
 
@@ -166,7 +166,7 @@ class RequestedTokens:
             # the template may write the start token, which is taken off
             first = self.tokenize(before, special=True)[:1]
             if first and first[0] in self.tokenize("", special=True, start=True):
-                start_text = await text_of(self._ask, self._capabilities.tokens, first)
+                start_text = await detokenize(self._ask, self._capabilities.tokens, first)
                 before = before.removeprefix(start_text)
         return before, after + prompt.reply
 

@@ -1,12 +1,14 @@
-"""Access to the hub, a server from which models are downloaded: its URL, the token, its errors, and what it says of
-models: a search for repositories with GGUF files, and the files of one with sizes and checksums.
+"""Asks the hub, a server from which models are downloaded: searches repositories with GGUF files, and lists the files
+of a repository with sizes and checksums.
 
-What is covered: the hub's own host is let through the guard while a request runs, and no other; the token comes from
-the environment, goes to the hub's host only, encrypted (or to this machine), and is in no message, no log and no file;
-answers about models are limited in bytes and in time, and whatever else they are than what was asked for is one error;
-file names are used as paths only if they are plain names.
+These rules hold for all requests of this module:
+- The guard of the network lets the hub's own host through while a request runs, and no other host.
+- The token comes from the environment, and goes to the hub's host only, over an encrypted connection or to this
+  machine. It is in no message, no log and no file.
+- Answers about models are limited in bytes and in time. An answer that is not what was asked for is a `HubError`.
+- File names are used as paths only if they are plain names.
 
-What is not covered: what the hub notes of the requests that it answers.
+Nothing is known of what the hub stores about the requests that it answers.
 """
 
 from __future__ import annotations
@@ -145,7 +147,8 @@ class Hub:
                 library.close_session()
 
     def client(self) -> Any:
-        """Returns an HTTP client that follows no redirect. What it reads of refusals is limited."""
+        """Returns an HTTP client for downloads, which follows no redirect; it reads at most `MAX_ANSWER_BYTES` of a
+        refusal."""
         import httpx2
 
         def limit_refusal(answer: Any) -> None:
@@ -166,10 +169,9 @@ class Hub:
         }
 
     def _limit_content(self, answer: Any, deadline: float = math.inf) -> None:
-        """Makes an answer raise HubError when more than `MAX_ANSWER_BYTES` bytes of it are read.
+        """Makes an answer raise HubError when more than `MAX_ANSWER_BYTES` of it are read, or after a deadline.
 
-        The time limit of each read does not end an answer that comes a byte at a time, so each part is checked against
-        the deadline.
+        The time limit of each read would not end an answer that comes a byte at a time.
 
         Args:
             deadline: Time of the monotonic clock, in seconds, after which no more is read.
@@ -275,17 +277,20 @@ class Hub:
         )
 
     def busy_error(self, status: int) -> ModelError:
-        """Returns the error for a hub that answers with a status that means nothing else."""
+        """Returns the error for a hub that answers with a status that has no error of its own."""
         if status == TOO_MANY_REQUESTS:
             return HubError(f"{self.host} asks to wait.", "Run it again in some minutes.")
         return HubError(f"{self.host} answered {status}.", "Run it again later.")
 
     @contextlib.contextmanager
     def translated_errors(self, repository: str) -> Iterator[None]:
-        """Translates exceptions of a request into errors of this program.
+        """Translates exceptions of a request in the block into errors of this program.
+
+        Args:
+            repository: The repository that is asked about; "" for none.
 
         Raises:
-            UsageError: The name of the repository is none.
+            UsageError: `repository` is no name of a repository.
             HubError: The hub cannot be reached, refuses, or answers otherwise than a hub.
         """
         import httpx2
@@ -296,10 +301,7 @@ class Hub:
         except WorkbenchError:
             raise
         except errors.HFValidationError as error:
-            raise UsageError(
-                f"{repository!r} is no name of a repository.",
-                "Say OWNER/NAME, as the hub shows it.",
-            ) from error
+            raise _no_repository_error(repository) from error
         except errors.HfHubHTTPError as error:
             raise self._refusal(error, repository) from error
         except httpx2.TransportError as error:
@@ -406,7 +408,7 @@ def port_of(url: str) -> int:
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
-    """Returns repositories with GGUF files whose name holds these words, most downloaded first.
+    """Returns at most `limit` repositories with GGUF files that the hub lists for a text, most downloaded first.
 
     Raises:
         ModelError: The hub cannot be asked.
@@ -435,9 +437,7 @@ def read_repository(hub: Hub, repository: str, revision: str | None = None) -> H
         UsageError: It is no name of a repository.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise UsageError(
-            f"{repository!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
-        )
+        raise _no_repository_error(repository)
     with hub.api_session(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
         if not _COMMIT.fullmatch(info.sha or ""):
@@ -453,6 +453,13 @@ def read_repository(hub: Hub, repository: str, revision: str | None = None) -> H
             files=tuple(sorted(files, key=lambda file: (file.size, file.path))),
             left_out=len(ggufs) - len(files),
         )
+
+
+def _no_repository_error(name: str) -> UsageError:
+    """Returns the error for a text that is no name of a repository."""
+    return UsageError(
+        f"{name!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
+    )
 
 
 def _hub_model(info: Any) -> HubModel:
@@ -474,8 +481,10 @@ def _license(card: str | None, tags: Iterable[str] | None) -> str:
 
 
 def _pullable_file(listed_file: Any) -> HubFile | None:
-    """Returns the record of a file that can be pulled: a whole model of a plain name, with a size and a checksum; None
-    for any other file."""
+    """Returns the record of a file of a repository that can be pulled; None for any other file.
+
+    It has to be a whole model with a plain name, a size and a checksum.
+    """
     lfs = listed_file.lfs
     path, sha256 = str(listed_file.rfilename), str(lfs.sha256) if lfs else ""
     size = int(lfs.size) if lfs else None

@@ -67,16 +67,16 @@ MAX_REDIRECTS = 5
 """Most requests on the way from the hub to the file."""
 
 _RANGE = re.compile(r"bytes (?P<first>\d+)-\d+/(\d+|\*)")
-"""Header of an answer that gives a piece, like `bytes 500-999/1000`: the first byte of the piece."""
+"""Matches the header of an answer that gives a piece, like `bytes 500-999/1000`, with the number of its first byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullPlan:
-    """The file to pull and where it goes.
+    """The file to pull and where it goes. The plan itself is stored beside it until the pull is finished.
 
     Attributes:
-        folder: Folder of the file.
-        manifest: The manifest that the model will have.
+        folder: Folder of the file and of its plan.
+        manifest: The manifest that the model will have; its `file` is the file in the repository.
     """
 
     folder: Path
@@ -88,24 +88,24 @@ class PullPlan:
         return self.manifest.name
 
     @property
-    def place(self) -> Path:
+    def model_path(self) -> Path:
         """The path of the file of the model."""
         return self.folder / self.manifest.file.name
 
     @property
-    def part(self) -> Path:
+    def part_path(self) -> Path:
         """The path of the file while it is incomplete."""
         return self.folder / (self.manifest.file.name + PART_SUFFIX)
 
     @property
-    def file(self) -> Path:
-        """The path of the stored plan, which exists until the pull is finished."""
-        return self.place.with_suffix(PLAN_SUFFIX)
+    def plan_path(self) -> Path:
+        """The path of the stored plan."""
+        return self.model_path.with_suffix(PLAN_SUFFIX)
 
     @property
-    def done(self) -> int:
-        """The bytes that are on disk."""
-        return _size(self.place) or _size(self.part)
+    def bytes_on_disk(self) -> int:
+        """The bytes of the file that have arrived."""
+        return _size(self.model_path) or _size(self.part_path)
 
     @property
     def size(self) -> int:
@@ -121,7 +121,7 @@ class PullProgress:
         checking: Whether the checksum is computed; before that the file is downloaded.
         done: Bytes that arrived, or that were checked.
         rate: Bytes a second over the recent past; None before two measurements.
-        seconds_left: Estimated at that rate.
+        seconds_left: Seconds left at that rate; None while it is unknown.
         redirect: `from HOST` when the hub sends the download on to another host; else empty.
     """
 
@@ -133,7 +133,7 @@ class PullProgress:
 
 
 class _Reporter:
-    """Reports the progress of one pull with its rate; the rate of the check is measured anew."""
+    """Reports the progress of one pull with its rate; the rate of computing the checksum is measured anew."""
 
     def __init__(self, total: int, report: Callable[[PullProgress], None]) -> None:
         """Reports nothing yet."""
@@ -142,7 +142,7 @@ class _Reporter:
         self._meter = RateMeter(time.monotonic, RATE_SECONDS)
 
     def __call__(self, done: int, *, checking: bool = False, redirect: str = "") -> None:
-        """Reports the number of bytes that have arrived, or were checked, so far."""
+        """Reports the number of bytes that have arrived, or were read for the checksum, so far."""
         # A server that cannot resume sends a file from its beginning.
         if checking != self._last.checking or done < self._last.done:
             self._meter = RateMeter(time.monotonic, RATE_SECONDS)
@@ -178,7 +178,7 @@ def plan_pull(
     )
     plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
     stored_plan = next(
-        (stored for stored in unfinished_pulls(data) if stored.file == plan.file), None
+        (stored for stored in unfinished_pulls(data) if stored.plan_path == plan.plan_path), None
     )
     if stored_plan is not None:
         if stored_plan.manifest.file.sha256 == file.sha256:
@@ -187,7 +187,7 @@ def plan_pull(
             f"A pull of another version of {file.name} was begun.",
             f"Go on with `workbench models pull`, or give it up: `workbench models remove {stored_plan.name}`.",
         )
-    present = read_manifest(plan.place)
+    present = read_manifest(plan.model_path)
     if present is not None:
         raise NameTaken(
             f"{file.name} of {repository.name} is here as {present.name!r}, pulled on {present.pulled_at[:10]}.",
@@ -228,21 +228,18 @@ def carry_out(hub: Hub, plan: PullPlan, report: Callable[[PullProgress], None]) 
 
     with _locked_plan(plan):
         try:
-            reporter(plan.done)
-            if _size(plan.place) != plan.size:
-                repository, revision = manifest.repository, manifest.revision
-                Download(
-                    hub, repository, revision, manifest.file, plan.part, report=report_arrived
-                ).run()
+            reporter(plan.bytes_on_disk)
+            if _size(plan.model_path) != plan.size:
+                Download(hub, plan, report_arrived).run()
             file = _check(plan, reporter)
         except (ModelError, NetworkRefused):
-            if not plan.done:  # nothing has arrived, so there is nothing to resume
+            if not plan.bytes_on_disk:  # nothing has arrived, so there is nothing to resume
                 _delete_files(plan)
             raise
         pulled_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = replace(manifest, pulled_at=pulled_at, file=file)
         manifest.write(plan.folder)
-        plan.file.unlink(missing_ok=True)
+        plan.plan_path.unlink(missing_ok=True)
     return manifest
 
 
@@ -252,7 +249,7 @@ def forget(plan: PullPlan) -> None:
     Raises:
         UsageError: A process is pulling it.
     """
-    if not plan.file.exists():
+    if not plan.plan_path.exists():
         return
     with _locked_plan(plan):
         _delete_files(plan)
@@ -265,12 +262,12 @@ def free_space(folder: Path) -> int:
 
 
 def refuse_without_room(plan: PullPlan) -> None:
-    """Raises if the disk cannot hold a pull.
+    """Checks that the disk has room for what is missing of a pull, and for `SPARE_BYTES` more.
 
     Raises:
-        ModelError: There is not enough room.
+        ModelError: It has not.
     """
-    missing, free = plan.size - plan.done, free_space(plan.folder)
+    missing, free = plan.size - plan.bytes_on_disk, free_space(plan.folder)
     if missing + SPARE_BYTES > free:
         raise HubError(
             f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE_BYTES / 1e9:.1f} GB have to stay free;"
@@ -281,22 +278,23 @@ def refuse_without_room(plan: PullPlan) -> None:
 
 def _delete_files(plan: PullPlan) -> None:
     """Deletes the files and the plan of a pull, but keeps the file of a model that is in the catalog."""
-    plan.part.unlink(missing_ok=True)
-    if read_manifest(plan.place) is None:
-        plan.place.unlink(missing_ok=True)
-    plan.file.unlink(missing_ok=True)
+    plan.part_path.unlink(missing_ok=True)
+    if read_manifest(plan.model_path) is None:
+        plan.model_path.unlink(missing_ok=True)
+    plan.plan_path.unlink(missing_ok=True)
     if not any(plan.folder.iterdir()):
         plan.folder.rmdir()
 
 
 def _check(plan: PullPlan, report: _Reporter) -> HubFile:
-    """Verifies checksum and header of the file, moves it to its place, and returns it with its time of change.
+    """Verifies checksum and header of the file, moves it to its path in the catalog, and returns its record with its
+    time of change.
 
     Raises:
         ModelFileError: It is damaged or no model; it was deleted.
     """
-    expected, place = plan.manifest.file, plan.place
-    path = place if place.exists() else plan.part
+    expected, target = plan.manifest.file, plan.model_path
+    path = target if target.exists() else plan.part_path
     digest, bytes_read = hashlib.sha256(), 0
     with path.open("rb") as file:
         while piece := file.read(_CHUNK):
@@ -314,8 +312,8 @@ def _check(plan: PullPlan, report: _Reporter) -> HubFile:
     except ModelFileError:
         path.unlink()
         raise
-    path.replace(place)
-    return replace(expected, changed_ns=place.stat().st_mtime_ns)
+    path.replace(target)
+    return replace(expected, changed_ns=target.stat().st_mtime_ns)
 
 
 @contextlib.contextmanager
@@ -325,7 +323,7 @@ def _locked_plan(plan: PullPlan) -> Iterator[None]:
     Raises:
         UsageError: Another process holds the lock.
     """
-    with plan.file.open("a+", encoding="utf-8") as file:
+    with plan.plan_path.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -345,7 +343,7 @@ def _size(path: Path) -> int:
 
 
 class _RetryLater(Exception):
-    """The connection failed and may be tried again."""
+    """An attempt at the download ended, and another may go on where it stopped."""
 
     def __init__(self, why: str, headers: Mapping[str, str] | None = None) -> None:
         """Creates the exception.
@@ -360,23 +358,19 @@ class _RetryLater(Exception):
 
 @dataclass(slots=True)
 class Download:
-    """The download of one file of a repository, which can be resumed at any moment.
+    """The download of the file of a plan, which can be resumed at any moment.
+
+    The plan names a commit, so a resumed file is the file that was begun.
 
     Attributes:
         hub: The hub that the file comes from.
-        repository: OWNER/NAME of the repository.
-        revision: A commit, so that a resumed file is the file that was begun.
-        file: The file in the repository.
-        target: Path of the file while it is incomplete.
-        report: Called after each piece with the number of bytes in `target` and the host that the hub redirects the
-            download to ("" for none), and once before that host is asked.
+        plan: What is downloaded, and to which path.
+        report: Called after each piece with the number of bytes in `plan.part_path` and the host that the hub redirects
+            the download to ("" for none), and once before that host is asked.
     """
 
     hub: Hub
-    repository: str
-    revision: str
-    file: HubFile
-    target: Path
+    plan: PullPlan
     report: Callable[[int, str], None]
     _redirect_host: str = ""
 
@@ -390,23 +384,20 @@ class Download:
         hub_library()
         attempt = 0
         with self.hub.client() as client:
-            while (have := self._bytes_on_disk()) < self.file.size:
+            while (have := _size(self.plan.part_path)) < self.plan.size:
                 try:
                     self._request_from(client, have)
                     failure = _RetryLater("the connection ended early")
                 except _RetryLater as error:
                     failure = error
-                if self._bytes_on_disk() >= self.file.size:
+                arrived = _size(self.plan.part_path)
+                if arrived >= self.plan.size:
                     return
                 # Only attempts that bring nothing count.
-                attempt = 0 if self._bytes_on_disk() > have else attempt + 1
+                attempt = 0 if arrived > have else attempt + 1
                 if attempt >= MAX_ATTEMPTS:
                     raise self._final_error(failure) from failure
                 time.sleep(wait_after(max(0, attempt - 1), failure.headers, jitter=0.0))
-
-    def _bytes_on_disk(self) -> int:
-        """Returns the number of bytes that have arrived."""
-        return self.target.stat().st_size if self.target.exists() else 0
 
     def _request_from(self, client: Any, have: int) -> None:
         """Requests the bytes from number `have` on, follows the hub to where the file lies, and writes what arrives.
@@ -418,8 +409,12 @@ class Download:
         from huggingface_hub import hf_hub_url
         from huggingface_hub.utils import build_hf_headers
 
+        manifest = self.plan.manifest
         url = hf_hub_url(
-            self.repository, self.file.path, revision=self.revision, endpoint=self.hub.url
+            manifest.repository,
+            manifest.file.path,
+            revision=manifest.revision,
+            endpoint=self.hub.url,
         )
         headers = build_hf_headers(token=self.hub.sent_token)
         headers |= {"Range": f"bytes={have}-", "Accept-Encoding": "identity"}
@@ -459,7 +454,7 @@ class Download:
             if network_guard.is_this_machine(host) and not network_guard.is_this_machine(hub.host):
                 raise HubError(f"{hub.host} sends the download to this machine.")
             self._redirect_host = host
-            self.report(self._bytes_on_disk(), host)
+            self.report(_size(self.plan.part_path), host)
         return target
 
     def _bad_redirect_error(self) -> HubError:
@@ -474,10 +469,11 @@ class Download:
             _RetryLater: The server is busy, or does not have the rest.
             HubError: The server sent another piece or too much, or the folder cannot take the data.
         """
+        part, size = self.plan.part_path, self.plan.size
         if answer.status_code in BUSY_STATUSES:
             raise _RetryLater(f"{host} answered {answer.status_code}", answer.headers)
         if answer.status_code == NO_SUCH_PIECE:
-            self.target.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise _RetryLater(f"{host} does not have the rest")
         if answer.status_code not in (WHOLE_FILE, PIECE):
             self._refuse(answer, host)
@@ -487,21 +483,21 @@ class Download:
         elif piece_range is None or int(piece_range["first"]) != have:
             raise HubError(f"{host} sent another piece than was asked for.", "Pull again.")
         try:
-            with self.target.open("r+b" if self.target.exists() else "wb") as file:
+            with part.open("r+b" if part.exists() else "wb") as file:
                 file.truncate(have)
                 file.seek(have)
                 for piece in answer.iter_raw():
                     have += len(piece)
-                    if have > self.file.size:
+                    if have > size:
                         raise HubError(
-                            f"{host} sent more than the {self.file.size:,} bytes of the file.",
+                            f"{host} sent more than the {size:,} bytes of the file.",
                             "Remove the pull and begin again.",
                         )
                     file.write(piece)
                     self.report(have, self._redirect_host)
         except OSError as error:
             raise HubError(
-                f"{self.target.parent} cannot take the download ({error.strerror}).",
+                f"{part.parent} cannot take the download ({error.strerror}).",
                 "Make room there; pulling again goes on where it stopped.",
             ) from error
 
@@ -511,12 +507,15 @@ class Download:
 
         if host == self.hub.host:
             answer.read()
-            with self.hub.translated_errors(self.repository):
+            with self.hub.translated_errors(self.plan.manifest.repository):
                 hf_raise_for_status(answer)
         raise HubError(f"{host} answered {answer.status_code}.", "Run it again later.")
 
     def _final_error(self, why: Exception) -> ModelError:
-        """Returns the error for a download that no further attempt is made at."""
+        """Returns the error for a download that is given up."""
         error = self.hub.unreachable_error(why)
-        arrived = f"{self._bytes_on_disk() / 1e6:,.1f} of {self.file.size / 1e6:,.1f} MB have arrived and are kept."
-        return HubError(f"{error.message} {arrived}", "Pulling again goes on where it stopped.")
+        arrived_mb, size_mb = _size(self.plan.part_path) / 1e6, self.plan.size / 1e6
+        return HubError(
+            f"{error.message} {arrived_mb:,.1f} of {size_mb:,.1f} MB have arrived and are kept.",
+            "Pulling again goes on where it stopped.",
+        )

@@ -1,5 +1,5 @@
-"""What llama.cpp does with the files of models: it writes them in other formats and looks up their metadata. Files that
-are too large for the memory are refused."""
+"""Lets llama.cpp write the files of models in other formats and look up their metadata, and refuses files that are too
+large for the memory."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _write(source: Path, target: Path, params: Any) -> None:
 
 
 def system_info() -> str:
-    """Returns llama.cpp's own line about the CPU features and back ends it was built with."""
+    """Returns llama.cpp's own line about the features of the CPU and the back ends that it was built with."""
     return str(llama_cpp.llama_print_system_info().decode())
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model import memory_plan
-from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
+from engine.model.adapter_files import refuse_broken_weights, refuse_other_base
 from engine.model.batched_replies import count_separate, divided_capacity
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
@@ -67,7 +67,11 @@ class BatchBuffers:
         self.pointers = np.arange(base, base + size * row_bytes, row_bytes, dtype=np.uint64)
 
     def fill(self, spans: Sequence[Span]) -> tuple[Any, int]:
-        """Returns the batch and the number of rows it will give."""
+        """Fills the arrays with spans, and returns the batch and the number of rows of logits that it will give.
+
+        Raises:
+            ContextTooSmall: The spans have more tokens than the arrays have room for.
+        """
         start = rows = 0
         size = len(self.token)
         for span in spans:
@@ -132,8 +136,8 @@ class HiddenStates:
     def _on_tensor(self, tensor: int, asks: bool, _data: Any) -> bool:
         """Copies the tensor with the hidden states once it is computed.
 
-        llama.cpp calls it twice for a tensor: before the tensor is computed, whether it is to be shown (`asks`), and
-        then with the tensor, whether the work is to go on.
+        llama.cpp calls this for each tensor before it is computed (`asks`) to ask whether it is to be shown, and for a
+        tensor that is to be shown once more afterwards, to ask whether the work is to go on.
         """
         if self._ggml.ggml_get_name(tensor) != HIDDEN_STATE_TENSOR:
             return not asks
@@ -489,7 +493,7 @@ class LlamaModel:
             return
         if path is not None and name is not None and name not in self._adapters:
             refuse_other_base(path, self.path)
-            refuse_without_numbers(path)
+            refuse_broken_weights(path)
             handle = llama_cpp.llama_adapter_lora_init(self._model, name.encode())
             if not handle:
                 raise ModelFileError(

@@ -25,7 +25,6 @@ from typing import Any
 
 import llama_cpp
 import numpy as np
-from jinja2 import TemplateError
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 from llama_cpp.llama_grammar import SchemaConverter
 from numpy.typing import NDArray
@@ -90,16 +89,8 @@ class ChatRenderer:
         try:
             with _limited_steps(), _limited_memory():
                 yield
-        except (
-            TemplateError,
-            ValueError,
-            TypeError,
-            ArithmeticError,
-            LookupError,
-            AttributeError,
-            RecursionError,
-            MemoryError,
-        ) as error:
+        except Exception as error:
+            # Whatever a template makes Python stumble over, the fault is in the template.
             why = str(error)[:MAX_REASON_CHARACTERS] or type(error).__name__
             raise ModelError(f"The chat template of {self._name} {problem} ({why}).") from error
 

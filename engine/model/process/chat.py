@@ -26,7 +26,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Speaker
 from engine.model.generation import LIVE_CELLS, GenerativeModel, Reply, Task
 from engine.model.interface import Span, Tokenizer, TokenModel, log_probs
 from engine.model.log_windows import GAP, MIN_LOG_TOKENS, clip
-from engine.model.prompt_files import common_length, started
+from engine.model.prompt_files import sharable_length, tokenize_with_start
 from engine.model.reply_forms import find_value, value_words
 
 MAX_LOG_ODDS = 700.0
@@ -38,8 +38,8 @@ _EDGE = "\x0b"
 trims contents."""
 
 _MARK = re.compile(f"(?P<front>{_EDGE}?)\ue000(?P<index>[0-9]+)\ue001(?P<back>{_EDGE}?)")
-"""Finds the mark that stands for the content of a message while the template is rendered: the message's index between
-two characters of Unicode's private use, and `_EDGE` before and after it if that was not trimmed."""
+"""Matches the mark that stands for the content of a message while the template is rendered: the message's index between
+two characters of Unicode's private use, with `_EDGE` before and after it if that was not trimmed."""
 
 _Arrangement = list[tuple[Speaker, str]]
 """Messages as a template gets them: speaker, and a text with the marks of the contents."""
@@ -70,7 +70,10 @@ def chat_tokens(
     position = 0
     for mark in _MARK.finditer(rendered):
         before = rendered[position : mark.start()]
-        tokens += tokenizer.tokenize(before, special=True) if tokens else started(tokenizer, before)
+        if tokens:
+            tokens += tokenizer.tokenize(before, special=True)
+        else:
+            tokens = tokenize_with_start(tokenizer, before)
         content = messages[int(mark["index"])].content
         content = content if mark["front"] else content.lstrip()
         content = content if mark["back"] else content.rstrip()
@@ -102,7 +105,8 @@ def _render_with_marks(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str
 
 
 def _possible_arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
-    """Yields the messages as they are, then in the simplest form, which all templates accept."""
+    """Yields the messages as they are, then with a user message first and alternating sides, which templates accept
+    that refuse system messages or two messages of one side in a row."""
     as_given: _Arrangement = [
         (speaker, f"{_EDGE}\ue000{index}\ue001{_EDGE}") for index, speaker in enumerate(speakers)
     ]
@@ -139,28 +143,40 @@ def chat_replies(
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
-    # The first continuation is the value that the reply gives, the others are those that it could have given.
-    questions = {
-        index: question
-        for index, (call, task) in enumerate(zip(calls, tasks, strict=True))
-        if call.probability_of
-        and (question := _value_question(model, call, task.prompt, replies[index]))
-    }
-    log_probs = continuation_log_probs(model, list(questions.values())) if questions else []
-    probabilities = {
-        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, log_p - values[0])) for log_p in values)
-        for index, values in zip(questions, log_probs, strict=True)
-    }
+    probabilities = _value_probabilities(model, calls, tasks, replies)
     return [
         Completion(reply.text, reply.stopped, note, probabilities.get(index))
         for index, (reply, note) in enumerate(zip(replies, notes, strict=True))
     ]
 
 
+def _value_probabilities(
+    model: TokenModel, calls: Sequence[Call], tasks: Sequence[Task], replies: Sequence[Reply]
+) -> dict[int, float]:
+    """Returns the probability of the value that a reply gives to the field `Call.probability_of`, rather than of its
+    other values, by index of the call; calls that ask for none, and replies that give none, are absent."""
+    questions: dict[int, PrefixQuestion] = {}
+    for index, (call, task, reply) in enumerate(zip(calls, tasks, replies, strict=True)):
+        if call.probability_of:
+            question = _value_question(model, call, task.prompt, reply)
+            if question is not None:
+                questions[index] = question
+    if not questions:
+        return {}
+    results = continuation_log_probs(model, list(questions.values()))
+    return {
+        index: 1 / sum(math.exp(min(MAX_LOG_ODDS, log_p - values[0])) for log_p in values)
+        for index, values in zip(questions, results, strict=True)
+    }
+
+
 def _value_question(
     tokenizer: Tokenizer, call: Call, prompt: Sequence[int], reply: Reply
 ) -> PrefixQuestion | None:
-    """Returns the question for the values of the field of a call where the reply gives one; None if it gives none.
+    """Returns the question for all values of the field of a call at the place where the reply gives one; None if the
+    reply gives none.
+
+    Its first continuation is the value that the reply gives, the others are those that it could have given.
 
     Args:
         prompt: The tokens before the reply.
@@ -171,13 +187,11 @@ def _value_question(
     if place is None:
         return None
     ends = list(accumulate(map(len, texts)))
-    index = bisect_right(ends, place.start)
-    # The value may begin within a token.
-    value_start = texts[index][: place.start - ends[index] + len(texts[index])].decode(
-        "utf-8", "ignore"
-    )
+    index = bisect_right(ends, place.start)  # of the token in which the value begins
+    token_start = ends[index] - len(texts[index])
+    before_value = texts[index][: place.start - token_start].decode("utf-8", "ignore")
     values = [place.value, *(value for value in words if value != place.value)]
-    answers = [tokenizer.tokenize(value_start + value + place.after) for value in values]
+    answers = [tokenizer.tokenize(before_value + value + place.after) for value in values]
     return PrefixQuestion([*prompt, *reply.tokens[:index]], answers)
 
 
@@ -211,8 +225,10 @@ def fit_into_context(
 
 
 def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Returns the messages without the oldest one after the system message and without the replies to it; None if only
-    the last message could be removed."""
+    """Returns the messages without the oldest one after the system message and without the replies to it.
+
+    The last message always stays; None is returned if there is no other to remove.
+    """
     first = next(
         (position for position, message in enumerate(messages) if message.speaker != "system"),
         len(messages),
@@ -277,6 +293,9 @@ def _cut_middle(tokenizer: Tokenizer, text: str, limit: int, gap: Sequence[int])
     return data.decode("utf-8", "ignore")
 
 
+# Log-probabilities of continuations
+
+
 @dataclass(frozen=True, slots=True)
 class PrefixQuestion:
     """Asks for the probability of some continuations of a prefix.
@@ -333,8 +352,8 @@ def continuation_log_probs(
 
 
 def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[range]:
-    """Yields ranges of questions whose prefixes fit into the cache at the same time; they depend on the request
-    alone."""
+    """Yields ranges of questions whose prefixes fit into the cache at the same time; they depend on the request and on
+    the size of the cache alone."""
     capacity = model.capacity
     longest = max(
         (len(tokens) for question in questions for tokens in question.continuations), default=0
@@ -365,7 +384,7 @@ def _answer_wave(
     packer = _BatchPacker(model, results)
     # First the common beginning of all prefixes.
     prefixes = [questions[index].prefix for index in wave]
-    head = _common_length(prefixes)
+    head = sharable_length(prefixes, MIN_HEAD_TOKENS) if len(prefixes) > 1 else 0
     first_prefix, *_ = prefixes
     packer.add(HEAD_SEQUENCE, first_prefix[:head], 0, {})
     packer.flush()
@@ -400,14 +419,6 @@ def _answer_wave(
 def _numbered_continuations(question: PrefixQuestion) -> list[tuple[int, Sequence[int]]]:
     """Returns index and tokens of the continuations that have tokens; an empty one has probability 1."""
     return [(number, tokens) for number, tokens in enumerate(question.continuations) if tokens]
-
-
-def _common_length(prefixes: Sequence[Sequence[int]]) -> int:
-    """Returns the length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short
-    to share."""
-    longest = min(map(len, prefixes)) - 1
-    shared = min(longest, common_length(prefixes))
-    return shared if len(prefixes) > 1 and shared >= MIN_HEAD_TOKENS else 0
 
 
 @dataclass(slots=True)

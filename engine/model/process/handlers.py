@@ -21,7 +21,7 @@ from engine.model.process import requests
 from engine.model.process.chat import chat_replies
 from engine.model.process.session import Handlers, ModelSession
 from engine.model.prompt_files import tokens_around
-from engine.model.tuning import noise_of, speed_of, tune
+from engine.model.tuning import measure_noise, measure_speed, tune
 
 
 def _load(session: ModelSession, request: requests.Load) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _measure(session: ModelSession, request: requests.Measure) -> tuple[float, f
     """Measures tokens a second and batch noise."""
     model = session.claim_shared()
     tokens = model.tokenize(request.text)
-    return speed_of(model, tokens), noise_of(model, tokens)
+    return measure_speed(model, tokens), measure_noise(model, tokens)
 
 
 def _tune(session: ModelSession, request: requests.Tune) -> dict[str, Any]:

@@ -112,12 +112,12 @@ class ModelProcess:
         self._command = list(command or (sys.executable, "-m", SERVER_MODULE))
         self._restarted = restarted
         self._process: subprocess.Popen[bytes] | None = None
-        # Why the process ended, as a sentence; None if it has not.
-        self._loss: str | None = None
+        # Why the last process ended, as a sentence; None where no request has noticed its end.
+        self._end_reason: str | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
         self._request_lock = threading.RLock()
         self._write_lock = threading.Lock()
-        # Number of the last request, and of the one that is being answered.
+        # Number of the last request, and of the one that is being answered; None where none is.
         self._last_number = 0
         self._in_flight: int | None = None
         # When the request was cancelled, in seconds of `time.monotonic`.
@@ -151,7 +151,7 @@ class ModelProcess:
         request = Load(path, options, adapter, weights_copy)
         with self._request_lock:
             self._cancelled_at = None
-            if self.loaded is not None and self._last_load == request and self._is_alive():
+            if self.loaded is not None and self._last_load == request and self.pid is not None:
                 return self.loaded
             self._last_load = None
             self.loaded = self._send_and_wait(request)
@@ -168,7 +168,7 @@ class ModelProcess:
         """
         with self._request_lock:
             self._cancelled_at = None
-            if request.needs_model and self._last_load is not None and not self._is_alive():
+            if request.needs_model and self._last_load is not None and self.pid is None:
                 self.loaded = self._send_and_wait(self._last_load)
             return self._send_and_wait(request, progress)
 
@@ -209,10 +209,6 @@ class ModelProcess:
 
     # The process
 
-    def _is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process is not None and self._process.poll() is None
-
     def _start(self) -> None:
         """Starts the process and waits until it is ready; reports why the previous one ended.
 
@@ -221,9 +217,9 @@ class ModelProcess:
             ModelCrashed: The process ended or was not ready in time.
         """
         self._check_open()
-        loss = self._loss
-        if loss is None and self._process is not None and not self._killed_here:
-            loss = f"The model process died ({_status_text(self._process.returncode)})."
+        end_reason = self._end_reason
+        if end_reason is None and self._process is not None and not self._killed_here:
+            end_reason = f"The model process died ({_status_text(self._process.returncode)})."
         create_private_folder(self.log_path.parent)
         self._answers = queue.Queue()
         started: Future[subprocess.Popen[bytes]] = Future()
@@ -231,14 +227,14 @@ class ModelProcess:
         threading.Thread(
             target=self._start_and_read, args=(started, self._answers), daemon=True
         ).start()
-        self._process, self._loss, self._killed_here = started.result(), None, False
+        self._process, self._end_reason, self._killed_here = started.result(), None, False
         self._check_open()
         hello = self._await_hello()
         if not isinstance(hello, Hello):
             raise self._crash_error("could not start")
-        if loss is not None:
-            log.warning("%s It was started anew.", loss)
-            self._restarted(loss)
+        if end_reason is not None:
+            log.warning("%s It was started anew.", end_reason)
+            self._restarted(end_reason)
 
     def _start_and_read(
         self, started: Future[subprocess.Popen[bytes]], answers: queue.Queue[Frame | None]
@@ -307,7 +303,7 @@ class ModelProcess:
             ModelError: The process died, or a text cannot be encoded.
             Cancelled: The request was cancelled.
         """
-        if not self._is_alive():
+        if self.pid is None:
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
         try:
@@ -364,7 +360,8 @@ class ModelProcess:
                     progress(answer.done, answer.note)
 
     def _kill_if_unresponsive(self) -> None:
-        """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked.
+        """Kills the process if it did not end a cancelled request in `CANCEL_GRACE_SECONDS`: native code may be stuck
+        where the flag is not checked.
 
         Raises:
             Cancelled: The process was killed.
@@ -390,9 +387,9 @@ class ModelProcess:
             # It closed its pipe or wrote invalid data, and is still running.
             self._kill()
             status = process.wait()
-        self._loss = f"The model process {what} ({why or _status_text(status)})."
+        self._end_reason = f"The model process {what} ({why or _status_text(status)})."
         return ModelCrashed(
-            self._loss,
+            self._end_reason,
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
         )
 
@@ -401,14 +398,15 @@ class _IdleWatch:
     """Detects a process that neither answers nor uses the processor; `is_idle` is called once per poll."""
 
     def __init__(self, pid: int) -> None:
-        """Counts from zero; `_samples` are those in a row without use of the processor."""
+        """Begins to count."""
         self._pid = pid
-        self._polls, self._samples = 0, 0
+        self._polls = 0
+        self._idle_samples = 0  # in a row
         self._last_used: str | None = None
 
     def reset(self) -> None:
         """Counts from zero again, because the process answered."""
-        self._samples = 0
+        self._idle_samples = 0
 
     def is_idle(self) -> bool:
         """Returns whether the process did nothing for `MAX_IDLE_SAMPLES` samples."""
@@ -416,9 +414,10 @@ class _IdleWatch:
         if self._polls % POLLS_PER_SAMPLE:
             return False
         used = processor_time(self._pid)
-        self._samples = self._samples + 1 if used is not None and used == self._last_used else 0
+        is_unused = used is not None and used == self._last_used
+        self._idle_samples = self._idle_samples + 1 if is_unused else 0
         self._last_used = used
-        return self._samples >= MAX_IDLE_SAMPLES
+        return self._idle_samples >= MAX_IDLE_SAMPLES
 
 
 def processor_time(pid: int) -> str | None:

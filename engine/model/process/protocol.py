@@ -163,7 +163,11 @@ def decode(kind: Any, data: msgspec.Raw) -> Any:
 
 
 def _encode_path_or_array(value: Any) -> Any:
-    """Returns the encodable form of a value of a type that msgspec does not know."""
+    """Returns the encodable form of a value of a type that msgspec does not know.
+
+    Raises:
+        NotImplementedError: The type is neither a path nor one of numpy.
+    """
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.ndarray):
@@ -174,7 +178,11 @@ def _encode_path_or_array(value: Any) -> Any:
 
 
 def _decode_path_or_array(kind: Any, value: Any) -> Any:
-    """Returns the value of a type that msgspec does not know, from its encodable form."""
+    """Returns the value of a type that msgspec does not know, from its encodable form.
+
+    Raises:
+        NotImplementedError: The type is neither a path nor an array.
+    """
     if kind is Path:
         return Path(value)
     if get_origin(kind) is np.ndarray:

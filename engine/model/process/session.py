@@ -95,8 +95,11 @@ class ModelSession:
         self._keeper: CellKeeper | None = None
 
     def use(self, path: Path, options: LoadOptions, load: Callable[[], LoadedModel]) -> LoadedModel:
-        """Returns the model of a file, loaded with `load` unless it is loaded; another model is freed
-        first."""
+        """Returns the model of a file, as `claim_shared` does.
+
+        Args:
+            load: Loads the model; called if another model or none is loaded, after that one was freed.
+        """
         if self._loaded_with != (path, options):
             self.close()
             self._model, self._loaded_with = load(), (path, options)
@@ -135,7 +138,7 @@ class ModelSession:
         return model
 
     def claim(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """Returns the model as `claim_shared` does, but with the cache laid out as the last request left it."""
+        """Returns the model as `claim_shared` does, but leaves the layout of the cache as it is."""
         model = self.model
         if self._keeper is not None and self._keeper is not keeper:
             self._keeper.forget()
@@ -164,7 +167,7 @@ class ModelSession:
         return report
 
     def total_progress(self) -> Callable[[int], None]:
-        """Returns a callback like that of `progress`, but one that gets the sum itself."""
+        """Returns a callback like that of `progress`, but one that is called with the sum so far."""
         previous_total = 0
         report = self.progress()
 

@@ -47,8 +47,7 @@ UsageError if there is no such adapter."""
 
 def adapter_in_use(project: Project) -> str | None:
     """Returns the adapter in use: name of a run or in the catalog, or a path; None if none was chosen."""
-    with project.reading() as conn:
-        name: str | None = settings.get(conn, ADAPTER_KEY)
+    name: str | None = project.read(settings.get, ADAPTER_KEY)
     return name
 
 
@@ -228,11 +227,11 @@ class RunSetup:
 
     Attributes:
         project: Where stages read and write.
-        process: Runs the models of this machine, and passes requests on to endpoints.
+        process: Runs the models of this machine, and gives the clients of endpoints.
         catalog: The models of this machine.
         endpoints: The endpoints that were added, and what each can do.
         prompts: The prompts as the project has them.
-        models: The model of a request.
+        models: Finds the model of a request.
     """
 
     def __init__(

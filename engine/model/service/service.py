@@ -102,17 +102,17 @@ class ModelService:
         Raises:
             UsageError: It cannot be removed.
         """
-        if self._endpoint_book.entry(name) is not None:
+        if self._setup.endpoints.book.entry(name) is not None:
             return f"forget the endpoint {name}"
-        return removal(find(self._catalog, name))
+        return removal(find_entry(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
-        book = self._endpoint_book
+        book = self._setup.endpoints.book
         if book.entry(name) is not None:
             book.forget(name)
         else:
-            remove(self._catalog, find(self._catalog, name))
+            remove(self._catalog, find_entry(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:
@@ -129,11 +129,6 @@ class ModelService:
     def tune(self, name: str) -> int:
         """Starts measuring which format of a model is fastest on this machine; returns the job id."""
         return self._runner.start([self._setup.tuning_of(self._catalog.entry(name))])
-
-    @property
-    def _endpoint_book(self) -> EndpointBook:
-        """The endpoints as they are stored now; commands may add some at any time."""
-        return EndpointBook(self._catalog.data)
 
 
 # Rows and facts
@@ -154,10 +149,8 @@ class Footprint:
     fits: bool | None
 
 
-def footprint(
-    file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
-) -> Footprint:
-    """Returns the memory that a file needs when it is loaded."""
+def footprint(file: GgufFile, machine: MachineMemory, options: LoadOptions) -> Footprint:
+    """Returns the memory that a file needs when it is loaded with these options."""
     need = estimate(file, options)
     plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
     system_bytes = need.total - (plan.used if plan else 0)
@@ -170,9 +163,9 @@ class ModelFacts:
 
     Attributes:
         entry: The model.
-        size: Bytes of all its files; None if the file is gone.
+        size: Bytes of its file; None if the file is gone.
         header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
-        footprint: Memory that the file needs on this machine; None if unknown.
+        footprint: Memory that the file that would be loaded needs on this machine; None if unknown.
         tokens_per_s: Speed measured on this machine; None before it was measured.
         manifest: Source of a pulled model; None for any other.
         problem: Why the file cannot be used; "" if it can be.
@@ -270,13 +263,13 @@ def _adapter_row(catalog: Catalog, entry: AdapterEntry, folder: Path) -> ModelRo
 
 
 def _adapter_note(catalog: Catalog, entry: AdapterEntry) -> str:
-    """Returns a line with base model, recipe and AUROC of an adapter."""
-    made_of = entry.made_of
+    """Returns a line with the base model of an adapter, and with its recipe and AUROC if they are known."""
+    provenance = entry.provenance
     base = base_for(catalog, entry.path) if entry.path.is_file() else None
-    unlisted = f"{made_of.base_name or 'an unknown base'}, which is not in this list"
+    unlisted = f"{provenance.base_name or 'an unknown base'}, which is not in this list"
     parts = [f"for {base.name if base else unlisted}"]
-    if made_of.recipe:
-        parts.append(f"recipe {made_of.recipe}")
+    if provenance.recipe:
+        parts.append(f"recipe {provenance.recipe}")
     if entry.auroc is not None:
         parts.append(f"AUROC {entry.auroc:.3f} on the selection part")
     return ", ".join(parts)
@@ -291,7 +284,7 @@ def list_facts(catalog: Catalog, name: str, folder: Path) -> list[Fact]:
     endpoint = EndpointBook(catalog.data).entry(name)
     if endpoint is not None:
         return _endpoint_details(endpoint)
-    entry = find(catalog, name)
+    entry = find_entry(catalog, name)
     file = Fact("file", folders.shown_path(entry.path, folder))
     if isinstance(entry, AdapterEntry):
         return [file, *_adapter_details(catalog, entry)]
@@ -349,7 +342,7 @@ def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
         return [memory]
     gpu = Fact(
         "GPU",
-        f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
+        f"{plan.layers} of {plan.all_layers} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
         f" free on {machine.gpu}",
     )
     return [memory, gpu]
@@ -360,11 +353,12 @@ def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     adapter = Fact("adapter", _adapter_note(catalog, entry))
     if not entry.path.is_file():
         return [Fact("problem", "its file is gone"), adapter]
+    data = entry.provenance.data_fingerprint
     return [
         adapter,
         Fact("SHA-256", catalog.sha256(entry.path)),
         Fact("size", number_format.size(entry.path.stat().st_size)),
-        *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
+        *([Fact("data", data)] if data else []),
     ]
 
 
@@ -388,7 +382,7 @@ def _endpoint_details(entry: EndpointEntry) -> list[Fact]:
 
 
 def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
-    """Returns the first model of the catalog that an adapter fits, or None."""
+    """Returns the first model of the catalog that an adapter fits; None if it fits none, or a file cannot be read."""
     for entry in catalog.entries():
         with contextlib.suppress(ModelFileError):
             refuse_other_base(adapter, entry.path)
@@ -396,7 +390,7 @@ def base_for(catalog: Catalog, adapter: Path) -> ModelEntry | None:
     return None
 
 
-def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
+def find_entry(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
     """Returns the model or adapter of this name in the catalog.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sqlite3
 from collections import Counter
@@ -333,7 +332,7 @@ def _person_name(value: Any) -> str:
 
 def _make_storable(answer: ImportedAnswer, annotator: str) -> ImportedAnswer:
     """Returns the answer with a name where it has none, and without lone surrogates, which cannot be stored."""
-    return dataclasses.replace(
+    return replace(
         answer,
         conversation=without_surrogates(answer.conversation),
         source=None if answer.source is None else without_surrogates(answer.source),

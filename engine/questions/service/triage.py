@@ -12,6 +12,7 @@ from engine.base.conversation import SUCCEEDED
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
+from engine.questions.question import NOTE
 from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import (
     answers,
@@ -71,9 +72,9 @@ class TriageService:
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
     ) -> AnswerRow:
         """Stores an answer as `Question.answer` gives it, and a note with it, and returns the answer."""
-        return self._store(
-            lambda conn: answers.give(conn, conversation_id, value, note, self.annotator, question)
-        )
+        notes = [Act(conversation_id, NOTE, note, self.annotator)] if note else []
+        acts = [*notes, Act(conversation_id, question, value, self.annotator)]
+        return self._store(lambda conn: answers.append(conn, acts))
 
     def repeat(self, conversation_id: int, value: str, question: str = SUCCEEDED) -> AnswerRow:
         """Stores a second answer, given blind, and returns it; the current answer does not change."""
@@ -81,8 +82,9 @@ class TriageService:
         return self._store(lambda conn: answers.append(conn, [act]))
 
     def note(self, conversation_id: int, note: str) -> AnswerRow:
-        """Stores a note and returns it; the verdict stays as it is."""
-        return self._store(lambda conn: answers.note(conn, conversation_id, note, self.annotator))
+        """Stores a note, an empty one to clear it, and returns it; the verdict stays as it is."""
+        act = Act(conversation_id, NOTE, note or None, self.annotator)
+        return self._store(lambda conn: answers.append(conn, [act]))
 
     def answer(self, acts: Sequence[Act]) -> int:
         """Stores several answers that one undo takes back, and returns the number of conversations that they change;

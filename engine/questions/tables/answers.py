@@ -17,6 +17,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import SUCCEEDED, Verdict, without_surrogates
@@ -72,17 +73,11 @@ class _StoredAnswer(NamedTuple):
     annotator: str
 
 
-def give(
-    conn: sqlite3.Connection,
-    conversation_id: int,
-    value: str,
-    note: str = "",
-    annotator: str = "",
-    question: str = SUCCEEDED,
-) -> AnswerRow:
-    """Appends an answer, and a note with it unless that is empty."""
-    acts = [Act(conversation_id, NOTE, note, annotator)] if note else []
-    return append(conn, [*acts, Act(conversation_id, question, value, annotator)])
+def append(conn: sqlite3.Connection, acts: Sequence[Act]) -> AnswerRow:
+    """Stores answers as one act, and returns the row of the last one."""
+    give_all(conn, acts)
+    row = conn.execute(f"SELECT {_COLUMNS} FROM answer AS v ORDER BY v.id DESC LIMIT 1").fetchone()
+    return _row(row, 1)
 
 
 def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
@@ -95,29 +90,15 @@ def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
         _check_text(act.question)
         _check_text("" if act.value is None else act.value)
         _check_text(act.annotator)
-    time = _later_than_newest(conn)
+    rows, time = [], _later_than_newest(conn)
+    for act in acts:
+        *columns, blind = astuple(act)
+        rows.append((*columns, "repeat" if blind else "give", time))
     conn.executemany(
-        "INSERT INTO answer (conversation_id, question, kind, value, given_at, annotator)"
+        "INSERT INTO answer (conversation_id, question, value, annotator, kind, given_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (
-                act.conversation_id,
-                act.question,
-                "repeat" if act.blind else "give",
-                act.value,
-                time,
-                act.annotator,
-            )
-            for act in acts
-        ),
+        rows,
     )
-
-
-def note(
-    conn: sqlite3.Connection, conversation_id: int, text: str, annotator: str = ""
-) -> AnswerRow:
-    """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
-    return append(conn, [Act(conversation_id, NOTE, text or None, annotator)])
 
 
 def change(conn: sqlite3.Connection, acts: Sequence[Act]) -> int:
@@ -343,13 +324,6 @@ def _check_text(text: object) -> None:
             f"{display_safe(text)!r} holds bytes that are no text.",
             "Answers and names are UTF-8; check the encoding of the terminal.",
         )
-
-
-def append(conn: sqlite3.Connection, acts: Sequence[Act]) -> AnswerRow:
-    """Stores answers as one act, and returns the row of the last one."""
-    give_all(conn, acts)
-    row = conn.execute(f"SELECT {_COLUMNS} FROM answer AS v ORDER BY v.id DESC LIMIT 1").fetchone()
-    return _row(row, 1)
 
 
 def _row(row: tuple[Any, ...], count: int) -> AnswerRow:

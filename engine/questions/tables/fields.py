@@ -118,19 +118,12 @@ def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     compares = term.span or term.op != ":"
     sql, parameters = _answers_by(conn, name, by, probabilities=compares)
     values = tuple(without_surrogates(value).casefold() for value in named_values(term))
+    condition, compared = f"lower(value) IN ({placeholders(values)})", values
     if compares:
         inner = number_condition("CAST(value AS REAL)", term)
-        result = select_among(
-            conn,
-            among,
-            f"SELECT conversation_id FROM ({sql}) WHERE {inner.text}",
-            (*parameters, *inner.values),
-        )
-    else:
-        named = (
-            f"SELECT conversation_id FROM ({sql}) WHERE lower(value) IN ({placeholders(values)})"
-        )
-        result = select_among(conn, among, named, (*parameters, *values))
+        condition, compared = inner.text, inner.values
+    matching = f"SELECT conversation_id FROM ({sql}) WHERE {condition}"
+    result = select_among(conn, among, matching, (*parameters, *compared))
     if DISAGREE in values:
         result |= select_among(conn, among, disagreements_on(name))
     return add_any_or_none(term, among, result, lambda: select_among(conn, among, sql, parameters))

@@ -39,11 +39,9 @@ def opinions_on_question(question: str, condition: str = "TRUE") -> str:
     )
 
 
-OPINIONS = opinions_on_question(SUCCEEDED)
-"""(conversation_id, annotator, verdict) of every person's opinion, as a query to select from."""
-
-NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE annotator <> ''"
-"""(conversation_id, annotator) of every opinion of somebody with a name, as a query to select from."""
+NAMED_OPINIONS = f"SELECT * FROM ({opinions_on_question(SUCCEEDED)}) WHERE annotator <> ''"
+"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, as a query to select
+from."""
 
 
 def disagreements_on(question: str) -> str:

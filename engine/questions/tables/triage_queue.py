@@ -118,7 +118,8 @@ def queue(
                 nearest = _scores_by_distance(conn, rule, config)
                 items = _put_scored_first(conn, nearest, waiting, among, page, rule, config)
             case "lowest":
-                lowest = _scores_rising(conn, config)
+                sql = f"{_SCORED} ORDER BY p_end_normalised, conversation_id"
+                lowest = conn.execute(sql, (config,))
                 items = _put_scored_first(conn, lowest, waiting, among, page, rule, config)
         return TriagePage(tuple(items), len(waiting))
 
@@ -188,11 +189,6 @@ def _scores_by_distance(
         (config, rule.threshold),
     )
     return heapq.merge(below, above, key=lambda row: (abs(row[1] - rule.threshold), row[0]))
-
-
-def _scores_rising(conn: sqlite3.Connection, config: str | None) -> Iterator[tuple[int, float]]:
-    """Returns (id, score) of all scored conversations by rising score."""
-    return conn.execute(f"{_SCORED} ORDER BY p_end_normalised, conversation_id", (config,))
 
 
 def _opinions_text(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:

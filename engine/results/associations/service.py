@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from engine.results.associations import formatting
 from engine.results.associations.features import word_features
 from engine.results.associations.odds import (
     Incidence,
+    Odds,
     adjust_p_values,
     group_near_equal,
     join_incidences,
@@ -110,34 +111,6 @@ of the group."""
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features besides `COUNTABLE_FIELDS`."""
-
-
-class Sides(NamedTuple):
-    """The conversations of both sides in ascending order of ids; arrays have the shape (conversations,) unless said.
-
-    Attributes:
-        among: The set of the conversations.
-        ids: Their ids.
-        is_first: Whether each is on the first side.
-        index_of_id: Index in `ids` of each id, shape (largest id + 1,).
-    """
-
-    among: IdSet
-    ids: Ints
-    is_first: Bools
-    index_of_id: Ints
-
-    @classmethod
-    def of(cls, among: IdSet, is_first: Bools) -> Sides:
-        """Returns the sides of a set of conversations; `is_first` as in the attributes."""
-        index_of_id = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
-        return cls(among, np.asarray(among.ascending(), np.int64), is_first, index_of_id)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Number of conversations of each side."""
-        first = int(self.is_first.sum())
-        return first, len(self.ids) - first
 
 
 class AssociationService:
@@ -233,6 +206,105 @@ class AssociationService:
         return _associations(split, sides, features, incidence, goal, labels)
 
 
+# Into which sides conversations can be split
+
+
+def _splits_by_failure() -> list[Split]:
+    """Returns the splits by outcomes that say what failed, the best known first."""
+    return [
+        Split(parse_filter(failed), parse_filter(succeeded), FAILURE, ("failed", "succeeded"))
+        for failed, succeeded in _FAILURE_FILTERS
+    ]
+
+
+def _split_by_state() -> Split:
+    """Returns the split into the conversations that broke off and those that ended."""
+    sides = parse_filter("state:broken-off"), parse_filter("state:ended")
+    return Split(*sides, "breaking off", ("broke off", "ended"))
+
+
+def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
+    """Yields the split into the conversations with the most trouble, `TROUBLED_SHARE` of all, and all others.
+
+    Yields nothing where the former show no more trouble than is usual.
+    """
+    ids = list(signs.ids_most_trouble_first(conn))
+    count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
+    totals = signs.trouble_of(conn, ids[count - 1 : count])
+    bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # lists show one decimal
+    if bound > 0 and len(ids) >= count + MIN_SIDE:
+        verbs = "show the most trouble", "show less"
+        yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
+
+
+def _count(conn: sqlite3.Connection, filter: Filter) -> int:
+    """Returns how many conversations match; 0 where the filter names a key that no conversation has."""
+    if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
+        return len(selecting.matching(conn, filter))
+    return 0
+
+
+# The conversations of the sides
+
+
+class Sides(NamedTuple):
+    """The conversations of both sides in ascending order of ids; arrays have the shape (conversations,) unless said.
+
+    Attributes:
+        among: The set of the conversations.
+        ids: Their ids.
+        is_first: Whether each is on the first side.
+        index_of_id: Index in `ids` of each id, shape (largest id + 1,).
+    """
+
+    among: IdSet
+    ids: Ints
+    is_first: Bools
+    index_of_id: Ints
+
+    @classmethod
+    def of(cls, among: IdSet, is_first: Bools) -> Sides:
+        """Returns the sides of a set of conversations; `is_first` as in the attributes."""
+        index_of_id = np.cumsum(np.frombuffer(among.flags, np.uint8).astype(np.int64)) - 1
+        return cls(among, np.asarray(among.ascending(), np.int64), is_first, index_of_id)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of conversations of each side."""
+        first = int(self.is_first.sum())
+        return first, len(self.ids) - first
+
+
+def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
+    """Returns the conversations of both sides.
+
+    Raises:
+        UsageError: A side has too few conversations, or a conversation is on both.
+        WorkbenchError: The project cannot evaluate a filter.
+    """
+    first = selecting.matching(conn, split.first)
+    second = selecting.matching(conn, split.second)
+    if not split.second:
+        second = second - first
+    on_both = len(first & second)
+    if on_both:
+        raise UsageError(
+            f"{counted(on_both, 'conversation')} would be on both sides.",
+            "Choose filters that exclude each other.",
+        )
+    for filter, side in ((split.first, first), (split.second, second)):
+        if len(side) < MIN_SIDE:
+            raise UsageError(
+                f"“{filter or 'the others'}” has {counted(len(side), 'conversation')}.",
+                f"What goes with a side is looked for from {MIN_SIDE} on each side on: widen the filter.",
+            )
+    among = first | second
+    return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
+
+
+# Which features they have
+
+
 def _read_features(
     conn: sqlite3.Connection, split: Split, sides: Sides, *, by_goal: bool
 ) -> tuple[list[Feature], Incidence]:
@@ -265,6 +337,78 @@ def _read_features(
     return [*terms, *words], join_incidences(incidences)
 
 
+def _eligible_terms(
+    conn: sqlite3.Connection, split: Split, among: IdSet, min_count: int, *, by_goal: bool
+) -> Iterator[tuple[Term, IdSet]]:
+    """Yields the terms that are features, with the conversations of a set that match each.
+
+    At least `min_count` conversations match a feature, and at least as many do not. The fields by which a side is
+    chosen are left out, with those that say the same, and values of others that are only another name of theirs.
+    """
+    chosen_fields = {
+        term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
+        for filter in (split.first, split.second)
+        for term in filter.terms
+    }
+    excluded_fields = chosen_fields.union(
+        *(group for group in _SAME_MATTER if group & chosen_fields)
+    )
+    excluded_fields |= {"reason"}  # it explains an answer, by whatever a side is chosen
+    if not by_goal:
+        excluded_fields |= {"goal", "theme"}
+    fields = [name for name in _candidate_fields(conn) if name not in excluded_fields]
+    terms = _frequent_terms(conn, fields, min_count)
+    if "messages" not in excluded_fields:
+        sizes = message_counts(conn, among)
+        long = sizes[int(len(sizes) * LONG_QUANTILE)]
+        terms.append(Term("messages", ">=", (str(long),)))
+    properties = sorted(filter(_is_property, chosen_fields))
+    members_of_properties = [
+        selecting.matching(conn, Filter((term,))) & among
+        for term in _frequent_terms(conn, properties, min_count)
+    ]
+    for term in terms:
+        members = selecting.matching(conn, Filter((term,))) & among
+        is_copy = _is_property(term.field) and any(
+            len(members & others) >= COPY * len(members | others)
+            for others in members_of_properties
+        )
+        if not is_copy and min_count <= len(members) <= len(among) - min_count:
+            yield term, members
+
+
+def _candidate_fields(conn: sqlite3.Connection) -> list[str]:
+    """Returns the fields whose values may be features: all but truth, which is an outcome and no reason."""
+    return [
+        *COUNTABLE_FIELDS,
+        *_FURTHER_FIELDS,
+        *(
+            f"{field}.{key}"
+            for field in ("meta", QUESTION_FIELD)
+            for key, _ in selecting.values(conn, field, NO_FILTER)
+            if (field, key) != (QUESTION_FIELD, SUCCEEDED)  # a field of its own
+        ),
+    ]
+
+
+def _frequent_terms(conn: sqlite3.Connection, fields: Sequence[str], min_count: int) -> list[Term]:
+    """Returns a term for each value of the fields that at least `min_count` conversations have."""
+    return [
+        Term(name, ":", (value,))
+        for name in fields
+        for value, count in selecting.values(conn, name, NO_FILTER)
+        if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
+    ]
+
+
+def _is_property(field: str) -> bool:
+    """Returns whether a field has what came with a conversation, which one conversation may have under two names."""
+    return field in ("model", "source") or field.startswith(("meta.", "truth."))
+
+
+# What goes with a side
+
+
 def _associations(
     split: Split,
     sides: Sides,
@@ -281,60 +425,34 @@ def _associations(
         labels: Label of each goal, from goal 1 on.
     """
     odds = odds_ratios(incidence, len(features), sides.is_first, goal)
-    tested = odds.first + odds.second > 0
-    p = np.ones(len(features))
+    is_tested = odds.first + odds.second > 0
     is_term = np.array([isinstance(feature, Term) for feature in features], bool)
-    p[tested] = adjust_p_values(odds.p[tested], weigh_tests(is_term[tested]))
+    p = np.ones(len(features))
+    p[is_tested] = adjust_p_values(odds.p[is_tested], weigh_tests(is_term[is_tested]))
     significant = np.flatnonzero(p < FALSE_DISCOVERY_RATE)
     order = significant[np.lexsort(_order_keys(features, odds.z)[:, significant])]
-    associations: dict[object, Association] = {}
-    for group in group_near_equal(incidence, order, len(sides.ids), NEAR_EQUAL):
-        head, *others = group.tolist()
-        feature = features[head]
-        near_equal = tuple(features[other] for other in others)
-        side = 1 if odds.z[head] < 0 else 0
-        # the same words in other messages of the speaker get no row of their own
-        key = (side, feature.speaker, feature.text) if isinstance(feature, WordFeature) else feature
-        if key in associations:
-            earlier = associations[key]
-            associations[key] = replace(
-                earlier, near_equal=(*earlier.near_equal, feature, *near_equal)
-            )
-            continue
-        center, half_width = abs(float(odds.log_ratio[head])), Z95 * float(odds.error[head])
-        having = incidence.rows_of(head)
-        associations[key] = Association(
-            feature=feature,
-            side=side,
-            counts=(int(odds.first[head]), int(odds.second[head])),
-            shares=(float(odds.first_share[head]), float(odds.second_share[head])),
-            odds=Interval(*np.exp([center, center - half_width, center + half_width]).tolist()),
-            p=float(p[head]),
-            near_equal=near_equal,
-            ids=tuple(np.sort(sides.ids[having[sides.is_first[having] == (side == 0)]]).tolist()),
-        )
-    # Conversations of goals that are wholly on one side say nothing.
-    in_goal = np.bincount(goal)
-    first_in_goal = np.bincount(goal[sides.is_first], minlength=len(in_goal))
-    one_sided = (first_in_goal == 0) | (first_in_goal == in_goal)
+    groups = group_near_equal(incidence, order, len(sides.ids), NEAR_EQUAL)
+    size_of_goal = np.bincount(goal)
+    first_in_goal = np.bincount(goal[sides.is_first], minlength=len(size_of_goal))
+    is_one_sided = (first_in_goal == 0) | (first_in_goal == size_of_goal)
     return Associations(
         split=split,
         sizes=sides.sizes,
-        goals=int(np.count_nonzero(in_goal)) if goal.any() else 0,
-        one_sided=int(in_goal[one_sided].sum()),
+        goals=int(np.count_nonzero(size_of_goal)) if goal.any() else 0,
+        one_sided=int(size_of_goal[is_one_sided].sum()),
         first_only=tuple(
             (label, int(size))
-            for label, size, of_first in zip(labels, in_goal[1:], first_in_goal[1:], strict=False)
-            if 0 < size == of_first
+            for label, size, first in zip(labels, size_of_goal[1:], first_in_goal[1:], strict=False)
+            if 0 < size == first
         ),
-        tested=int(tested.sum()),
+        tested=int(is_tested.sum()),
         significant=len(significant),
-        rows=tuple(sorted(associations.values(), key=lambda association: association.side)),
+        rows=_rows(sides, features, incidence, odds, p, groups),
     )
 
 
 def _order_keys(features: list[Feature], z: Floats) -> Floats:
-    """Returns sort keys of features for `np.lexsort`, the last row first, shape (3, features).
+    """Returns sort keys of features for `np.lexsort`, the most important key last, shape (3, features).
 
     The clearest feature comes first. Of equally clear features that say the same, a term tells more than a word, and a
     phrase more than its parts.
@@ -344,119 +462,55 @@ def _order_keys(features: list[Feature], z: Floats) -> Floats:
     return np.array([length, is_word, -np.abs(z).round(1)], dtype=float)
 
 
-def _count(conn: sqlite3.Connection, filter: Filter) -> int:
-    """Returns how many conversations match; 0 where the filter names a key that no conversation has."""
-    if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
-        return len(selecting.matching(conn, filter))
-    return 0
+def _rows(
+    sides: Sides,
+    features: list[Feature],
+    incidence: Incidence,
+    odds: Odds,
+    p: Floats,
+    groups: list[Ints],
+) -> tuple[Association, ...]:
+    """Returns an association for each group of near-equal features, those of the first side first.
 
+    The same words in other messages of the speaker get no row of their own: they are near-equal to those that come
+    first.
 
-def _splits_by_failure() -> list[Split]:
-    """Returns the splits by outcomes that say what failed, the best known first."""
-    return [
-        Split(parse_filter(failed), parse_filter(succeeded), FAILURE, ("failed", "succeeded"))
-        for failed, succeeded in _FAILURE_FILTERS
-    ]
-
-
-def _split_by_state() -> Split:
-    """Returns the split into the conversations that broke off and those that ended."""
-    sides = parse_filter("state:broken-off"), parse_filter("state:ended")
-    return Split(*sides, "breaking off", ("broke off", "ended"))
-
-
-def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
-    """Yields the split into the conversations with the most trouble, `TROUBLED_SHARE` of all, and all others.
-
-    Yields nothing where the former show no more trouble than is usual.
+    Args:
+        p: The corrected p value of each feature, shape (features,).
+        groups: The indices of the features of each group, the clearest group and feature first.
     """
-    ids = list(signs.ids_most_trouble_first(conn))
-    count = max(MIN_SIDE, round(TROUBLED_SHARE * len(ids)))
-    totals = signs.trouble_of(conn, ids[count - 1 : count])
-    bound = math.floor(10 * min(totals.values(), default=0.0)) / 10  # lists show one decimal
-    if bound > 0 and len(ids) >= count + MIN_SIDE:
-        verbs = "show the most trouble", "show less"
-        yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
-
-
-def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
-    """Returns the conversations of both sides.
-
-    Raises:
-        UsageError: A side has too few conversations, or a conversation is on both.
-        WorkbenchError: The project cannot evaluate a filter.
-    """
-    first = selecting.matching(conn, split.first)
-    second = selecting.matching(conn, split.second)
-    if not split.second:
-        second = second - first
-    on_both = len(first & second)
-    if on_both:
-        raise UsageError(
-            f"{counted(on_both, 'conversation')} would be on both sides.",
-            "Choose filters that exclude each other.",
+    rows: dict[object, Association] = {}
+    for group in groups:
+        head, *others = group.tolist()
+        feature = features[head]
+        row = _association(sides, feature, head, incidence, odds, float(p[head]))
+        near_equal = tuple(features[other] for other in others)
+        key = (
+            (row.side, feature.speaker, feature.text)
+            if isinstance(feature, WordFeature)
+            else feature
         )
-    for filter, side in ((split.first, first), (split.second, second)):
-        if len(side) < MIN_SIDE:
-            raise UsageError(
-                f"“{filter or 'the others'}” has {counted(len(side), 'conversation')}.",
-                f"What goes with a side is looked for from {MIN_SIDE} on each side on: widen the filter.",
-            )
-    among = first | second
-    return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)
+        if key in rows:
+            row, near_equal = rows[key], (*rows[key].near_equal, feature, *near_equal)
+        rows[key] = replace(row, near_equal=near_equal)
+    return tuple(sorted(rows.values(), key=lambda row: row.side))
 
 
-def _eligible_terms(
-    conn: sqlite3.Connection, split: Split, among: IdSet, min_count: int, *, by_goal: bool
-) -> Iterator[tuple[Term, IdSet]]:
-    """Yields the terms that are features, with the conversations of a set that match each.
-
-    At least `min_count` conversations match a feature, and at least as many do not. The fields by which a side is
-    chosen are left out, with those that say the same, and values of others that are only another name of theirs; so is
-    truth, which is an outcome and no reason.
-    """
-    chosen_by = {
-        term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
-        for filter in (split.first, split.second)
-        for term in filter.terms
-    }
-    excluded_fields = chosen_by.union(*(group for group in _SAME_MATTER if group & chosen_by))
-    excluded_fields |= {"reason"}  # it explains an answer, by whatever a side is chosen
-    if not by_goal:
-        excluded_fields |= {"goal", "theme"}
-    fields = [*COUNTABLE_FIELDS, *_FURTHER_FIELDS]
-    fields += [
-        f"{field}.{key}"
-        for field in ("meta", QUESTION_FIELD)
-        for key, _ in selecting.values(conn, field, NO_FILTER)
-        if (field, key) != (QUESTION_FIELD, SUCCEEDED)  # a field of its own
-    ]
-    terms = [
-        Term(name, ":", (value,))
-        for name in fields
-        if name not in excluded_fields
-        for value, count in selecting.values(conn, name, NO_FILTER)
-        if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
-    ]
-    if "messages" not in excluded_fields:
-        sizes = message_counts(conn, among)
-        long = sizes[int(len(sizes) * LONG_QUANTILE)]
-        terms.append(Term("messages", ">=", (str(long),)))
-    chosen = [
-        selecting.matching(conn, Filter((Term(name, ":", (value,)),))) & among
-        for name in sorted(filter(_is_property, chosen_by))
-        for value, count in selecting.values(conn, name, NO_FILTER)
-        if count is not None and count >= min_count and value not in (ANY_VALUE, NO_VALUE)
-    ]
-    for term in terms:
-        members = selecting.matching(conn, Filter((term,))) & among
-        is_copy = _is_property(term.field) and any(
-            len(members & other) >= COPY * len(members | other) for other in chosen
-        )
-        if not is_copy and min_count <= len(members) <= len(among) - min_count:
-            yield term, members
-
-
-def _is_property(field: str) -> bool:
-    """Returns whether a field has what came with a conversation, which one conversation may have under two names."""
-    return field in ("model", "source") or field.startswith(("meta.", "truth."))
+def _association(
+    sides: Sides, feature: Feature, index: int, incidence: Incidence, odds: Odds, p: float
+) -> Association:
+    """Returns the association of a feature, given by its index too, without near-equal features."""
+    side = 1 if odds.z[index] < 0 else 0
+    center, half_width = abs(float(odds.log_ratio[index])), Z95 * float(odds.error[index])
+    having = incidence.rows_of(index)
+    having_on_side = having[sides.is_first[having] == (side == 0)]
+    return Association(
+        feature=feature,
+        side=side,
+        counts=(int(odds.first[index]), int(odds.second[index])),
+        shares=(float(odds.first_share[index]), float(odds.second_share[index])),
+        odds=Interval(*np.exp([center, center - half_width, center + half_width]).tolist()),
+        p=p,
+        near_equal=(),
+        ids=tuple(np.sort(sides.ids[having_on_side]).tolist()),
+    )

@@ -186,97 +186,7 @@ class Breakdown:
     doubt: str = ""
 
 
-# Two independent samples: interval and test
-
-
-_UPPER_QUANTILE = 0.975
-"""Quantile at the upper end of a 95% interval."""
-
-_MIN_EXPECTED_COUNT = 5.0
-"""Least expected count of each kind for the score test; below it, the exact test is used."""
-
-
-def share_difference(count: int, size: int, second_count: int, second_size: int) -> Interval:
-    """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10).
-
-    Both samples must have at least one case.
-    """
-    first, second = wilson(count, size), wilson(second_count, second_size)
-    return interval_difference(
-        Interval(count / size, first.low, first.high),
-        Interval(second_count / second_size, second.low, second.high),
-    )
-
-
-def interval_difference(first: Interval, second: Interval) -> Interval:
-    """Returns the second of two independent values minus the first, with its 95% interval, which follows from
-    theirs."""
-    # the distances of both values to the ends of their intervals are added as errors of independent values are
-    below = math.hypot(second.value - second.low, first.high - first.value)
-    above = math.hypot(second.high - second.value, first.value - first.low)
-    difference = second.value - first.value
-    return Interval(difference, difference - below, difference + above)
-
-
-def p_of_share_difference(count: int, size: int, second_count: int, second_size: int) -> float:
-    """Returns the two-sided p value of the hypothesis that two shares are equal.
-
-    Pearson's chi-squared test without correction; with few cases, Fisher's exact test, which needs no large samples.
-    """
-    parts, cases = count + second_count, size + second_size
-    rarer = min(parts, cases - parts)
-    least_expected_count = rarer * min(size, second_size) / cases
-    if least_expected_count < _MIN_EXPECTED_COUNT:
-        from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
-
-        table = [[count, size - count], [second_count, second_size - second_count]]
-        return float(fisher_exact(table).pvalue)
-    common_share = parts / cases
-    error = math.sqrt(common_share * (1 - common_share) * (1 / size + 1 / second_size))
-    return p_two_sided((second_count / second_size - count / size) / error)
-
-
-def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
-    """Returns the p values of several pairs of shares, corrected by Holm's method; 1 for a pair with an empty side.
-
-    Args:
-        pairs: The arguments of `p_of_share_difference` for each pair.
-    """
-    ps = [
-        p_of_share_difference(part, of, other_part, other_of) if of and other_of else None
-        for part, of, other_part, other_of in pairs
-    ]
-    return [1.0 if p is None else p for p in holm(ps)]
-
-
-def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | None:
-    """Returns the second mean minus the first with its 95% interval, and the p value of equal means.
-
-    The method is that of Welch (1947, Biometrika 34). Returns None where a sample has fewer than two values, or where
-    all values of each sample are equal.
-
-    Args:
-        first, second: The two samples, each of shape (cases,).
-    """
-    if min(len(first), len(second)) < 2:
-        return None
-    from scipy.special import stdtr, stdtrit  # slow to import
-
-    # variances of the two means
-    first_variance, second_variance = (
-        first.var(ddof=1) / len(first),
-        second.var(ddof=1) / len(second),
-    )
-    error = math.sqrt(first_variance + second_variance)
-    if error == 0:
-        return None
-    degrees_of_freedom = (first_variance + second_variance) ** 2 / (
-        first_variance**2 / (len(first) - 1) + second_variance**2 / (len(second) - 1)
-    )
-    difference = float(second.mean() - first.mean())
-    half_width = float(stdtrit(degrees_of_freedom, _UPPER_QUANTILE)) * error
-    p = 2 * float(stdtr(degrees_of_freedom, -abs(difference) / error))
-    return Interval(difference, difference - half_width, difference + half_width), p
+# The comparison
 
 
 MAIN_QUESTIONS: tuple[Measure, ...] = ("succeeded", "failed", "completion")
@@ -287,6 +197,13 @@ MIN_GOAL_MEMBERS = 10
 
 _MEANS: tuple[Measure, ...] = ("trouble", "success", "turns", "characters", "entropy", "leaves")
 """Measures whose means over conversations are compared."""
+
+
+class _Count(NamedTuple):
+    """A share as counts of conversations: `part` out of `of`."""
+
+    part: int
+    of: int
 
 
 def compare(sides: tuple[Side, Side], first: Measures, second: Measures) -> Comparison:
@@ -383,13 +300,6 @@ def _compare_goal(
     yield from _compare_means("trouble in goal", label, *(part.trouble for part in members))
 
 
-class _Count(NamedTuple):
-    """A share as counts of conversations: `part` out of `of`."""
-
-    part: int
-    of: int
-
-
 def _compare_shares(
     measure: Measure, goal: str | None, first: _Count, second: _Count
 ) -> Difference:
@@ -421,3 +331,96 @@ def _compare_means(
     if difference is not None:
         means = float(first.mean()), float(second.mean())
         yield Difference(measure, goal, means, (len(first), len(second)), *difference)
+
+
+# Two independent samples: interval and test
+
+
+_UPPER_QUANTILE = 0.975
+"""Quantile at the upper end of a 95% interval."""
+
+_MIN_EXPECTED_COUNT = 5.0
+"""Least expected count of each kind for the score test; below it, the exact test is used."""
+
+
+def share_difference(count: int, size: int, second_count: int, second_size: int) -> Interval:
+    """Returns the second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10).
+
+    Both samples must have at least one case.
+    """
+    first, second = wilson(count, size), wilson(second_count, second_size)
+    return interval_difference(
+        Interval(count / size, first.low, first.high),
+        Interval(second_count / second_size, second.low, second.high),
+    )
+
+
+def interval_difference(first: Interval, second: Interval) -> Interval:
+    """Returns the second of two independent values minus the first, with its 95% interval, which follows from
+    theirs."""
+    # the distances of both values to the ends of their intervals are added as errors of independent values are
+    below = math.hypot(second.value - second.low, first.high - first.value)
+    above = math.hypot(second.high - second.value, first.value - first.low)
+    difference = second.value - first.value
+    return Interval(difference, difference - below, difference + above)
+
+
+def p_of_share_difference(count: int, size: int, second_count: int, second_size: int) -> float:
+    """Returns the two-sided p value of the hypothesis that two shares are equal.
+
+    Pearson's chi-squared test without correction; with few cases, Fisher's exact test, which needs no large samples.
+    """
+    parts, cases = count + second_count, size + second_size
+    rarer = min(parts, cases - parts)
+    least_expected_count = rarer * min(size, second_size) / cases
+    if least_expected_count < _MIN_EXPECTED_COUNT:
+        from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
+
+        table = [[count, size - count], [second_count, second_size - second_count]]
+        return float(fisher_exact(table).pvalue)
+    common_share = parts / cases
+    error = math.sqrt(common_share * (1 - common_share) * (1 / size + 1 / second_size))
+    return p_two_sided((second_count / second_size - count / size) / error)
+
+
+def p_of_share_differences(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
+    """Returns the p values of several pairs of shares, corrected by Holm's method; 1 for a pair with an empty side.
+
+    Args:
+        pairs: The arguments of `p_of_share_difference` for each pair.
+    """
+    ps = [
+        p_of_share_difference(part, of, other_part, other_of) if of and other_of else None
+        for part, of, other_part, other_of in pairs
+    ]
+    return [1.0 if p is None else p for p in holm(ps)]
+
+
+def mean_difference(first: Floats, second: Floats) -> tuple[Interval, float] | None:
+    """Returns the second mean minus the first with its 95% interval, and the p value of equal means.
+
+    The method is that of Welch (1947, Biometrika 34). Returns None where a sample has fewer than two values, or where
+    all values of each sample are equal.
+
+    Args:
+        first, second: The two samples, each of shape (cases,).
+    """
+    if min(len(first), len(second)) < 2:
+        return None
+    from scipy.special import stdtr, stdtrit  # slow to import
+
+    # variances of the two means
+    first_variance, second_variance = (
+        first.var(ddof=1) / len(first),
+        second.var(ddof=1) / len(second),
+    )
+    error = math.sqrt(first_variance + second_variance)
+    if error == 0:
+        return None
+    degrees_of_freedom = (first_variance + second_variance) ** 2 / (
+        first_variance**2 / (len(first) - 1) + second_variance**2 / (len(second) - 1)
+    )
+    difference = float(second.mean() - first.mean())
+    half_width = float(stdtrit(degrees_of_freedom, _UPPER_QUANTILE)) * error
+    p = 2 * float(stdtr(degrees_of_freedom, -abs(difference) / error))
+    return Interval(difference, difference - half_width, difference + half_width), p

@@ -1,14 +1,12 @@
 """Compares parts of a project with each other, and tells how often each answer to a question was given.
 
 A comparison has two sides, the first and the second one; a *breakdown* has a part for each value of a field. A
-*machine*
-is what answers questions besides people: a pattern, a model or a file.
+*machine* is what answers questions besides people: a pattern, a model or a file.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -60,7 +58,6 @@ from engine.signs import tables as signs
 
 ALL = "all"
 """Name of the only row of a table of rates without a field."""
-
 
 MAX_VALUES = 40
 """Most values of a field that are compared: the most frequent ones, or for a field of time the latest."""
@@ -128,7 +125,8 @@ class ComparisonService:
         conversations that have a value.
 
         Raises:
-            UsageError: There is no such field, or no conversation has it.
+            UsageError: There is no such field.
+            NotFound: No conversation of the filter has the field.
             WorkbenchError: The project cannot evaluate the filter.
         """
         return self.breakdown(self.read_measures(filter), field, filter)
@@ -137,49 +135,41 @@ class ComparisonService:
         """Returns the result of `by` for conversations whose measures were read before.
 
         Args:
+            measures: The measures of the conversations of the filter.
             filter: The filter that selects them.
 
         Raises:
-            UsageError: There is no such field, or no conversation has it.
+            UsageError: There is no such field.
+            NotFound: None of the conversations has the field.
         """
         with self._project.reading() as conn, snapshot(conn):
-            by_value = conversations_by_value(conn, field)
-        members = {value: _intersect(measures.ids, ids) for value, ids in by_value.items()}
-        members = {value: ids for value, ids in members.items() if len(ids)}
+            members = _members(conn, field, measures.ids)
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
+        ids_with_value = np.unique(np.concatenate(list(members.values())))
         in_time = field in TIME_FIELDS
         order = sorted(members) if in_time else _most_frequent_first(members)
-        compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
-        unlisted_values = set(order) - set(compared_values)
-        ids_with_value = np.unique(np.concatenate(list(members.values())))
-        parts, sides = [], []
-        against = "" if in_time else OTHERS_NAME
-        for value in compared_values:
-            part = measures.of(members[value])
-            rest_ids = np.setdiff1d(ids_with_value, members[value])
-            other_ids = members.get(against, NO_IDS) if in_time else rest_ids
-            parts.append(
-                Part(
-                    value=value,
-                    filter=str(Filter((*filter.terms, term_of(field, value)))),
-                    rate=part.rate(by_score=self.goes_by_score(filter)),
-                    against=against if len(other_ids) else "",
-                    change=completion_change(measures.of(other_ids), part),
-                    outcomes=part.outcomes(),
-                )
-            )
-            sides.append((measures.of(other_ids), part))
-            if in_time:
-                against = value
+        values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
+        sides = _sides_of_values(measures, members, values, ids_with_value, in_time=in_time)
         is_mirrored = not in_time and len(members) == 2
         with self._project.reading() as conn, snapshot(conn):
-            sign_changes = _sign_changes(conn, sides, mirrored=is_mirrored)
+            sign_changes = _sign_changes(conn, [side[1:] for side in sides], mirrored=is_mirrored)
             doubt = doubt_in_force(score_sets.sets(conn))
         parts = [
-            replace(part, sign_changes=changes)
-            for part, changes in zip(parts, sign_changes, strict=True)
+            Part(
+                value=value,
+                filter=str(Filter((*filter.terms, term_of(field, value)))),
+                rate=part.rate(by_score=self.goes_by_score(filter)),
+                against=against if len(others.ids) else "",
+                change=completion_change(others, part),
+                sign_changes=changes,
+                outcomes=part.outcomes(),
+            )
+            for value, (against, others, part), changes in zip(
+                values, sides, sign_changes, strict=True
+            )
         ]
+        unlisted_values = set(order) - set(values)
         return Breakdown(
             field,
             tuple(_correct_p_values(parts, mirrored=is_mirrored)),
@@ -194,13 +184,11 @@ class ComparisonService:
     def sizes(self, field: str, filter: Filter = NO_FILTER) -> dict[str, int]:
         """Returns the number of conversations of a filter by their value of a field; empty where none has any."""
         with self._project.reading() as conn, snapshot(conn):
-            ids = _ids(conn, filter)
             try:
-                by_value = conversations_by_value(conn, field)
+                members = _members(conn, field, _ids(conn, filter))
             except NotFound:
                 return {}
-        sizes = {value: len(_intersect(ids, keys)) for value, keys in by_value.items()}
-        return {value: size for value, size in sizes.items() if size}
+        return {value: len(ids) for value, ids in members.items()}
 
     def read_measures(self, filter: Filter = NO_FILTER) -> Measures:
         """Returns the measures of the conversations of a filter.
@@ -230,8 +218,7 @@ class ComparisonService:
             elif field == "goal":
                 members = _by_goal(self._cache.shown(conn), ids)
             else:
-                by_value = conversations_by_value(conn, field)
-                members = {value: _intersect(ids, keys) for value, keys in by_value.items()}
+                members = _members(conn, field, ids)
             if all(map(is_number, members)):
                 order = sorted(members, key=float)
             elif field in TIME_FIELDS:
@@ -253,6 +240,33 @@ class ComparisonService:
         """Returns the fields by which the project can be compared: those with at least two values."""
         with self._project.reading() as conn, snapshot(conn):
             return comparable_fields(conn)
+
+
+def _sides_of_values(
+    measures: Measures,
+    members: Mapping[str, Ints],
+    values: Sequence[str],
+    ids_with_value: Ints,
+    *,
+    in_time: bool,
+) -> list[tuple[str, Measures, Measures]]:
+    """Returns for each value with what it is compared: the name and measures of that, then its own measures.
+
+    A value of a field of time is compared with the one before it, and the first one with nothing; any other value is
+    compared with all conversations that have another one.
+
+    Args:
+        members: Ids of the conversations that have each value.
+        values: The values that are compared, in their order.
+        ids_with_value: Ids of the conversations that have any value.
+    """
+    sides = []
+    for value, value_before in zip(values, ["", *values], strict=False):
+        against, other_ids = value_before, members.get(value_before, NO_IDS)
+        if not in_time:
+            against, other_ids = OTHERS_NAME, np.setdiff1d(ids_with_value, members[value])
+        sides.append((against, measures.of(other_ids), measures.of(members[value])))
+    return sides
 
 
 def _answer_changes(
@@ -348,9 +362,19 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     return {label: ids[np.isin(numbers, of_label)] for label, of_label in numbers_by_label.items()}
 
 
-def _intersect(ids: Ints, other_ids: array[int]) -> Ints:
-    """Returns the ids that are in both arrays, ascending."""
-    return np.intersect1d(ids, np.asarray(other_ids, np.int64))
+def _members(conn: sqlite3.Connection, field: str, ids: Ints) -> dict[str, Ints]:
+    """Returns which of the conversations with these ids have each value of a field, ascending; only values of some.
+
+    Raises:
+        UsageError: There is no such field.
+        NotFound: No conversation of the project has it.
+    """
+    by_value = conversations_by_value(conn, field)
+    members = {
+        value: np.intersect1d(ids, np.asarray(ids_of_value, np.int64))
+        for value, ids_of_value in by_value.items()
+    }
+    return {value: ids_of_value for value, ids_of_value in members.items() if len(ids_of_value)}
 
 
 def _opposite(filter: Filter) -> str | None:
@@ -411,15 +435,16 @@ def answer_rates(
     for value, ids in members.items():
         for by, by_id in values_by_answerer.items():
             texts = [by_id[key] for key in ids if key in by_id]
+            if not texts:
+                continue
             cells: list[Cell] = [value, by, len(texts)]
             if has_numbers:
                 cells.append(_mean_with_interval([float(text) for text in texts]))
             counts = Counter(answer for text in texts for answer in _split_answer(question, text))
-            cells += [
-                _share_with_interval(counts[answer], len(texts)) for answer in question.answers
-            ]
-            if texts:
-                rows.append(ReportRow(tuple(cells)))
+            for answer in question.answers:
+                share = wilson(counts[answer], len(texts))
+                cells.append(Interval(share.value, share.low, share.high))
+            rows.append(ReportRow(tuple(cells)))
     return ReportTable(question.text, tuple(columns), tuple(rows))
 
 
@@ -457,17 +482,9 @@ def _split_answer(question: Question, text: str) -> Sequence[str]:
     return text.split(",") if question.kind == "several" else (text,)
 
 
-def _share_with_interval(part: int, of: int) -> Interval | None:
-    """Returns a share with its 95% interval; None where there is nothing to share."""
-    if not of:
-        return None
-    share = wilson(part, of)
-    return Interval(share.value, share.low, share.high)
-
-
-def _mean_with_interval(values: Sequence[float]) -> Interval | float | None:
-    """Returns a mean with its 95% interval; without the interval where all values are equal, None without values."""
+def _mean_with_interval(values: Sequence[float]) -> Interval | float:
+    """Returns the mean of some values with its 95% interval, but without the interval where all are equal."""
     if len(set(values)) < 2:
-        return values[0] if values else None
+        return values[0]
     mean, half = fmean(values), Z95 * stdev(values) / len(values) ** 0.5
     return Interval(mean, mean - half, mean + half)

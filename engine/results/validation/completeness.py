@@ -250,7 +250,9 @@ def _adapter_trainings(
             continue
         entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
         if entry is not None:
-            origins[config.config_hash] = AdapterTraining(entry.made_of.recipe, entry.conversations)
+            origins[config.config_hash] = AdapterTraining(
+                entry.provenance.recipe, entry.conversations
+            )
         elif config.adapter in runs_by_name:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe

@@ -79,11 +79,9 @@ class WatchStage(Stage):
         make_assigning_stages: Callable[[], list[Stage]],
         emit: Callable[[Event], None],
         *,
-        every: float = 2.0,
-        idle: float = 600.0,
-        once: bool = False,
-        clock: Callable[[], float] = time.time,
-        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+        every: float,
+        idle: float,
+        once: bool,
     ) -> None:
         """Prepares a watch.
 
@@ -96,13 +94,10 @@ class WatchStage(Stage):
             every: Seconds between two looks.
             idle: Seconds without growth after which a conversation counts as ended.
             once: Whether to look once, report what is new, and end.
-            clock: Returns the seconds since 1970 in UTC.
-            wait: Waits for an event for a number of seconds, and returns whether it was set.
         """
         self._project, self._watched_files, self._reading = project, watched_files, reading
         self._make_assigning_stages, self._emit = make_assigning_stages, emit
         self._every, self._idle, self._once = every, idle, once
-        self._clock, self._wait = clock, wait
         self._interrupted = threading.Event()
         self._running_part: Stage | None = None  # the stage that runs as a part of this run
         self.reported = 0
@@ -201,7 +196,7 @@ class WatchStage(Stage):
                 unreported = yield from self._import(stage, run_id)
             elif self._once:
                 return
-            elif self._wait(self._interrupted, self._every):
+            elif self._interrupted.wait(self._every):
                 raise Cancelled("The watch was ended.")
             else:
                 unreported = []
@@ -362,7 +357,7 @@ class WatchStage(Stage):
 
     def _utc(self, ago: float) -> str:
         """Returns the time `ago` seconds before now, in the form of `utc_now`."""
-        moment = datetime.datetime.fromtimestamp(self._clock() - ago, datetime.UTC)
+        moment = datetime.datetime.fromtimestamp(time.time() - ago, datetime.UTC)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
     def _now(self) -> str:

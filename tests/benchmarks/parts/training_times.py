@@ -28,14 +28,7 @@ from engine.training.events import RunDirectory
 from tests.benchmarks.rounds import rounds
 from training.base import add_adapter, load_base
 from training.examples import Example, make_examples, read_logs
-from training.loop import (
-    WEIGHT_DECAY,
-    AdapterTrainer,
-    ExampleDataset,
-    arguments,
-    budget_for,
-    collate,
-)
+from training.loop import WEIGHT_DECAY, AdapterTrainer, arguments, budget_for, collate
 from training.validation import Validation
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
@@ -94,7 +87,7 @@ def bench(run: RunDirectory, most: int, seconds: float) -> dict[str, Any]:
 
 
 def _seconds_plain(model: Any, batches: Sequence[Sequence[Example]], config: TrainConfig) -> float:
-    data = [collate([ExampleDataset(batch)[at] for at in range(len(batch))]) for batch in batches]
+    data = [collate(batch) for batch in batches]
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = AdamW(weights, lr=config.learning_rate, weight_decay=WEIGHT_DECAY)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -130,7 +123,7 @@ def _seconds_ours(
         config=config,
         model=model,
         args=options,
-        train_dataset=ExampleDataset(examples),
+        train_dataset=examples,
         data_collator=collate,
     )
     start = time.perf_counter()

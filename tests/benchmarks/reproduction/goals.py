@@ -25,6 +25,7 @@ from engine.conversations.tables import conversations
 from engine.goals.records import Clustering
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import source_of
+from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import Space
 from engine.model.embedders.embedder import embedder_for, embedder_from_state
 from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
@@ -133,8 +134,8 @@ def _table_4(
     embedder, fitted on the part alone, places afterwards."""
     train = _Groups.of(workspace, part)
     with workspace.project.reading() as conn:
-        train_rows = Space.read(conn, part.vector_config).rows_of(np.asarray(train.ids))
-        rows = Space.read(conn, whole.vector_config).rows_of(np.asarray(groups.ids))
+        train_rows = Space(*read_vectors(conn, part.vector_config)).rows_of(np.asarray(train.ids))
+        rows = Space(*read_vectors(conn, whole.vector_config)).rows_of(np.asarray(groups.ids))
         others = sorted(set(groups.ids).difference(train.ids))
         texts = [entry.text for entry in source_of(whole).each(conn, others)]
         config = vectors.config(conn, part.vector_config)

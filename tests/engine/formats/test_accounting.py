@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,3 +144,51 @@ def test_short_text_within_another_is_not_kept() -> None:
     for text, lost in ((sentence, ["choices[].message.content"]), ("so\nangry\nam I", [])):
         record = {"id": "c", "messages": [{"role": "user", "content": text}], "choices": choices}
         assert list(account_of(record).lost) == lost
+
+
+ITEM = {"type": "brand_new", "note": "Something that no program knew of so far."}
+"""An item of the Responses API that is of no known kind."""
+CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+"""An item that is a call."""
+
+
+def as_log(items: list[Any]) -> bytes:
+    """A logged call with these items as its answer."""
+    asked = [{"role": "user", "content": "Where is the store?"}]
+    return json.dumps({"request": {"input": asked}, "response": {"output": items}}).encode()
+
+
+def as_stream(items: list[Any]) -> bytes:
+    """The events of a stream with these items."""
+    kind = "response.output_item.done"
+    events = [{"type": kind, "output_index": n, "item": item} for n, item in enumerate(items)]
+    return b"\n".join(json.dumps(event).encode() for event in events)
+
+
+def as_rollout(items: list[Any]) -> bytes:
+    """The lines of a session of Codex with these items."""
+    lines = [
+        {"type": "response_item", "timestamp": "2026-01-01", "payload": item} for item in items
+    ]
+    return b"\n".join(json.dumps(line).encode() for line in lines)
+
+
+@pytest.mark.parametrize("write", [as_log, as_stream, as_rollout])
+@pytest.mark.parametrize("items", [[ITEM, CALL], [CALL, ITEM]])
+def test_items_of_no_known_kind_stay_and_are_counted(
+    write: Callable[[list[Any]], bytes], items: list[Any]
+) -> None:
+    """What is neither a message nor a call is in the conversation, is counted as unknown, and nothing goes nowhere."""
+    record = one(write(items))
+    facts = [json.loads(message.facts or "{}") for message in record.conversation.messages]
+    assert ITEM["note"] in json.dumps([facts, record.conversation.meta])
+    assert record.account.unknown["brand_new"].times == 1
+    assert record.account.lost == {}
+
+
+def test_a_text_beside_items_stays_and_is_counted() -> None:
+    """A text among the items of an answer, which is no item, is in the conversation and counted as unknown."""
+    record = one(as_log([CALL, "A loose text."]))
+    assert "A loose text." in (record.conversation.messages[1].facts or "")
+    assert record.account.unknown["text"].times == 1
+    assert record.account.lost == {}

@@ -293,3 +293,12 @@ def test_a_sign_that_is_no_number_is_a_key() -> None:
         line = json.dumps({"traceId": "t", "spanId": "s", "attributes": attributes}).encode()
         (record,) = parsed(line, "opentelemetry")
         assert [message.content for message in record.conversation.messages] == ["hello"]
+
+
+def test_all_that_is_said_of_the_calls_of_a_trace_is_truth() -> None:
+    """What several runs say under one key is there as a list, be it an object or a list; what repeats is there once."""
+    stats: list[Any] = [{"good": 1}, {"good": 1}, {"bad": 2}, {"good": 1}, [{"fine": 3}]]
+    runs = [json.loads(run("t", n, [("user", "a")], "b")) for n in range(len(stats))]
+    lines = [{**line, "feedback_stats": stat} for line, stat in zip(runs, stats, strict=True)]
+    (record,) = parsed(b"\n".join(json.dumps(line).encode() for line in lines), "langsmith")
+    assert record.conversation.truth == {"feedback_stats": [{"good": 1}, {"bad": 2}, {"fine": 3}]}

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from engine.goals.tables import vectors
-from engine.goals.tables.clusterings import Cluster, Member
+from engine.goals.tables.clusterings import Cluster
 from engine.goals.tables.vectors import VectorConfig
 from engine.project import runs
 from engine.project.project import Project
@@ -63,5 +63,5 @@ def clustering(
         "clusters": [
             Cluster(n, labels.count(n), (f"word{n}", "thing"), row(0.6, 0.6)) for n in numbers
         ],
-        "members": [Member(key, label, 0.1) for key, label in enumerate(labels, 1)],
+        "members": [(key, label, 0.1) for key, label in enumerate(labels, 1)],
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
+from engine.model.adapter_files import AdapterOrigin, read_card, refuse_other_base
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
@@ -103,10 +103,10 @@ class TestByShape:
 class TestCard:
     def test_beside_the_adapter(self, tmp_path: Path) -> None:
         """The name of an adapter is the given one, else that of the run whose card lies beside it."""
-        assert card_of(tmp_path / "a.gguf") == {}
+        assert read_card(tmp_path / "a.gguf") == {}
         (tmp_path / "a.json").write_text(json.dumps({"recipe": "paper"}))
-        assert card_of(tmp_path / "a.gguf") == {"recipe": "paper"}
+        assert read_card(tmp_path / "a.gguf") == {"recipe": "paper"}
         (tmp_path / "card.json").write_text("[not a card]")
-        assert card_of(tmp_path / "a.gguf") == {"recipe": "paper"}
+        assert read_card(tmp_path / "a.gguf") == {"recipe": "paper"}
         (tmp_path / "card.json").write_text(json.dumps({"recipe": "boundary"}))
-        assert card_of(tmp_path / "a.gguf") == {"recipe": "boundary"}
+        assert read_card(tmp_path / "a.gguf") == {"recipe": "boundary"}

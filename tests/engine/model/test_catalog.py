@@ -117,8 +117,8 @@ class TestAdapters:
         for name in ("a", "b"):
             catalog._records.adapters[name] = str(tmp_path / f"{name}.gguf")
         first, second = catalog.adapters()
-        assert (first.made_of, first.auroc) == (origin, 0.93)
-        assert (second.made_of, second.auroc) == (AdapterOrigin(), None)
+        assert (first.provenance, first.auroc) == (origin, 0.93)
+        assert (second.provenance, second.auroc) == (AdapterOrigin(), None)
 
     def test_a_run_stands_for_its_adapter(self, catalog: Catalog, tmp_path: Path) -> None:
         """A run directory is accepted as its adapter, with the run's name; one without an adapter is an error."""

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.errors import ModelFileError
 from engine.model.gguf_file import F32, read_gguf
 from engine.model.llamacpp.files import quantize
-from engine.model.tuning import choose_format, choose_threads, expand
+from engine.model.tuning import choose_format, choose_threads
 from tests.engine.model.tiny import write_sliding
 
 
@@ -66,11 +65,9 @@ def test_of_formats_as_fast_the_most_faithful_is_chosen(
 
 
 def test_expand(tmp_path: Path) -> None:
-    """Weights in fewer bits are written in F32; a missing file is named."""
+    """Weights in fewer bits are written in F32."""
     narrow, wide = tmp_path / "q8.gguf", tmp_path / "f32.gguf"
     quantize(write_sliding(tmp_path / "tiny.gguf"), narrow, "q8_0", 1)
-    expand(narrow, wide)
+    quantize(narrow, wide, "f32", 1)
     kinds = [{info.kind for info in read_gguf(path).tensors.values()} for path in (narrow, wide)]
     assert kinds[0] != kinds[1] == {F32}
-    with pytest.raises(ModelFileError, match=r"none\.gguf"):
-        expand(tmp_path / "none.gguf", wide)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import Conversation, Message, Verdict
 from engine.base.errors import DiskFull
 from engine.base.line_files import write_file
+from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
@@ -22,6 +23,7 @@ from engine.questions.records import Act
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
 from tests.engine.opener.test_fields import COUNT, conversation, project
+from tests.engine.project.support import fill
 from tests.screens.goals.goal_project import clustered, group_id
 
 __all__ = ["project"]
@@ -83,6 +85,18 @@ def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> Non
         }  # fmt: skip
         assert row["id"] == line["id"]
         assert row["p"] == ("" if line["p"] is None else str(line["p"]))
+
+
+def test_two_fields_of_one_name_have_two_columns(tmp_path: Path) -> None:
+    """A key with a dot and a key within a key are columns of their own, with both values; other names stay."""
+    meta = {"a.b": 1, "a": {"b": "in a", "c.d": True}}
+    record = Parsed(None, b"1", Conversation("c", (Message("user", "Hi"),), meta))
+    with Project.open(tmp_path / "p.wb", create=True) as made:
+        fill(made, [record])
+        with made.reading() as conn:
+            (line,) = table_lines(conn, None)
+    fields = {name: value for name, value in line.items() if name.startswith("meta")}
+    assert fields == {'meta."a.b"': 1, "meta.a.b": "in a", "meta.a.c.d": True}
 
 
 def test_the_views_have_the_goals() -> None:

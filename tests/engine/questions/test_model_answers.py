@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.conversation import Message
 from engine.model.chat import Call, ChatMessage
-from engine.model.endpoints.capabilities import ListedToken, Step
+from engine.model.endpoints.capabilities import ListedToken, Position
 from engine.model.endpoints.replies import value_probability
 from engine.model.interface import Sampling
 from engine.questions.model_answers import count_votes, join_part_answers, log_parts
@@ -97,10 +97,10 @@ def test_parts_of_a_log() -> None:
     assert f"[{left_out} steps are left out here]" in last.text
 
 
-def listed(*tokens: tuple[str, float]) -> Step:
+def listed(*tokens: tuple[str, float]) -> Position:
     """A token with others in its place, each with its probability; the first is chosen."""
     top = tuple(ListedToken(text.encode(), math.log(p)) for text, p in tokens)
-    return Step(top[0], top)
+    return Position(top[0], top)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def listed(*tokens: tuple[str, float]) -> Step:
         ([listed(('"other"', 0.5))], None),
     ],
 )  # fmt: skip
-def test_probability(value: list[Step], expected: float | None) -> None:
+def test_probability(value: list[Position], expected: float | None) -> None:
     """The probability of a value is that of its tokens among all that begin a value, also where values begin alike; a
     value that an explanation names is not read."""
     schema = '{"properties": {"value": {"enum": ["refused", "refund", "solved"]}}}'

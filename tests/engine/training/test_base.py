@@ -7,7 +7,15 @@ from dataclasses import replace as replaced
 import pytest
 from msgspec.structs import replace
 
-from engine.training.base import GIB, ROOM, Shape, advice_on, fit_to_memory, longest_log, memory_of
+from engine.training.base import (
+    GIB,
+    ROOM,
+    Shape,
+    advice_on,
+    estimate_memory,
+    fit_to_memory,
+    longest_log,
+)
 from engine.training.config import TrainConfig
 
 SMALL = Shape(30, 576, 1536, 9, 3, 64, 49152)
@@ -26,8 +34,8 @@ class TestSizes:
 class TestMemory:
     def test_what_saves_memory_saves_memory(self) -> None:
         """Recomputation reduces activations and changes no other part."""
-        base = memory_of(LARGE, PLAIN, 2048, 40, gpu=GPU)
-        again = memory_of(LARGE, replace(PLAIN, recompute=True), 2048, 40, gpu=GPU)
+        base = estimate_memory(LARGE, PLAIN, 2048, 40, gpu=GPU)
+        again = estimate_memory(LARGE, replace(PLAIN, recompute=True), 2048, 40, gpu=GPU)
 
         assert again.activations < base.activations / 5
         assert replaced(again, activations=0) == replaced(base, activations=0)
@@ -48,7 +56,7 @@ class TestFitted:
         memory = gigabytes * GIB
         config = fit_to_memory(PLAIN, shape, memory, 100_000, 100, gpu=GPU)
 
-        assert memory_of(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * memory
+        assert estimate_memory(shape, config, 100_000, 100, gpu=GPU).total <= ROOM * memory
 
     def test_what_a_person_chose_stays(self) -> None:
         """Settings that a person chose do not change."""
@@ -62,7 +70,7 @@ class TestFitted:
         """The advice names what takes most memory: activations, rows, long logs, or the weights."""
 
         def advised(config: TrainConfig, shape: Shape = LARGE, gpu: bool = True) -> str:
-            return advice_on(config, memory_of(shape, config, 8_192, 40, gpu=gpu))
+            return advice_on(config, estimate_memory(shape, config, 8_192, 40, gpu=gpu))
 
         many = replace(PLAIN, rows=8, max_tokens=8192)
         assert "recompute" in advised(many)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.base.errors import ModelError, UsageError
 from engine.trees.growth import Budget, Grower, GrowthCost, Job
 from engine.trees.records import Growth, TreeOptions
-from engine.trees.tree import Account, Kind, Tree, TreeRecord, record, restore
+from engine.trees.tree import Account, Kind, Tree, frame_of, restore
 from tests.engine.model.toy import ROOMY, ToyModel, log_prob
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 
@@ -128,8 +128,8 @@ class TestRecord:
         model = ToyModel()
         grown = tree(model)
         Grower(model).grow([Job(grown, PROMPT)], Budget(nodes=12))
-        frame = json.loads(json.dumps(record(grown).as_frame()))
-        again = restore(TreeRecord.from_frame(frame))
+        frame = json.loads(json.dumps(frame_of(grown)))
+        again = restore(frame)
 
         assert again.nodes == grown.nodes
         assert again.options == grown.options

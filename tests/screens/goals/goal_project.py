@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from engine.goals.clustering_request import ClusteringRequest
+from engine.goals.records import ClusterName
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
+from engine.goals.tables.clusterings import Cluster, Member
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.project import runs
@@ -90,12 +91,12 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     with project.reading() as conn:
         ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
-    clusters, members = [], [Member(key, None, 0.9) for key in OUTLIERS]
+    clusters, members = [], list[Member]((key, None, 0.9) for key in OUTLIERS)
     centers = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
     for number, own in enumerate(MEMBERS.values()):
         direction = centers[number] / np.linalg.norm(centers[number])
         distances = [float(1 - at[key] @ direction) for key in own]
-        members += [Member(key, number, away) for key, away in zip(own, distances, strict=True)]
+        members += [(key, number, away) for key, away in zip(own, distances, strict=True)]
         center = centers[number].astype("<f4").tobytes()
         clusters.append(Cluster(number, len(own), (f"word{number}",), center))
     run_id = project.write(
@@ -108,18 +109,18 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
             code_version="test",
         )
     )
-    labels = [
-        LabelEntry(number, f"{payload} {label}".strip(), f"Users want: {label}.")
+    names = {
+        number: ClusterName(f"{payload} {label}".strip(), f"Users want: {label}.")
         for number, label in enumerate(LABELS)
-    ]
+    }
     key = DecisionLog(project).add_clustering(
         config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
-        clusters=clusters, members=members, labels=[],
+        clusters=clusters, members=members,
     )  # fmt: skip
 
     def add_labels(conn: sqlite3.Connection) -> None:
         clusterings.show_labels(conn, key, "labels")
-        clusterings.add_labels(conn, key, "labels", run_id, labels)
+        clusterings.add_labels(conn, key, "labels", run_id, names)
         jaccard = dict(enumerate(STABILITY))
         measurements.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
         runs.finish(conn, run_id, "done", "clustered")

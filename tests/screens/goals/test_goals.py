@@ -77,8 +77,12 @@ class TestList:
             assert "Users want" in text(pilot)
 
     async def test_what_failed(self) -> None:
-        """Where outcomes are known, a narrow terminal has the numbers of failed ones too, and `s` orders by them."""
+        """Where outcomes are known, a narrow terminal has the numbers of failed ones too, beside whole names of themes,
+        and `s` orders by them."""
         support = clustered()
+        support.merge_review.place(
+            [group_id(support, LABELS[0])], "Exchange a lamp, repair a chair"
+        )
         screen_groups = support.goals.groups()
         for key in support.goals.view().members(screen_groups[2].id).tolist()[:2]:
             support.triage.give(key, "no")
@@ -88,6 +92,7 @@ class TestList:
             assert "failed" in header
             row = next(line for line in lines(pilot) if line.startswith(f" {LABELS[2][:16]}"))
             assert row.rstrip().endswith("2 of 2")
+            assert "- Exchange a lamp, repair a chair " in text(pilot)
             await press(pilot, "s")
             assert "share that failed, highest first" in text(pilot)
             await press(pilot, "end", "up", "enter")

@@ -15,7 +15,7 @@ from engine.trees.model_requests import GrownTree
 from engine.trees.records import TreeConfig, TreeOptions
 from engine.trees.stages import answer_frame, tree_row
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, record
+from engine.trees.tree import Tree, frame_of
 from tests.engine.model.toy import ToyModel, next_logits
 from tests.engine.project.support import fill, talk
 
@@ -47,7 +47,7 @@ def grown(
     job = Job(tree, tuple(prompt), tuple(answer))
     Grower(model).grow([job], budget)
     return GrownTree(
-        record(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None, 0.25
+        frame_of(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None, 0.25
     )
 
 
@@ -109,7 +109,7 @@ def entry(
     """A grown tree as a stage stores it."""
     row = tree_row(conversation_id, step, tree)
     row = replace(row, run_id=run_id, config_hash=config.config_hash)
-    return TreeEntry(row, {**record(tree.tree).as_frame(), **answer_frame(tree)})
+    return TreeEntry(row, {**frame_of(tree.tree), **answer_frame(tree)})
 
 
 def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:

@@ -215,7 +215,7 @@ class TestFinding:
         pattern = re.compile("a")
         hits = find(1, lambda _: ["a" * (MAX_HITS + 1)], pattern)
 
-        assert hits.words(2) == "3 of 10,000+"
+        assert hits.count_text(2) == "3 of 10,000+"
 
     def test_walking(self) -> None:
         """From a place one goes to the hit after or before it, and around the ends."""
@@ -225,7 +225,7 @@ class TestFinding:
         assert (hits.step(None, 1, here), hits.step(None, -1, here)) == (1, 0)
         assert (hits.step(2, 1, here), hits.step(0, -1, here)) == (0, 2)
         assert hits.step(None, 1, Hit(9, 0, 0, 0)) == 0
-        assert [hits.words(None), hits.words(0), Hits().words(None)] == [
+        assert [hits.count_text(None), hits.count_text(0), Hits().count_text(None)] == [
             "3 hits",
             "1 of 3",
             "nothing found",

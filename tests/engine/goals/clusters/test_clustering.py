@@ -19,7 +19,6 @@ from sklearn.metrics import silhouette_score
 from engine.goals.clusters import kmeans
 from engine.goals.clusters.clustering import (
     DISSOLVED,
-    NOVEL,
     OUTLIER,
     STABLE,
     Clusters,
@@ -30,9 +29,10 @@ from engine.goals.clusters.clustering import (
     learn_membership,
     repeat_clustering,
 )
+from engine.goals.clusters.granularity import group_by_theme
 from engine.goals.clusters.kmeans import measure_silhouette, propose_k
 from engine.goals.labels.distinctive_words import distinctive_words
-from engine.goals.stages.deciding import group_by_theme, theme_label
+from engine.goals.stages.deciding import theme_label
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition, wishes
 from tests.engine.project.support import REPOSITORY
@@ -201,7 +201,7 @@ class TestAssigned:
         """Rows of the learnt groups are assigned to them; about one in a hundred is novel."""
         vectors, truth = grouped(5, 200, noise=0.1)
         labels, _ = assign(vectors[1::2], learn_membership(vectors[::2], truth[::2], 5))
-        inside = labels != NOVEL
+        inside = labels != OUTLIER
         assert inside.mean() > 0.95
         assert (labels[inside] == truth[1::2][inside]).all()
 

@@ -9,8 +9,7 @@ import pytest
 
 from engine.goals.labels import phrase_labels as module
 from engine.goals.labels.phrase_labels import phrase_labels
-from engine.goals.questions import Named
-from engine.goals.records import Support
+from engine.goals.records import ClusterName, Support
 
 FLIGHTS = [
     "I need to find a one way flight.\nFrom Boston.\nThat is all, thanks.",
@@ -27,7 +26,7 @@ TABLES = [
 CHINESE = ["我想申请退款", "请帮我申请退款", "这个订单可以申请退款吗", "买错了，想申请退款"]
 
 
-def named(*clusters: Sequence[str]) -> dict[int, Named]:
+def named(*clusters: Sequence[str]) -> dict[int, ClusterName]:
     """The names of clusters."""
     labels = np.repeat(np.arange(len(clusters), dtype=np.int32), [len(one) for one in clusters])
     return phrase_labels([text for one in clusters for text in one], labels)
@@ -124,7 +123,7 @@ def test_several_requests() -> None:
 def test_no_common_request() -> None:
     """Members that ask for nothing in common give a name that says so, without support."""
     things = ["The lamp is old.", "A door was there.", "The chair is red.", "Snow is white."]
-    assert named(things, FLIGHTS)[0] == Named("Other requests", "The lamp is old.")
+    assert named(things, FLIGHTS)[0] == ClusterName("Other requests", "The lamp is old.")
     wares = ["a lamp", "a chair", "a machine washable rug", "a mirror", "a machine washable hat"]
     names = named([f"I am looking for {ware}." for ware in wares], FLIGHTS)
     assert (names[0].label, names[0].support) == ("Look for other things", None)

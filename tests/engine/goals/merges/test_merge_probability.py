@@ -25,7 +25,7 @@ from engine.goals.merges.merge_probability import (
     standardize,
 )
 
-PRIOR = Prior(("near", "sure"), (-1.0, 2.0, 0.5), (1.0, 0.5, 0.5))
+PRIOR = Prior((-1.0, 2.0, 0.5), (1.0, 0.5, 0.5))
 NONE: npt.NDArray[np.float64] = np.empty((0, 2))
 
 values = st.floats(-8, 8) | st.just(float("nan"))

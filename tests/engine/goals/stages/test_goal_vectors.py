@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Conversation, Message
+from engine.goals.records import ClusterName
 from engine.goals.stages import clustering, embedding, validation
 from engine.goals.stages.clustering import AssignStage
 from engine.goals.stages.embedding import EmbedStage
@@ -96,6 +98,29 @@ class TestClustering:
         kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
         assert len(kinds) == 4
 
+    def test_without_a_model_phrases_are_labels_again(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """A run that asks no model for labels shows phrases again where a model wrote others."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+
+        def labels() -> list[str]:
+            groups = decision_log.state(1).groups
+            return [group.label for group in groups.values()]
+
+        def relabel(conn: sqlite3.Connection) -> None:
+            names = {number: ClusterName(f"Goal {number}") for number in range(4)}
+            clusterings.show_labels(conn, 1, "model")
+            clusterings.add_labels(conn, 1, "model", 1, names)
+
+        phrases = labels()
+        project.write(relabel)
+        assert labels() == ["Goal 0", "Goal 1", "Goal 2", "Goal 3"] != phrases
+        embed, _ = goal_runs.vector_stages(project, decision_log)
+        again = clustering.ClusterStage(project, decision_log, embed, k=4, unlabeled=True)
+        goal_runs.run(project, [embed, again])
+        assert labels() == phrases
+
     def test_cancelled_while_it_computes(
         self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -130,7 +155,7 @@ class TestAssigning:
             lambda: source_of(stored),
             vector_config=stored.vector_config,
         )
-        stage = AssignStage(project, decision_log)
+        stage = AssignStage(project, decision_log, stored)
         outcomes = goal_runs.run(project, [embed, stage])
         assert all(isinstance(outcome, JobDone) for outcome in outcomes)
         return stage

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.conversation import Conversation, Message, Verdict
+from engine.base.conversation import SUCCEEDED, Conversation, Message, Verdict
 from engine.completeness.records import StateCounts
-from engine.goals.records import PairAnswer
+from engine.goals.records import ClusterName, PairAnswer
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import texts as goals
-from engine.goals.tables.clusterings import LabelEntry
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry
+from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
+from engine.questions.question import NOTE
 from engine.questions.records import Act, Answerer, MachineAnswer
 from engine.questions.tables import answers, machine_answers
 from tests.engine.goals.clustered import clustering, conversations_with_vectors, run_of
@@ -28,6 +28,11 @@ from tests.engine.project.support import fill, give_scores, record, talk
 def add(project: Project, labels: list[int | None], run_id: int, config: str = "clusters") -> int:
     made: dict[str, Any] = clustering(labels, run_id, config)
     return project.write(lambda conn: clusterings.add(conn, **made))
+
+
+def read_texts(conn: sqlite3.Connection, ids: list[int], kind: str) -> dict[int, GoalEntry]:
+    """The texts of conversations by their ids."""
+    return {entry.conversation_id: entry for entry in TextSource(kind).read(conn, ids)}
 
 
 class TestTexts:
@@ -77,12 +82,12 @@ class TestTexts:
         silent = (Message("assistant", "Hello?"),)
         fill(project, [record(Conversation("a", messages)), record(Conversation("b", silent))])
         with project.reading() as conn:
-            assert goals.texts(conn, [2, 1], "first-user") == {
+            assert read_texts(conn, [2, 1], "first-user") == {
                 2: GoalEntry(2, "", NOTHING_WRITTEN),
                 1: GoalEntry(1, "Pay my bill"),
             }
-            assert goals.texts(conn, [1], "all-user")[1].text == "Pay my bill\nThanks"
-            assert goals.texts(conn, [1, 2], "all") == {
+            assert read_texts(conn, [1], "all-user")[1].text == "Pay my bill\nThanks"
+            assert read_texts(conn, [1, 2], "all") == {
                 1: GoalEntry(1, "Pay my bill\nDone.\nThanks"),
                 2: GoalEntry(2, "", NOTHING_WRITTEN),
             }
@@ -95,7 +100,7 @@ class TestTexts:
             row = f"REPLACE INTO sign VALUES (1, 'refused', {share}, '[3]', '', 1.0)"
             project.write(methodcaller("execute", row))
             with project.reading() as conn:
-                (entry,) = goals.texts(conn, [1], "all").values()
+                (entry,) = read_texts(conn, [1], "all").values()
                 assert entry.text == f"Book a room.\nIn Rome?\nYes.\n{text}Bye."
 
     def test_why_a_question_was_answered_so(self, project: Project) -> None:
@@ -119,16 +124,16 @@ class TestTexts:
             pattern = Answerer("p", "refused", "pattern", "pattern")
             machine_answers.put(conn, pattern, run_id, rows)
             answers.give_all(conn, [Act(4, "refused", "no"), Act(5, "refused", "yes")])
-            answers.give(conn, 5, Verdict.NO, "too late")
-            answers.give(conn, 1, Verdict.YES, "fine")
+            for key, verdict, note in ((5, Verdict.NO, "too late"), (1, Verdict.YES, "fine")):
+                answers.give_all(conn, [Act(key, NOTE, note), Act(key, SUCCEEDED, verdict)])
 
         project.write(work)
         with project.reading() as conn:
-            explained = goals.texts(conn, [1, 2, 3, 4, 5], "explanation:refused")
+            explained = read_texts(conn, [1, 2, 3, 4, 5], "explanation:refused")
             assert {key: entry.text for key, entry in explained.items() if not entry.reason} == {
                 1: "I can't cancel it.\nRules.", 2: "It said so.", 5: "too late",
             }  # fmt: skip
-            failed = goals.texts(conn, [1, 5], "explanation:succeeded")
+            failed = read_texts(conn, [1, 5], "explanation:succeeded")
             assert (failed[5].text, failed[1].reason) == ("too late", NOT_EXPLAINED)
 
     def test_how_conversations_with_trouble_end(self, project: Project) -> None:
@@ -142,9 +147,9 @@ class TestTexts:
             lambda conn: conn.execute("INSERT INTO sign VALUES (2, 'refused', 1, '[3]', '', 1.0)")
         )
         with project.reading() as conn:
-            last = goals.texts(conn, [1, 2], "last-exchange")
+            last = read_texts(conn, [1, 2], "last-exchange")
             assert (last[1].reason, last[2].text) == (NOT_EXPLAINED, "Pay now.\nI am unable to.")
-            assert goals.texts(conn, [1], "remaining")[1].reason == NOT_EXPLAINED
+            assert read_texts(conn, [1], "remaining")[1].reason == NOT_EXPLAINED
 
 
 class TestClusterings:
@@ -155,18 +160,18 @@ class TestClusterings:
         run_id = conversations_with_vectors(project, 4)
         key = add(project, [0, 1, 1], run_id)
 
-        def label(config: str, *entries: LabelEntry) -> None:
+        def label(config: str, names: dict[int, ClusterName]) -> None:
             def work(conn: sqlite3.Connection) -> None:
                 clusterings.show_labels(conn, key, config)
-                clusterings.add_labels(conn, key, config, run_id, entries)
+                clusterings.add_labels(conn, key, config, run_id, names)
 
             project.write(work)
 
-        label("a", LabelEntry(0, "Pay", "They pay."), LabelEntry(1, "", "", "it rambled"))
+        label("a", {0: ClusterName("Pay", "They pay."), 1: ClusterName("", "", "it rambled")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
             assert clusterings.labels_version(conn, key) == ("a", 2)
-        label("b", LabelEntry(1, "Buy", "They buy."))
+        label("b", {1: ClusterName("Buy", "They buy.")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
             assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]

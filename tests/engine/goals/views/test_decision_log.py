@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
@@ -20,7 +21,10 @@ from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import GoalDecision
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import decisions as goal_decisions
+from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.model.embedders.embedder import Embedder
 from engine.project.project import Project
 from tests.engine.goals.clustered import VECTORS, clustering, conversations_with_vectors
 from tests.engine.project.support import REPOSITORY, check_whole
@@ -55,6 +59,28 @@ def plans(*decisions: GoalDecision) -> Any:
 MERGE = GoalDecision("merge", ("c0", "c1"), (("things", "They want things."),))
 SPLIT = GoalDecision("split", ("c2",), parts=(array("q", [6]),))
 MOVE = GoalDecision("move", (), parts=(array("q", [1]),))
+
+
+def test_clusters_of_one_name_are_compared_by_their_words(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of clusters without a label the first words are the name; what their other words say still tells them apart."""
+
+    def is_missing(*_arguments: object) -> Embedder:
+        raise UsageError("The embedder is not installed.")
+
+    monkeypatch.setattr(merge_queue, "embedder_from_state", is_missing)
+    arguments = made(LABELS, config="alike")
+    arguments["clusters"] = [
+        replace(cluster, words=("book", "flight", "seat", word))
+        for cluster, word in zip(
+            arguments["clusters"], ("refund", "meal", "luggage", "pet"), strict=True
+        )
+    ]
+    decision_log = DecisionLog(project)
+    clustering_id = decision_log.add_clustering(**arguments)
+    table = MergeQueueCache(project, decision_log).snapshot(clustering_id).table
+    assert (table.description[np.triu_indices(4, 1)] < 0.9).all()
 
 
 class TestActs:
@@ -99,11 +125,9 @@ class TestActs:
         assert decision_log.undo(1) is None
 
     def test_undo_is_of_a_person(self, project: Project) -> None:
-        """Undo passes over what a run decided, which its number undoes; what a person had the rule do is the person's.
-        What is on a group goes with the group."""
+        """Undo passes over what a run decided, which its number undoes. What is on a group goes with the group."""
         decision_log = DecisionLog(project)
-        asked = {"started_by": "human"}
-        decision_log.decide(1, plans(replace(MOVE, author="auto", evidence=asked)))
+        decision_log.decide(1, plans(MOVE))
         decision_log.decide(1, plans(MERGE))
         decision_log.decide(1, plans(GoalDecision("theme", ("d2",), (("all", ""),), author="auto")))
         decision_log.decide(1, plans(GoalDecision("theme", ("c2",), (("all", ""),), author="auto")))

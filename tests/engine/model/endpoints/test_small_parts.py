@@ -17,7 +17,7 @@ from engine.model.endpoints.pacing import (
     RequestLimit,
     wait_after,
 )
-from engine.model.endpoints.tokens import without_controls
+from engine.model.endpoints.tokens import break_up_controls
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
@@ -67,7 +67,7 @@ class TestControlTokens:
     )
     def test_broken_up(self, token: str) -> None:
         """A control token in a text is broken up so that it no longer is one, and is counted."""
-        text, count = without_controls(f"before {token} after {token}")
+        text, count = break_up_controls(f"before {token} after {token}")
         assert count == 2
         assert token not in text
         assert text.replace(" ", "") == f"before {token} after {token}".replace(" ", "")
@@ -88,7 +88,7 @@ class TestAnswers:
         """The most probable of the listed tokens comes first; its bytes count before its text."""
         listed = [{"token": "a", "logprob": -1.0}, {"token": "?", "bytes": [98], "logprob": -0.5}]
         told = {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": listed}]}
-        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).positions
         assert step.chosen.text == b"a"
         assert [one.text for one in step.top] == [b"b", b"a"]
 
@@ -125,7 +125,7 @@ class TestAnswers:
             found = read_completion(answer)
         except RequestRefused:
             return
-        for step in found.steps:
+        for step in found.positions:
             for one in (*step.top, step.chosen):
                 assert one.log_p <= 0
                 assert not math.isnan(one.log_p)

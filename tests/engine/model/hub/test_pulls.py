@@ -11,7 +11,7 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, UsageError
-from engine.model.catalog_files import HubFile, known_sha256, manifest_path, pulled_models
+from engine.model.catalog_files import HubFile, Manifest, known_sha256, manifest_path, pulled_models
 from engine.model.endpoints import pacing
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import pulls
@@ -78,10 +78,10 @@ class TestWhole:
     def test_file_and_manifest(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The file is on disk byte for byte with a manifest of its source, and nothing else."""
         plan = pulled(server, tmp_path)
-        assert plan.place.read_bytes() == content
+        assert plan.model_path.read_bytes() == content
         assert left(tmp_path) == {FILE, "tiny-f32.manifest.json"}
         ((file, manifest),) = pulled_models(tmp_path)
-        assert file == plan.place
+        assert file == plan.model_path
         digest = hashlib.sha256(content).hexdigest()
         assert (manifest.name, manifest.repository, manifest.revision) == ("tiny-f32", NAME, COMMIT)
         assert (manifest.hub, manifest.license) == (server.url, "apache-2.0")
@@ -110,7 +110,7 @@ class TestInterrupted:
         """After a cut connection the next request asks for the rest only, and the file is complete in the end."""
         server.faults.extend([FaultyAnswer(cut=1000), FaultyAnswer(cut=5000), FaultyAnswer(cut=1)])
         plan = pulled(server, tmp_path)
-        assert plan.place.read_bytes() == content
+        assert plan.model_path.read_bytes() == content
         ranges = [one.headers["range"] for one in server.downloads]
         assert ranges == ["bytes=0-", "bytes=1000-", "bytes=6000-", "bytes=6001-"]
 
@@ -123,11 +123,11 @@ class TestInterrupted:
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished_pulls(tmp_path)
-        assert (plan.done, plan.size) == (1234, len(content))
+        assert (plan.bytes_on_disk, plan.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
         carry_out(Hub(server.url), plan, lambda _: None)
-        assert plan.place.read_bytes() == content
+        assert plan.model_path.read_bytes() == content
         assert server.downloads[-1].headers["range"] == "bytes=1234-"
         assert unfinished_pulls(tmp_path) == []
 
@@ -142,11 +142,11 @@ class TestInterrupted:
         server.faults.append(FaultyAnswer(cut=2000))
         with pytest.raises(KeyboardInterrupt):
             carry_out(hub, plan, report)
-        assert 0 < plan.done <= 2000
+        assert 0 < plan.bytes_on_disk <= 2000
         (found,) = unfinished_pulls(tmp_path)
         assert found == plan
         carry_out(hub, found, lambda _: None)
-        assert plan.place.read_bytes() == content
+        assert plan.model_path.read_bytes() == content
 
     def test_two_at_a_time(self, server: HubServer, tmp_path: Path) -> None:
         """A pull that is in progress cannot be started a second time, and its parts cannot be discarded."""
@@ -165,7 +165,7 @@ class TestInterrupted:
 
         carry_out(hub, plan, report)
         assert len(refused) == 2
-        assert plan.place.is_file()
+        assert plan.model_path.is_file()
 
 
 class TestDamaged:
@@ -175,7 +175,7 @@ class TestDamaged:
         with pytest.raises(ModelFileError, match="arrived damaged"):
             pulled(server, tmp_path)
         assert left(tmp_path) == set()
-        assert pulled(server, tmp_path).place.read_bytes() == content
+        assert pulled(server, tmp_path).model_path.read_bytes() == content
 
 
 class TestRefused:
@@ -229,7 +229,7 @@ class TestSentOn:
         server.faults.append(FaultyAnswer(cut=1000))
         reported: list[PullProgress] = []
         plan = pulled(server, tmp_path, reported.append, TOKEN)
-        assert plan.place.read_bytes() == content
+        assert plan.model_path.read_bytes() == content
         assert "from localhost" in {one.redirect for one in reported}
         there = [one for one in server.downloads if one.host.startswith("localhost")]
         assert len(there) == 2
@@ -239,25 +239,22 @@ class TestSentOn:
 
     def test_unencrypted(self, content: bytes, tmp_path: Path) -> None:
         """A redirect from https to http is refused."""
-        download = pulls.Download(
-            Hub("https://hub.example", TOKEN), NAME, COMMIT, _file(content), tmp_path / "x",
-            report=lambda _, __: None,
-        )  # fmt: skip
+        hub = Hub("https://hub.example", TOKEN)
+        download = pulls.Download(hub, _plan(content, tmp_path), lambda _, __: None)
         with pytest.raises(ModelError, match="unencrypted"):
             download._redirected("https://hub.example/a", "http://cdn.example/a", {})
 
     def test_this_machine(self, content: bytes, tmp_path: Path) -> None:
         """A redirect of a remote hub to this machine is refused."""
-        download = pulls.Download(
-            Hub("https://hub.example"), NAME, COMMIT, _file(content), tmp_path / "x",
-            report=lambda _, __: None,
-        )  # fmt: skip
+        hub = Hub("https://hub.example")
+        download = pulls.Download(hub, _plan(content, tmp_path), lambda _, __: None)
         with pytest.raises(ModelError, match="to this machine"):
             download._redirected("https://hub.example/a", "https://127.0.0.1/a", {})
 
 
-def _file(content: bytes) -> HubFile:
-    return HubFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+def _plan(content: bytes, folder: Path) -> PullPlan:
+    file = HubFile(FILE, len(content), hashlib.sha256(content).hexdigest())
+    return PullPlan(folder, Manifest("x", "https://hub.example", NAME, COMMIT, "", "", file))
 
 
 def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
@@ -268,8 +265,8 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished_pulls(tmp_path)
-    assert TOKEN not in plan.file.read_text()
+    assert TOKEN not in plan.plan_path.read_text()
     carry_out(Hub(server.url, TOKEN), plan, lambda _: None)
-    assert TOKEN not in manifest_path(plan.place).read_text()
+    assert TOKEN not in manifest_path(plan.model_path).read_text()
     assert TOKEN not in repr(Hub(server.url, TOKEN))
-    assert json.loads(manifest_path(plan.place).read_text())["hub"] == server.url
+    assert json.loads(manifest_path(plan.model_path).read_text())["hub"] == server.url

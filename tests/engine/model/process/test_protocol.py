@@ -20,7 +20,7 @@ from engine.model.process.requests import Chat
 from engine.trees.growth import Budget, GrowthCost
 from engine.trees.model_requests import Grow, GrownTree, Place
 from engine.trees.records import TreeOptions
-from engine.trees.tree import Tree, record
+from engine.trees.tree import Tree, frame_of
 
 probability = st.floats(0, 1)
 
@@ -67,10 +67,10 @@ def test_trees() -> None:
     root = tree.take()
     assert root is not None
     tree.expand(root, np.log([0.1, 0.9]))
-    grown = GrownTree(record(tree), (65,), (-0.1,), 3, None, 0.5)
-    answer = ([grown], GrowthCost(1, 1, 0.5, 0.25, True))
+    grown = GrownTree(frame_of(tree), (65,), (-0.1,), 3, None, 0.5)
+    answer = ([grown], GrowthCost(1, 0.5, 0.25, True))
     (arrived,), work = crossed(protocol.answer_type(Grow), answer)
-    assert arrived.record == record(arrived.tree) == record(tree)
+    assert arrived.frame == frame_of(arrived.tree) == frame_of(tree)
     assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])
     request = Grow([Place(("a",), 0, 1, "b")], tree.options, Budget(3))
     assert crossed(type(request), request) == request

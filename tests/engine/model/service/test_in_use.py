@@ -140,8 +140,8 @@ class TestAdapters:
     @pytest.fixture
     def run(self, workspace: OpenProject, tmp_path: Path) -> str:
         """A training run on the model `other`."""
-        made_of = AdapterOrigin(base_name="other", recipe="boundary")
-        adapter_file(bare_run(tmp_path / "p.wb", "mine").adapter_gguf, origin=made_of)
+        provenance = AdapterOrigin(base_name="other", recipe="boundary")
+        adapter_file(bare_run(tmp_path / "p.wb", "mine").adapter_gguf, origin=provenance)
         return "mine"
 
     def test_the_one_in_use_brings_its_model(self, workspace: OpenProject, run: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from engine.base.conversation import Verdict
+from engine.base.conversation import SUCCEEDED, Verdict
 from engine.base.errors import FormatError
 from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
@@ -76,8 +76,8 @@ def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
 def test_label_studio(project: Project, tmp_path: Path) -> None:
     """Every answer is given, or counted with the reason why not; undo takes the whole import back."""
     found = tasks(project, tmp_path, "label-studio")
-    project.write(lambda conn: answers.give(conn, 2, Verdict.YES))
-    project.write(lambda conn: answers.give(conn, 3, Verdict.YES))
+    for key in (2, 3):
+        TriageService(project).give(key, Verdict.YES)
     before = stands(project)
     unknown = {"data": {**found[5]["data"], "key": "a" * 16, "conversation": "elsewhere"}}
     changed = {"data": {**found[6]["data"], "key": "a" * 16}}
@@ -180,7 +180,8 @@ def test_people(project: Project, tmp_path: Path) -> None:
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
     with project.reading() as conn:
         assert second_answers.disagreements(conn) == [1]
-    project.write(lambda conn: answers.give(conn, 1, Verdict.NO, annotator="ann"))
+    act = Act(1, SUCCEEDED, Verdict.NO, "ann")
+    project.write(lambda conn: answers.append(conn, [act]))
     with project.reading() as conn:
         assert second_answers.disagreements(conn) == []
 

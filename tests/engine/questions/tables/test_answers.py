@@ -17,7 +17,7 @@ from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions import records
-from engine.questions.question import YES, make_slug
+from engine.questions.question import NOTE, YES, make_slug
 from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers, triage_queue
@@ -125,13 +125,14 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
     for action in actions:
         match action:
             case ("give", int(key), Verdict() as verdict, str(note)):
-                answers.give(conn, key, verdict, note)
+                acts = [records.Act(key, NOTE, note)] if note else []
+                answers.append(conn, [*acts, records.Act(key, SUCCEEDED, verdict)])
                 model.append(("give", (key,), verdict, note))
             case ("repeat", int(key), Verdict() as verdict):
                 answers.append(conn, [records.Act(key, SUCCEEDED, verdict, blind=True)])
                 model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
-                answers.note(conn, key, note)
+                answers.append(conn, [records.Act(key, NOTE, note or None)])
                 model.append(("note", (key,), None, note))
             case ("tag" | "untag" as kind, list(keys), str(name)):
                 # what has the tag already, or lacks it, is no part of the act

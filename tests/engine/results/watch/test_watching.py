@@ -111,7 +111,9 @@ def watch(
         raise UsageError("Nothing was clustered yet.", "Cluster.")
 
     reading = ReadingStage(project, process, scored.model())
-    stage = WatchStage(project, watched_files, reading, not_clustered, emit, idle=1e6, once=True)
+    stage = WatchStage(
+        project, watched_files, reading, not_clustered, emit, every=2.0, idle=1e6, once=True
+    )
     return JobRunner(project, lambda event: None).run(stage)
 
 
