@@ -18,7 +18,7 @@ from engine.base.report_table import (
     tab_separated,
 )
 from engine.base.statistics.intervals import Interval
-from engine.base.text import display_safe, one_line
+from engine.base.text import NAME_LIMIT, display_safe, one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.associations.records import Split
@@ -34,8 +34,6 @@ from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 NO_COLUMNS: list[Column[ReportRow]] = [Column("name", "", 20, lambda row: [], flexible=True)]
 """The columns before there is a result."""
-MAX_NAME_CHARACTERS = 60
-"""Most characters of a title or text; longer ones are cut."""
 _MIN_WIDTH, _MAX_WIDTH = 5, 30
 """Fewest and most cells of a column without intervals, which is as wide as its widest text."""
 _INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
@@ -43,8 +41,6 @@ _INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
 _MOST_IMPORTANT = 100
 """`Column.keep` of the first column; each further one has one less."""
 
-MAX_FIELD_CHARS = 60
-"""Most characters of the name of a field in the list of what can be compared by."""
 FILTERS = ""
 """Stands for two filters among the names of fields."""
 
@@ -60,7 +56,7 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
 def _column(table: ReportTable, index: int) -> Column[ReportRow]:
     """Returns a column of the table, by its index. A figure that has an interval is shown with it."""
     column = table.columns[index]
-    title = one_line(column.title or table.title, MAX_NAME_CHARACTERS)
+    title = one_line(column.title or table.title, NAME_LIMIT)
     keep = _MOST_IMPORTANT - index
     cells = [row.cells[index] for row in table.rows]
     if column.has_intervals:
@@ -70,7 +66,7 @@ def _column(table: ReportTable, index: int) -> Column[ReportRow]:
 
     def cell(row: ReportRow) -> Sequence[Piece]:
         """Returns the text of the cell."""
-        text = one_line(format_cell(column.kind, row.cells[index]), MAX_NAME_CHARACTERS)
+        text = one_line(format_cell(column.kind, row.cells[index]), NAME_LIMIT)
         is_faint = text == UNKNOWN or index in row.faint
         return [(text, "tone--muted" if is_faint else "")]
 
@@ -134,7 +130,7 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         """Asks for a field or two filters."""
         choices = [
             (FILTERS, "two filters, or a filter and all others"),
-            *((field, f"by {one_line(field, MAX_FIELD_CHARS)}") for field in fields),
+            *((field, f"by {one_line(field, NAME_LIMIT)}") for field in fields),
         ]
 
         def compare_by(field: str) -> None:

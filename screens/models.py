@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base import number_format
-from engine.base.text import ERROR_LIMIT, NAME_LIMIT, one_line
+from engine.base.text import ERROR_LIMIT, NAME_LIMIT, NOTICE_LIMIT, one_line
 from engine.model.records import WORKS, Fact, ModelRow, Work
 from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import ChoiceDialog, TextDialog, ask, confirm
@@ -33,8 +33,6 @@ FORMAT_CHARACTERS = 12
 """Most characters of the format of weights beside a state."""
 IN_USE_CHARACTERS = 24
 """Most characters of the name of a model that is in use, in the list of works."""
-FACT_CHARACTERS = 400
-"""Most characters that are shown of a fact about a model."""
 GET_MORE = "workbench models search WORDS finds more"
 """How models come from the hub, which the screen does not ask."""
 DASH = "–"
@@ -83,9 +81,7 @@ def speed(value: float | None) -> str:
 
 def model_content(facts: Sequence[Fact], cells: int) -> Content:
     """Returns the facts about a model as a table that is `cells` wide."""
-    return facts_table(
-        [(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts], cells
-    )
+    return facts_table([(fact.name, one_line(fact.value, NOTICE_LIMIT)) for fact in facts], cells)
 
 
 def format_works(works: Sequence[Work]) -> str:

@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, probability
-from engine.base.text import end_of_path, one_line
+from engine.base.text import LINE_LIMIT, end_of_path, one_line
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import MAX_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs import Dialog, TextDialog, ask, key_hints
@@ -32,9 +32,6 @@ from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 LARGE_CHANGE = 0.1
 """Change of the probability from which on it is drawn bright."""
-
-MAX_EVENT_CELLS = 80
-"""Most cells of a source and of a goal in the text of an event."""
 
 LISTEN_SECONDS = 0.5
 """Seconds between two looks at the events."""
@@ -151,9 +148,9 @@ def event_text(row: LiveEvent) -> Content:
     goal = (
         "like no goal"
         if values.get("novel")
-        else one_line(str(values.get("goal") or ""), MAX_EVENT_CELLS)
+        else one_line(str(values.get("goal") or ""), LINE_LIMIT)
     )
-    source = end_of_path(str(values["source"]), MAX_EVENT_CELLS)
+    source = end_of_path(str(values["source"]), LINE_LIMIT)
     lines = [f"{bar(values['p'])} {probability(values['p'])}  {source}  {goal}"]
     if values.get("reason"):
         lines.append(one_line(str(values["reason"])))

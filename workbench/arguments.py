@@ -69,7 +69,10 @@ class ArgumentGroup:
 
 
 def argument(*names: str, **settings: Any) -> Argument:
-    """Returns a word or an option of `ArgumentParser.add_argument`, with the default in its help."""
+    """Returns a word or an option of `ArgumentParser.add_argument`, with the default in its help.
+
+    An option whose value is any text refuses an empty one, unless that is its default.
+    """
     default = settings.get("default")
     if isinstance(default, int | float | str) and default not in ("", argparse.SUPPRESS):
         settings["help"] += f" (default: {default})"
@@ -95,12 +98,12 @@ def switch(name: str, help: str, **settings: Any) -> Argument:
 
 
 def one_of(*arguments: Argument) -> ArgumentGroup:
-    """Returns options of which at most one may be given."""
+    """Returns a group of options of which at most one may be given."""
     return ArgumentGroup("", arguments)
 
 
 def titled(title: str, *arguments: Argument) -> ArgumentGroup:
-    """Returns options under a title in the help."""
+    """Returns a group of options with a title in the help."""
     return ArgumentGroup(title, arguments)
 
 
@@ -157,7 +160,10 @@ def read_request(
 
 
 def _request_argument(name: str, option: Option, default: Any) -> Argument:
-    """Returns the option of a field of a request; without the option the field has its default."""
+    """Returns the option of a field of a request.
+
+    An option that is not given sets nothing, so that the field has its default.
+    """
     flag = f"--{option.flag or name.replace('_', '-')}"
     settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.help}
     if option.constant is not None or isinstance(default, bool):

@@ -75,7 +75,7 @@ def ask_first(what: str, sure: bool) -> None:
         raise UsageError(f"This would {what}.", "Add --yes to do it.")
     narrate(f"This will {what}. Go on? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Cancelled("Nothing was removed.")
+        raise Cancelled("Nothing was changed.")
 
 
 class Narrator:

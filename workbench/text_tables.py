@@ -1,4 +1,5 @@
-"""Makes lines of text and JSON of results: tables, the counts of a project, and its sets of scores."""
+"""Makes lines of text and JSON of results: tables, the counts of a project, and its sets of scores, which
+`narrate_set` also names on standard error."""
 
 from __future__ import annotations
 

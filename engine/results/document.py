@@ -155,7 +155,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report."""
+    """A report: its title, a line below the title, and its sections."""
 
     title: str
     subtitle: str
@@ -316,40 +316,34 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
 
 
 def _html_table(table: ReportTable) -> str:
-    """Returns a table with its title as caption; the first cell of each row is the heading of the row, and
-    is never faint."""
+    """Returns a table as HTML with its title as caption.
+
+    The first cell of each row is the heading of the row, and is never faint.
+    """
     kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
     head = "".join(
         f'<th scope="col"{kind}>{escape(column.title)}</th>'
         for kind, column in zip(kinds, table.columns, strict=True)
     )
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>'
-        + "".join(
-            f"<td{kind}>{_html_cell(cell, faint=index in row.faint)}</td>"
-            for index, (kind, cell) in enumerate(zip(kinds[1:], cells, strict=True), 1)
-        )
-        + "</tr>"
-        for row, (name, *cells) in zip(table.rows, _cell_texts(table), strict=True)
-    )
+    rows = "\n".join(_html_row(table, row) for row in table.rows)
     return (
         f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>"
     )
 
 
-def _html_cell(text: str, *, faint: bool) -> str:
-    """Returns the text of a cell as HTML."""
-    return f'<span class="faint">{escape(text)}</span>' if faint else escape(text)
-
-
-def _cell_texts(table: ReportTable) -> list[list[str]]:
-    """Returns the cells of each row as texts."""
-    kinds = [column.kind for column in table.columns]
-    return [
-        [format_cell(kind, cell) for kind, cell in zip(kinds, row.cells, strict=True)]
-        for row in table.rows
-    ]
+def _html_row(table: ReportTable, row: ReportRow) -> str:
+    """Returns a row of a table as HTML."""
+    cells = []
+    for index, (column, cell) in enumerate(zip(table.columns, row.cells, strict=True)):
+        text = escape(format_cell(column.kind, cell))
+        if index == 0:
+            cells.append(f'<th scope="row">{text}</th>')
+            continue
+        number = "" if column.kind == "text" else ' class="number"'
+        content = f'<span class="faint">{text}</span>' if index in row.faint else text
+        cells.append(f"<td{number}>{content}</td>")
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 # Charts

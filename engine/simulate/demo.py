@@ -42,14 +42,14 @@ class Goal(msgspec.Struct, frozen=True):
     """The goal of a customer, and what is said about it.
 
     Attributes:
-        name: As a person would name it.
-        noun: The thing that it is about, in a word or two.
-        share: Number of conversations of 300.
+        name: The goal as a person would name it.
+        noun: The thing that the goal is about, in a word or two.
+        share: Number of conversations of 300 that have the goal.
         openings: First messages of customers.
         working: What the agent says before it acts.
-        done: What it says when that was done.
-        asides: Questions of customers on the way, with the answer of the agent.
-        items: The items that it can be about; all, or for an exchange those with sizes, if empty.
+        done: What the agent says after it acted.
+        asides: Questions of customers on the way, each with the answer of the agent.
+        items: The items that the goal can be about; if empty, all items, or for an exchange those with sizes.
     """
 
     name: str
@@ -74,10 +74,12 @@ class _Shop(msgspec.Struct, frozen=True):
 
 
 class _Texts(msgspec.Struct, frozen=True):
-    """The file `demo.toml`.
+    """The content of the file `demo.toml`.
 
     Attributes:
-        items: Price and sizes of each item; one empty size where there are none.
+        shop: The shop itself.
+        items: Price and sizes of each item by its name; one empty size where there are none.
+        goals: The goals of customers, by name of their section.
         agent, voices: What the agent and the customers of each voice say, by occasion.
     """
 
@@ -92,7 +94,7 @@ TEXTS = msgspec.convert(
     tomllib.loads((resources.files("engine.simulate") / "demo.toml").read_text("utf-8")),
     _Texts,
 )
-"""All texts and facts."""
+"""All texts and facts of the samples."""
 
 Outcome = Literal["complete", "broken_off", "failed"]
 """The ways in which a conversation ends: the customer gets it; it stops before; it goes wrong."""
@@ -152,8 +154,8 @@ class Talk:
 
         Args:
             goal: Name of a section of `TEXTS.goals`.
-            day: When it takes place.
-            failure: How it goes wrong; None if it does not.
+            day: When the conversation takes place.
+            failure: How the conversation goes wrong; None if it does not.
             carrier: Who delivers the order; drawn if empty.
         """
         shop, self._rng, self._failure = TEXTS.shop, rng, failure
@@ -223,10 +225,10 @@ class Talk:
     ) -> None:
         """Adds a call of a tool, after a text, and its result."""
         call = ToolCall(name, json.dumps(arguments), f"call_{self._rng.getrandbits(40):010x}")
-        shown = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        result_text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         self.messages += [
             Message("assistant", text, tool_calls=(call,)),
-            Message("tool", shown, name=name, tool_call_id=call.call_id),
+            Message("tool", result_text, name=name, tool_call_id=call.call_id),
         ]
 
     # What happens
@@ -435,7 +437,14 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The plan of one conversation."""
+    """The plan of one conversation.
+
+    Attributes:
+        goal: Name of a section of `TEXTS.goals`.
+        month: Index of its month in `MONTHS`.
+        outcome: How the conversation ends.
+        failure: How it goes wrong; None unless it fails.
+    """
 
     goal: str
     month: int
@@ -469,7 +478,10 @@ def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
 def _conversation(
     number: int, plan: _Plan, time: datetime, rng: Random, openings: set[str]
 ) -> Conversation:
-    """Returns one conversation, and notes its opening; it is written anew if another has the same."""
+    """Returns one conversation, and adds its opening to `openings`.
+
+    A conversation whose opening is there already is written anew, up to `_ATTEMPTS` times.
+    """
     for _ in range(_ATTEMPTS):
         carrier = FAILING_CARRIER if plan.failure == "timeout" else ""
         talk = Talk(rng, plan.goal, time, failure=plan.failure, carrier=carrier)
@@ -513,7 +525,7 @@ class _RoundingShares:
 
 
 def _plans(count: int) -> list[_Plan]:
-    """Returns what the conversations are to be: goals in their shares, half of each goal in each month."""
+    """Returns the plans of the conversations: goals in their shares, half of each goal in each month."""
     total = sum(goal.share for goal in TEXTS.goals.values())
     shares, plans = _RoundingShares(), list[_Plan]()
     for name, goal in TEXTS.goals.items():
@@ -525,7 +537,7 @@ def _plans(count: int) -> list[_Plan]:
 
 
 def _plans_of_month(name: str, month: int, size: int, shares: _RoundingShares) -> Iterator[_Plan]:
-    """Yields what the conversations of one goal in one month are to be."""
+    """Yields the plans of the conversations of one goal in one month: failures first, then those that break off."""
     free = size
     share_by_failure = {
         failure: of_goal.get(name, 0.0) for failure, of_goal in _FAILURE_SHARES.items()

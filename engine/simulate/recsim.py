@@ -37,6 +37,9 @@ FORMAT = "recllmsim"
 MAX_TURNS = 10
 """Most answers of the assistant, by default."""
 
+TEMPERATURE = 0.5
+"""Temperature of both models, by default."""
+
 USER_TOKENS, ASSISTANT_TOKENS = 200, 512
 """Longest reply of the user and of the assistant in tokens."""
 
@@ -97,7 +100,7 @@ class Setting:
 
     texts: Mapping[str, str]
     max_turns: int = MAX_TURNS
-    temperature: float = 0.5
+    temperature: float = TEMPERATURE
     seed: int = 0
 
 

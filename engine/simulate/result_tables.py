@@ -36,29 +36,6 @@ SCORE_SCALE = 100
 LOW_PERCENTILE, HIGH_PERCENTILE = 10, 90
 """Percentiles of the runs of one instruction that count as its bad and its good runs."""
 
-_MEANS = (
-    "fields", "turns", "repetitions", "filled_share", "success", "efficiency", "filled_score", "score",
-)  # fmt: skip
-"""The figures of a run whose means a `FormRow` has."""
-
-_FORM_COLUMNS = (
-    ReportColumn("model", "text"),
-    ReportColumn("variant", "text"),
-    ReportColumn("form", "text"),
-    ReportColumn("runs", "count"),
-    ReportColumn("complete", "count"),
-    ReportColumn("failed", "count"),
-    ReportColumn("fields", "number"),
-    ReportColumn("turns", "number"),
-    ReportColumn("reps", "number"),
-    ReportColumn("Filled", "share"),
-    ReportColumn("Success", "share"),
-    ReportColumn("Efficiency", "share"),
-    ReportColumn("Filled score", "share"),
-    ReportColumn("Score", "share"),
-)
-"""Columns of the table of models by form."""
-
 
 # Sharded conversations
 
@@ -215,6 +192,30 @@ def _place_of(conv_type: str) -> int:
 
 
 # Forms
+
+
+_MEANS = (
+    "fields", "turns", "repetitions", "filled_share", "success", "efficiency", "filled_score", "score",
+)  # fmt: skip
+"""The figures of a run whose means a `FormRow` has."""
+
+_FORM_COLUMNS = (
+    ReportColumn("model", "text"),
+    ReportColumn("variant", "text"),
+    ReportColumn("form", "text"),
+    ReportColumn("runs", "count"),
+    ReportColumn("complete", "count"),
+    ReportColumn("failed", "count"),
+    ReportColumn("fields", "number"),
+    ReportColumn("turns", "number"),
+    ReportColumn("reps", "number"),
+    ReportColumn("Filled", "share"),
+    ReportColumn("Success", "share"),
+    ReportColumn("Efficiency", "share"),
+    ReportColumn("Filled score", "share"),
+    ReportColumn("Score", "share"),
+)
+"""Columns of the table of models by form."""
 
 
 class FilledForm(NamedTuple):

@@ -159,9 +159,12 @@ def _form(name: str) -> Form:
 
 def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
     """Returns `request.runs` conversations of each task between people with profiles and an assistant."""
-    setting = recsim.Setting(texts, max_turns=request.turns, seed=request.seed)
-    if request.temperature is not None:
-        setting = replace(setting, temperature=request.temperature)
+    setting = recsim.Setting(
+        texts,
+        max_turns=request.turns,
+        temperature=recsim.TEMPERATURE if request.temperature is None else request.temperature,
+        seed=request.seed,
+    )
     scenarios = recsim.recsim_scenarios(
         setting,
         request.tasks or recsim.TASKS,

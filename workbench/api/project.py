@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -77,7 +77,7 @@ class Project:
     """
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
-        """See `open`."""
+        """Opens the project; see `open`."""
         self._workspace = OpenProject(
             Path(os.path.expanduser(path)), create=create, read_only=read_only
         )
@@ -93,7 +93,7 @@ class Project:
 
     @property
     def path(self) -> str:
-        """The project file."""
+        """The path of the project file."""
         return self._workspace.path
 
     @property
@@ -255,8 +255,10 @@ class Project:
         Raises:
             WorkbenchError: A stage failed; what was committed stays.
         """
-        growing = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
-        self._run(self._workspace.trees.stages(growing), progress)
+        full_request = dataclasses.replace(
+            request or TreeRequest(), filter=read_filter(filter), limit=limit
+        )
+        self._run(self._workspace.trees.stages(full_request), progress)
 
     # Reading
 
@@ -372,12 +374,14 @@ class Project:
 
         Args:
             a, b: Filters of the sides; without `b`, all others are side B. Without either and without a question the
-                sides are those of the outcome that is known best: verdicts, imported outcomes, states.
+                sides are those of the outcome that is known best: verdicts, imported outcomes, signs of trouble or
+                states.
             question: A question; side A has the conversations whose answer is no, side B those whose answer is yes.
             within_goals: Compare conversations of one goal only, where there are goals.
 
         Raises:
-            UsageError: A side has fewer than ten conversations, a conversation is on both, or no side is known.
+            UsageError: A side has fewer than ten conversations, or a conversation is on both.
+            NotFound: No sides are named, and no outcome is known of ten conversations on each side.
         """
         service = self._workspace.associations
         split = service.split(read_filter(a), read_filter(b), question)
@@ -402,13 +406,13 @@ class Project:
             UsageError: There is no such conversation or verdict, or several conversations have this id.
         """
         try:
-            given = Verdict(verdict)
+            parsed_verdict = Verdict(verdict)
         except ValueError as error:
             verdict_names = ", ".join(Verdict)
             raise NotFound(
                 f"There is no verdict {verdict!r}.", f"Choose of {verdict_names}."
             ) from error
-        return self._workspace.triage.give(self._internal_id(id, source), given, note)
+        return self._workspace.triage.give(self._internal_id(id, source), parsed_verdict, note)
 
     def answer(self, filter: str, question: str, value: str = YES) -> int:
         """Answers a question as a person on the conversations that match, in one act, and returns how many they are.
@@ -419,10 +423,8 @@ class Project:
         Raises:
             UsageError: The question cannot have this answer.
         """
-        ids, definition = (
-            self._internal_ids(filter),
-            self._workspace.questions.find(question, keep=True),
-        )
+        ids = self._internal_ids(filter)
+        definition = self._workspace.questions.find(question, keep=True)
         answer = definition.answer(value)
         self._workspace.triage.answer([Act(key, definition.name, answer) for key in ids])
         return len(ids)
@@ -493,10 +495,10 @@ class Project:
         """Undoes the newest decision of a person on goals and returns it; None when nothing is left."""
         return self._workspace.merge_review.undo()
 
-    # Within
+    # What several methods need
 
     def _run(self, stages: Sequence[Stage], progress: OnProgress | bool) -> None:
-        """Runs stages, and reports their progress."""
+        """Runs stages, and reports their progress as `_listener` says."""
         self._workspace.run(stages, _listener(progress))
 
     def _internal_ids(
@@ -506,7 +508,7 @@ class Project:
         return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
-        """Returns the lines of an export; of all conversations for None."""
+        """Returns the lines of an export of the conversations that match a filter; None or an empty one takes all."""
         ids = self._internal_ids(filter) if filter else None
         with (
             self._workspace.project.reading() as conn,
@@ -560,7 +562,8 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
 
 
 def _listener(progress: OnProgress | bool) -> Listener | None:
-    """Returns what is told of the events of a run."""
+    """Returns the listener to the events of a run: one that draws for True, none for False, else one that calls
+    `progress`."""
     if progress is True:
         from workbench.narration import Narrator
 

@@ -101,7 +101,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
-            closing(_source(conn, arguments, ids, companions, left_behind)) as source,
+            closing(_lines_to_write(conn, arguments, ids, companions, left_behind)) as source,
         ):
             lines = source if redactor is None else redacted_lines(source, redactor)
             if arguments.output is None:
@@ -162,14 +162,14 @@ def _export_result(
     return CommandResult([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
-def _source(
+def _lines_to_write(
     conn: Any,
     arguments: argparse.Namespace,
     ids: Sequence[int] | None,
     companions: Sequence[Companion],
     left_behind: Counter[str],
 ) -> Generator[dict[str, Any], None, None]:
-    """Returns an iterator over the lines to write.
+    """Returns a generator of the lines to write, which reads the project while it is used.
 
     Args:
         conn: Connection to the project file.

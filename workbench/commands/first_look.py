@@ -168,8 +168,8 @@ class _FirstLook:
         groups = shown_clustering(workspace)["groups"]
         self._say(
             f"{import_stage.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
-            headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
-            *set_lines(self._workspace.score_sets.all()),
+            headline(workspace.conversations.counts(), workspace.conversations.rule()),
+            *set_lines(workspace.score_sets.all()),
             *self._unscored_lines(),
             f"\nWhat users wanted, {counted(len(groups), 'group')}:",
             *group_lines(groups, MAX_GOALS_SHOWN),
@@ -180,14 +180,19 @@ class _FirstLook:
             return FirstResult(self._code(import_stage), self._start_rest)
         if self._minutes != 0:
             self._read_and_score()
-            rows, sets = workspace.conversations, workspace.score_sets.all()
+            rows = workspace.conversations
             self._say(
                 f"\nAfter the model has read, {self._after()}:",
                 rate_line(rows.counts(), rows.rule()),
-                *set_lines(sets),
+                *set_lines(workspace.score_sets.all()),
             )
-        self._run(self._further_stages(self._workspace))
-        check = self._check(workspace) if self._check else None
+        self._run(self._further_stages(workspace))
+        self._print_end(groups)
+        return FirstResult(self._code(import_stage))
+
+    def _print_end(self, groups: Sequence[dict[str, Any]]) -> None:
+        """Prints what to read first, how right the result is and each step by hand; or all as one JSON document."""
+        check = self._check(self._workspace) if self._check else None
         check_lines = ["", *check.lines()] if check else []
         to_read = conversations_to_read(self._workspace)
         if self._json:
@@ -197,7 +202,6 @@ class _FirstLook:
             print_json(document)
         self._say(*self._to_read_lines(to_read), *check_lines, *self._steps_by_hand())
         narrate(f"{self._project} is ready, {self._after()}.")
-        return FirstResult(self._code(import_stage))
 
     def _document(
         self, groups: Sequence[dict[str, Any]], to_read: Sequence[FirstReading]

@@ -99,7 +99,7 @@ def _agreement_lines(agreements: Mapping[tuple[str, str], Agreement]) -> list[st
 
 
 def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dict[str, Any]]:
-    """Returns the same as JSON values."""
+    """Returns what `_agreement_lines` returns as JSON values."""
     return [
         {"model": model, "prompt": prompt, **asdict(agreement)}
         for (model, prompt), agreement in agreements.items()
@@ -119,19 +119,10 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
             workspace.merge_review.goals.show(arguments.show)
-        rows, shown = (
-            workspace.merge_review.goals.clusterings(),
-            workspace.merge_review.goals.shown(),
-        )
+        rows = workspace.merge_review.goals.clusterings()
+        shown = workspace.merge_review.goals.shown()
     key = None if shown is None else shown.clustering.id
-    lines = []
-    for row in rows:
-        made = row.clustering
-        lines.append(
-            f"{'*' if made.id == key else ' '} {made.id:>2}  {made.created_at[:16].replace('T', ' ')}  {made.text},"
-            f" {made.embedder}, k {made.k}, seed {made.seed}{', as in the paper' * made.paper}:"
-            f" {counted(row.groups, 'group')} of {counted(made.conversations, 'conversation')}"
-        )
+    lines = [_clustering_line(row, is_open=row.clustering.id == key) for row in rows]
     if rows:
         lines.append(
             "* open: what `workbench goals` and the goals screen work on; --show N opens another"
@@ -139,6 +130,17 @@ def clusterings(arguments: argparse.Namespace) -> CommandResult:
     else:
         lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
     return CommandResult(lines, {"shown": key, "clusterings": list(map(_clustering_json, rows))})
+
+
+def _clustering_line(row: ClusteringSummary, *, is_open: bool) -> str:
+    """Returns a clustering as a line of text; a star marks the one that is open."""
+    clustering = row.clustering
+    made_at = clustering.created_at[:16].replace("T", " ")
+    return (
+        f"{'*' if is_open else ' '} {clustering.id:>2}  {made_at}  {clustering.text},"
+        f" {clustering.embedder}, k {clustering.k}, seed {clustering.seed}{', as in the paper' * clustering.paper}:"
+        f" {counted(row.groups, 'group')} of {counted(clustering.conversations, 'conversation')}"
+    )
 
 
 def _clustering_json(row: ClusteringSummary) -> dict[str, Any]:
@@ -274,7 +276,7 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes your newest decision on groups back, or another act.
 
     Raises:
-        NotYet: There is nothing to take back.
+        NotYet: There is nothing to take back, or nothing was clustered yet.
     """
     with OpenProject(Path(arguments.project)) as workspace:
         review = workspace.merge_review
@@ -302,7 +304,8 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
     """Lists the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
-        UsageError: Nothing was clustered yet, there is no such model, or nothing is asked of it.
+        NotYet: Nothing was clustered yet.
+        UsageError: There is no such model, or --model is named without --ask.
     """
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
@@ -364,6 +367,7 @@ def review(arguments: argparse.Namespace) -> CommandResult:
 
     Raises:
         NotFound: There is no such decision to review.
+        NotYet: Nothing was clustered yet.
     """
     reviews = [(name, True) for name in arguments.agree]
     reviews += [(name, False) for name in arguments.refuse]
@@ -371,7 +375,9 @@ def review(arguments: argparse.Namespace) -> CommandResult:
         service = workspace.merge_review
         for name, agrees in reviews:
             # Read anew each time: a refusal takes what builds on it out of the list.
-            decision = next((d for d in service.to_review() if str(d.id) == name), None)
+            decision = next(
+                (decision for decision in service.to_review() if str(decision.id) == name), None
+            )
             if decision is None:
                 raise NotFound(
                     f"There is no decision {name} to review.",
@@ -421,7 +427,14 @@ def decide(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> CommandResult:
-    """Finds the groups that are named, decides and says what was decided."""
+    """Decides on the groups that are named, and returns what was decided.
+
+    Args:
+        act: Makes the decision; called with the service and the ids of the groups.
+
+    Raises:
+        UsageError: There is no such group, or several have this label.
+    """
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.merge_review.goals
         groups = goals.groups()
@@ -432,11 +445,11 @@ def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> 
 
 def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResult:
     """Returns what was decided, and how many groups there are now."""
-    done = "" if decision.active else " (taken back)"
+    taken_back = "" if decision.active else " (taken back)"
     groups = len(goals.groups())
     line = {key: value for key, value in asdict(decision).items() if key != "parts"}
     return CommandResult(
-        [f"{decision.text}{done}. {counted(groups, 'group')} now."],
+        [f"{decision.text}{taken_back}. {counted(groups, 'group')} now."],
         {"decision": line, "groups": groups},
     )
 
@@ -445,7 +458,9 @@ def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
     """Returns the group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
-        UsageError: There is no such group, or several have this label.
+        UsageError: Several groups have this label.
+        NotFound: There is no such group.
+        NotYet: There are no groups.
     """
     folded = " ".join(name.split()).lower()
     named = (
@@ -472,5 +487,5 @@ def conversation(workspace: OpenProject, name: str) -> int:
     keys = workspace.conversations.named(name)
     if len(keys) == 1:
         return keys[0]
-    many = "Several conversations have" if keys else "No conversation has"
-    raise NotFound(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")
+    subject = "Several conversations have" if keys else "No conversation has"
+    raise NotFound(f"{subject} the id {name!r}.", "`workbench list PROJECT` lists the ids.")

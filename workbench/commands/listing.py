@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from rich.cells import cell_len, set_cell_size
 
@@ -41,23 +41,37 @@ ROWS_PER_BATCH = 500
 MAX_QUARANTINE_ROWS = 20
 """Most records that could not be imported which `status` lists."""
 
-LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
-    ("state", False, lambda row: row.state.word),
-    ("p", True, lambda row: probability(row.p_end_normalised)),
-    ("success", True, lambda row: probability(row.success)),
-    ("trouble", True, lambda row: trouble(row.trouble)),
-    ("turns", True, lambda row: f"{row.turns}"),
-    ("messages", True, lambda row: f"{row.messages}"),
-    ("length", True, lambda row: f"{row.chars}"),
-    ("date", False, lambda row: one_line((row.created_at or "–")[:10])),
-    ("succeeded", False, lambda row: str(row.verdict or "–")),
-    ("tags", False, lambda row: one_line(",".join(row.tags)) or "–"),
-    ("signs", False, lambda row: ",".join(reading.sign for reading in row.signs) or "–"),
-    ("source", False, lambda row: one_line(row.source)),
-    ("name", False, lambda row: one_line(row.external_id)),
-    ("opening", False, lambda row: one_line(row.opening, 100)),
+
+class ListColumn(NamedTuple):
+    """A column of the list; `align` is that of `str.format`, and `text` returns the text of a row."""
+
+    title: str
+    align: Literal["<", ">"]
+    text: Callable[[ConversationRow], str]
+
+    def padded(self, text: str, width: int) -> str:
+        """Returns a text with spaces, so that it takes `width` cells of the terminal."""
+        spaces = " " * (width - cell_len(text))
+        return spaces + text if self.align == ">" else text + spaces
+
+
+LIST_COLUMNS = (
+    ListColumn("state", "<", lambda row: row.state.word),
+    ListColumn("p", ">", lambda row: probability(row.p_end_normalised)),
+    ListColumn("success", ">", lambda row: probability(row.success)),
+    ListColumn("trouble", ">", lambda row: trouble(row.trouble)),
+    ListColumn("turns", ">", lambda row: f"{row.turns}"),
+    ListColumn("messages", ">", lambda row: f"{row.messages}"),
+    ListColumn("length", ">", lambda row: f"{row.chars}"),
+    ListColumn("date", "<", lambda row: one_line((row.created_at or "–")[:10])),
+    ListColumn("succeeded", "<", lambda row: str(row.verdict or "–")),
+    ListColumn("tags", "<", lambda row: one_line(",".join(row.tags)) or "–"),
+    ListColumn("signs", "<", lambda row: ",".join(reading.sign for reading in row.signs) or "–"),
+    ListColumn("source", "<", lambda row: one_line(row.source)),
+    ListColumn("name", "<", lambda row: one_line(row.external_id)),
+    ListColumn("opening", "<", lambda row: one_line(row.opening, 100)),
 )
-"""The columns of the list: title, whether it is aligned to the right, and a function that returns the text of a row."""
+"""The columns of the list, from left to right."""
 
 LEAVABLE_COLUMNS = (
     "source", "length", "messages", "signs", "tags", "turns", "succeeded", "date", "trouble", "p"
@@ -237,8 +251,10 @@ def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
     first_batch = next(batches, [])
     # most projects have no probe of success, so the column would have only dashes
     without_success = all(row.success is None for row in first_batch)
-    columns = [column for column in LIST_COLUMNS if column[0] != "success" or not without_success]
-    texts = {title: set(map(cell_text, first_batch)) for title, _, cell_text in columns}
+    columns = [
+        column for column in LIST_COLUMNS if column.title != "success" or not without_success
+    ]
+    texts = {column.title: set(map(column.text, first_batch)) for column in columns}
     widths = {title: max(map(cell_len, (title, *texts[title]))) for title in texts}
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     needed = dict(widths, opening=min(widths["opening"], MIN_OPENING))
@@ -247,17 +263,15 @@ def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
         if sum(width + 2 for width in needed.values()) - 2 > room:
             left_out.append(title)
             del needed[title]
-    columns = [column for column in columns if column[0] not in left_out]
+    columns = [column for column in columns if column.title not in left_out]
     rows = chain(first_batch, chain.from_iterable(batches))
-    lines = ([cell_text(row) for _, _, cell_text in columns] for row in rows)
-    for cells in chain([[title for title, _, _ in columns]], lines):
-        padded = (
-            " " * (widths[title] - cell_len(text)) + text
-            if align_right
-            else text + " " * (widths[title] - cell_len(text))
-            for text, (title, align_right, _) in zip(cells, columns, strict=True)
+    row_texts = ([column.text(row) for column in columns] for row in rows)
+    for line_texts in chain([[column.title for column in columns]], row_texts):
+        cells = (
+            column.padded(text, widths[column.title])
+            for column, text in zip(columns, line_texts, strict=True)
         )
-        line = "  ".join(padded).rstrip()
+        line = "  ".join(cells).rstrip()
         print(line if cell_len(line) <= room else f"{set_cell_size(line, room - 1)}…")
     if left_out:
         narrate(f"Not shown for want of room (`| cat` shows all): {', '.join(left_out)}.")

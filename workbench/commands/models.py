@@ -1,4 +1,5 @@
-"""`workbench models`: list, add, tune, remove and use; search a hub and pull from it."""
+"""`workbench models`: lists, adds, tunes, removes and chooses models, adapters and endpoints; shows what an endpoint
+would be sent, and allows it; searches a hub and pulls from it."""
 
 from __future__ import annotations
 
@@ -183,9 +184,9 @@ def use(arguments: argparse.Namespace) -> CommandResult:
             in_use.use(name, arguments.works or tuple(WORKS))
         chosen, adapter = in_use.chosen(), adapter_in_use(project)
     models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
-    does: dict[str, dict[Work, str]] = {DEFAULT_MODEL: WORKS | BUILT_IN_LIMITS}
+    descriptions: dict[str, dict[Work, str]] = {DEFAULT_MODEL: WORKS | BUILT_IN_LIMITS}
     lines = [
-        f"{work:<11} {one_line(name, 60):<30} {does.get(name, WORKS)[work]}"
+        f"{work:<11} {one_line(name, 60):<30} {descriptions.get(name, WORKS)[work]}"
         for work, name in models.items()
     ]
     if adapter is not None:

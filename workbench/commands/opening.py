@@ -1,4 +1,5 @@
-"""`workbench open`, which may be left out before a project: the terminal screens, of a project or of log files."""
+"""`workbench open`, which may be left out before a project, shows a project or log files on the terminal screens;
+`workbench demo` makes a project of samples and shows it."""
 
 from __future__ import annotations
 
@@ -34,21 +35,21 @@ from workbench.narration import print_result, run_stages
 from workbench.surroundings import on_terminal
 from workbench.text_tables import counts_json, headline
 
-FOLDER = "workbench-demo"
+DEMO_FOLDER = "workbench-demo"
 """Folder of the project where none is named."""
 
-CONVERSATIONS = 300
+DEMO_CONVERSATIONS = 300
 """Default number of samples, two months of a support desk: enough for goals, changes, and what goes with failure."""
 
 MIN_CHECKED = 100
 """Fewest conversations for which the demo says how right it is."""
 
-SEED = 4
+DEMO_SEED = 4
 """Seed of the samples."""
-PROJECT = "demo.wb"
+DEMO_PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
-TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
+DEMO_TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
 """One tree of the last answer, in a few seconds. With half the temperature only likely answers remain, so that the tree
 shows between which of them the model wavers."""
 
@@ -63,10 +64,10 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 
 
 @takes(
-    argument("dir", nargs="?", default=FOLDER, help="folder for the project"),
+    argument("dir", nargs="?", default=DEMO_FOLDER, help="folder for the project"),
     switch("--headless", "do not open the terminal screens"),
-    number("--count", "conversations", CONVERSATIONS),
-    argument("--seed", type=whole_from_zero, default=SEED, help="seed of the samples"),
+    number("--count", "conversations", DEMO_CONVERSATIONS),
+    argument("--seed", type=whole_from_zero, default=DEMO_SEED, help="seed of the samples"),
     switch("--samples-only", "import the samples and run nothing"),
 )
 def demo(arguments: argparse.Namespace) -> CommandResult | int:
@@ -94,7 +95,11 @@ def demo(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def show_demo(
-    folder: Path, count: int = CONVERSATIONS, seed: int = SEED, *, theme: str | None = None
+    folder: Path,
+    count: int = DEMO_CONVERSATIONS,
+    seed: int = DEMO_SEED,
+    *,
+    theme: str | None = None,
 ) -> int:
     """Takes the first look at the samples and opens the screens on them; see `demo`."""
     samples, path = _write_samples(folder, count, seed)
@@ -125,12 +130,12 @@ def _write_samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
         ) from None
     samples = folder / "samples.jsonl"
     write_jsonl(sample_conversations(count, seed), samples)
-    return samples, folder / PROJECT
+    return samples, folder / DEMO_PROJECT
 
 
 def _tree_stages(workspace: OpenProject) -> Sequence[Stage]:
     """Returns the stage that grows a response tree, without the one that tunes the model, which takes longer."""
-    return workspace.trees.stages(TREE)[-1:]
+    return workspace.trees.stages(DEMO_TREE)[-1:]
 
 
 def _further_stages(workspace: OpenProject) -> Sequence[Stage]:
@@ -260,7 +265,7 @@ def _ask_and_begin(arguments: argparse.Namespace) -> int:
         raise _read_only_refusal()
     if beginning.kind == "logs":
         return _open_logs([Path(beginning.path)], arguments, ImportRequest(beginning.format))
-    return show_demo(Path(FOLDER), theme=arguments.theme)
+    return show_demo(Path(DEMO_FOLDER), theme=arguments.theme)
 
 
 def _read_only_refusal() -> UsageError:

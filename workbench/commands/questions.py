@@ -86,7 +86,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
             pattern=arguments.pattern,
         )
         if arguments.check:
-            return _check(workspace, question)
+            return _draw_check(workspace, question)
         by = arguments.by or (
             "model" if "model" in arguments else "pattern" if question.patterns else "person"
         )
@@ -95,7 +95,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
             return _ask_examples(workspace, question)
         if by in ("person", "examples"):
             ids = workspace.conversations.ids(ListQuery(request.filter))[: request.limit]
-            return _waiting(workspace, question, len(ids), by)
+            return _waiting_result(workspace, question, len(ids), by)
         estimate = workspace.asking.estimate(question, request)
         if arguments.estimate:
             return CommandResult(
@@ -128,7 +128,9 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _waiting(workspace: OpenProject, question: Question, count: int, by: str) -> CommandResult:
+def _waiting_result(
+    workspace: OpenProject, question: Question, count: int, by: str
+) -> CommandResult:
     """Returns how many conversations wait for an answer, and how a person gives one."""
     lines = [f"{question.text} ({question.name}): {counted(count, 'conversation')} to ask."]
     if by == "person":
@@ -145,7 +147,7 @@ def _check_line(workspace: OpenProject, question: Question) -> str:
     return f"How far it is right: Q in triage, or workbench ask {path} {question.name} --check"
 
 
-def _check(workspace: OpenProject, question: Question) -> CommandResult:
+def _draw_check(workspace: OpenProject, question: Question) -> CommandResult:
     """Draws conversations on which a person checks a machine, and lists those that wait.
 
     Raises:
@@ -363,7 +365,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
             return _undo_or_redo(workspace, redo=arguments.redo)
         question = workspace.questions.find(arguments.question, keep=gives)
         if imports:
-            report = _import(workspace, question, arguments)
+            report = _import_answers(workspace, question, arguments)
             note = ["Nothing is stored; it would be:"] if arguments.dry_run else []
             return CommandResult(
                 [*note, *report.sentences()],
@@ -385,7 +387,7 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _import(
+def _import_answers(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | answer_tables.FileAnswersReport:
     """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.

@@ -120,7 +120,7 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         if arguments.why is not None:
             key = conversation(workspace, arguments.why)
             message = None if arguments.at is None else arguments.at - 1
-            return _reasons_as_result(workspace.word_reasons.of_conversation(key, message))
+            return _reasons_result(workspace.word_reasons.of_conversation(key, message))
     lines = [
         f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
         f"  {text_tables.set_text(score_set, sets)}"
@@ -144,19 +144,19 @@ def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
     named = [score_set for score_set in sets if which and score_set.config_hash.startswith(which)]
     if len(named) == 1:
         return named[0]
-    many = "Several sets of scores have hashes that begin with" if named else "No set of scores is"
-    raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {', '.join(numbers) or 'none'}.")
-
-
-def _reasons_as_result(reasons: ScoreReasons) -> CommandResult:
-    """Returns the reasons of a score, those for an end on the left and those against it on the right."""
-    columns_of_sides = [("for an end", reasons.for_end), ("against", reasons.against_end)]
-    columns: list[tuple[str, CellKind]] = []
-    for title, _ in columns_of_sides:
-        columns += [(title, "share"), ("", "percent"), ("", "text"), ("message", "text")]
-    rows = zip_longest(
-        *(map(_reason_cells, side) for _, side in columns_of_sides), fillvalue=("",) * 4
+    beginning = (
+        "Several sets of scores have hashes that begin with" if named else "No set of scores is"
     )
+    raise NotFound(f"{beginning} {which!r}.", f"Numbers of sets: {', '.join(numbers) or 'none'}.")
+
+
+def _reasons_result(reasons: ScoreReasons) -> CommandResult:
+    """Returns the result with the reasons of a score: those for an end on the left, those against it on the right."""
+    titled_sides = [("for an end", reasons.for_end), ("against", reasons.against_end)]
+    columns: list[tuple[str, CellKind]] = []
+    for title, _ in titled_sides:
+        columns += [(title, "share"), ("", "percent"), ("", "text"), ("message", "text")]
+    rows = zip_longest(*(map(_reason_cells, side) for _, side in titled_sides), fillvalue=("",) * 4)
     others = [f"before any word {signed(reasons.intercept)}", f"other words {signed(reasons.rest)}"]
     others += [] if reasons.states is None else [f"the model's states {signed(reasons.states)}"]
     lines = [
@@ -235,11 +235,9 @@ def watch(arguments: argparse.Namespace) -> int:
         UsageError: There is no such path, or there are too few past conversations.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        request, logs = (
-            read_request(WatchRequest, arguments),
-            read_request(ImportRequest, arguments),
-        )
-        files = files_to_watch(arguments.paths, logs.format, logs.most_unpacked)
+        request = read_request(WatchRequest, arguments)
+        importing = read_request(ImportRequest, arguments)
+        files = files_to_watch(arguments.paths, importing.format, importing.most_unpacked)
         stage = workspace.watches.stage(request, files, print_event)
         try:
             run_stages(workspace, [stage])

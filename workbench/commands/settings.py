@@ -43,26 +43,30 @@ def prompts(arguments: argparse.Namespace) -> CommandResult | int:
     """Lists, prints, replaces or resets the prompts of a project."""
     from engine.model.prompt_files import all_prompt_names, shipped_prompt
 
-    changing = (arguments.file is not None or arguments.reset) and arguments.on is None
-    with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
+    changes = (arguments.file is not None or arguments.reset) and arguments.on is None
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         if arguments.name is None:
-            if changing:
+            if changes:
                 raise UsageError("Which prompt?", f"Prompts are: {', '.join(all_prompt_names())}.")
             edited = {
                 name: workspace.run_setup.prompts.source(name) != shipped_prompt(name)
                 for name in all_prompt_names()
             }
             return CommandResult(
-                [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
-                {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},
+                [f"{name}{'  (edited)' * is_edited}" for name, is_edited in edited.items()],
+                {
+                    "prompts": [
+                        {"name": name, "edited": is_edited} for name, is_edited in edited.items()
+                    ]
+                },
             )
         if arguments.on is not None:
             return _try_prompt(workspace, arguments)
-        if changing:
-            workspace.run_setup.prompts.edit(arguments.name, _read(arguments.file))
+        if changes:
+            workspace.run_setup.prompts.edit(arguments.name, _read_prompt(arguments.file))
             narrate("What was made with another prompt stays; a new run adds a new set beside it.")
         source = workspace.run_setup.prompts.source(arguments.name)
-    if arguments.json or changing:
+    if arguments.json or changes:
         return CommandResult([], {"name": arguments.name, "text": source})
     sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
     return EXIT_DONE
@@ -72,12 +76,12 @@ def _try_prompt(workspace: OpenProject, arguments: argparse.Namespace) -> Comman
     """Shows the replies to a prompt, and to the built-in one, side by side; stores nothing."""
     from engine.opener.model_previews import PromptTrial, trial_lines
 
-    trial = PromptTrial(workspace, arguments.name, _read(arguments.file))
+    trial = PromptTrial(workspace, arguments.name, _read_prompt(arguments.file))
     replies = trial.replies(arguments.model or [None], arguments.on)
     return CommandResult(trial_lines(replies), {"name": arguments.name, "replies": replies})
 
 
-def _read(path: str | None) -> str | None:
+def _read_prompt(path: str | None) -> str | None:
     """Returns the text of a file; None where none is named.
 
     Raises:

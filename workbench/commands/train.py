@@ -61,9 +61,9 @@ def start(arguments: argparse.Namespace) -> CommandResult:
         Cancelled: It was stopped.
     """
     folders.log_to_file()
-    home = Path(arguments.project)
+    project_path = Path(arguments.project)
     if arguments.resume:
-        runs = _training_runs(home)
+        runs = _training_runs(project_path)
         fixed = [f"--{name.replace('_', '-')}" for name in OPTIONS if name in arguments]
         if arguments.estimate or fixed:
             raise UsageError(
@@ -74,7 +74,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
             runs.resume(arguments.resume, read_settings(arguments.set))
             narrate(f"{arguments.resume} is resumed.")
             return _watch(runs, arguments.resume, arguments, interrupts)
-    with OpenProject(home) as workspace:
+    with OpenProject(project_path) as workspace:
         training = workspace.training
         settings = read_settings(arguments.set)
         request = read_request(TrainingRequest, arguments, settings=settings)
@@ -96,9 +96,9 @@ def start(arguments: argparse.Namespace) -> CommandResult:
 )
 def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""
-    home = Path(arguments.project)
-    runs = _training_runs(home)
-    with Project.open(home, read_only=True, upgrade=True) as project:
+    project_path = Path(arguments.project)
+    runs = _training_runs(project_path)
+    with Project.open(project_path, read_only=True, upgrade=True) as project:
         used = adapter_in_use(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)

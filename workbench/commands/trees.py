@@ -147,7 +147,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         grown, work = model.ask(
             Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
         )
-    measured_trees = [
+    grown_trees = [
         _GrownTree(
             tree_row(0, place.step, grown_tree),
             grown_tree,
@@ -155,15 +155,15 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         )
         for place, grown_tree in zip(chosen_places, grown, strict=True)
     ]
-    documents = [_json(arguments, tree) for tree in measured_trees]
+    documents = [_tree_json(arguments, measured) for measured in grown_trees]
     lines: list[str] = []
     hints: list[str] = []
-    for tree in measured_trees:
-        if len(measured_trees) > 1:
-            lines.append(f"step {tree.row.step}")
-        lines += _tree_lines(arguments, tree)
-        if tree.grown.note:
-            hints.append(f"The log did not fit: {tree.grown.note}.")
+    for measured in grown_trees:
+        if len(grown_trees) > 1:
+            lines.append(f"step {measured.row.step}")
+        lines += _tree_lines(arguments, measured)
+        if measured.grown.note:
+            hints.append(f"The log did not fit: {measured.grown.note}.")
     if not work.finished:
         hints.append("Not everything is grown to its end: the budget was used up.")
     return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
@@ -178,7 +178,7 @@ class _GrownTree:
     bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
+def _tree_json(arguments: argparse.Namespace, measured: _GrownTree) -> dict[str, Any]:
     """Returns a tree as JSON, with the bounds on --property where it is given."""
     line = tree_line(arguments.conversation, measured.row, measured.grown.tree)
     if measured.bounds:

@@ -44,7 +44,7 @@ _JOINED = re.compile(rf"(?<=[{CJK}]) (?=[{CJK}])")
 """Matches the space between two words of a script without spaces."""
 
 _BREAK = 0
-"""Number of every token that is no word."""
+"""Stands for every token that is no word: a number, signs, or the end of a message."""
 
 _SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
 """Those who say features, by index."""
@@ -163,8 +163,10 @@ def _messages_by_place(speech: Ints) -> dict[Place, Bools]:
 
 
 def _frequent_words(tokens: _Tokens, min_count: int) -> tuple[list[str], Ints]:
-    """Returns the words that occur often enough to be in a feature, and the number of such a word at each token, -1 for
-    every other token."""
+    """Returns the words that occur at least `min_count` times, and the index of the word at each token.
+
+    The index is -1 for a token that is no such word; shape (tokens,).
+    """
     is_frequent = np.bincount(tokens.token, minlength=len(tokens.words)) >= min_count
     is_frequent[_BREAK] = False
     words = [tokens.words[number] for number in np.flatnonzero(is_frequent)]
@@ -177,7 +179,11 @@ def _is_function_word(word: str) -> bool:
 
 
 def _read_tokens(messages: Iterable[tuple[int, Role, str]]) -> _Tokens:
-    """Returns the tokens of messages, which are those of `word_features`."""
+    """Returns the tokens of messages; of a long one those of both ends, with a break between them.
+
+    Args:
+        messages: As in `word_features`.
+    """
     vocabulary = _Vocabulary()
     number_of = vocabulary.__getitem__
     tokens, sizes, speeches = array("q"), array("q"), array("q")

@@ -208,8 +208,8 @@ def _comparison_notes(
 
     Args:
         goals: Number of differences of goals.
-        significant: Number of the significant ones.
-        others: Number of the others that are listed.
+        significant: Number of the significant ones, which are all listed.
+        others: Number of the listed ones that are not significant.
     """
     yield from _doubts(comparison)
     if goals:

@@ -120,7 +120,7 @@ def _separation_row(title: str, data: _TestData) -> SeparationRow:
         matched=share,
         matched_pairs=matched_pairs,
         config=config,
-        training=data.origins.get(config.config_hash, unknown) if config else unknown,
+        training=data.trainings.get(config.config_hash, unknown) if config else unknown,
     )
 
 
@@ -131,7 +131,7 @@ class _TestData:
     Attributes:
         testable: The conversations of the query that may be tested.
         external_ids: External id of each conversation that is tested, by its id; at most as many as the test allows.
-        origins: How the adapter of each configuration was trained, by config hash.
+        trainings: How the adapter of each configuration was trained, by config hash.
         scored: The configurations of scores that get a row.
         places_by_id: Where each conversation that all rows score ends and is cut.
         scorings: The values of each row by its title, those of the baselines included.
@@ -140,7 +140,7 @@ class _TestData:
 
     testable: _TestableConversations
     external_ids: Mapping[int, str]
-    origins: Mapping[str, AdapterTraining]
+    trainings: Mapping[str, AdapterTraining]
     scored: _ScoredRows
     places_by_id: Mapping[int, cuts.Place]
     scorings: Mapping[str, cuts.Values]
@@ -191,9 +191,9 @@ def _read_test_data(
         runs_in_use = [run for name, run in runs_by_name.items() if name in adapters]
         testable = _choose_conversations(conn, query, test_part, runs_in_use)
         external_ids = dict(islice(testable.external_ids.items(), test.limit))
-        origins = _adapter_trainings(conn, catalog, configs, runs_by_name)
+        trainings = _adapter_trainings(conn, catalog, configs, runs_by_name)
         scored = _read_scored_rows(
-            conn, configs, _titles(configs, origins), list(external_ids), test
+            conn, configs, _titles(configs, trainings), list(external_ids), test
         )
         if not scored.scorings:
             raise NotYet(
@@ -206,7 +206,7 @@ def _read_test_data(
     return _TestData(
         testable=testable,
         external_ids=external_ids,
-        origins=origins,
+        trainings=trainings,
         scored=scored,
         places_by_id=places_by_id,
         scorings=scorings,
@@ -244,20 +244,20 @@ def _adapter_trainings(
         run.config_hash: run.fingerprints.get("adapter_sha256")
         for run in reversed(runs.all_runs(conn))
     }
-    origins = {}
+    trainings = {}
     for config in configs:
         if config.adapter is None:
             continue
         entry = _entry_with(catalog, sha256_by_config.get(config.config_hash))
         if entry is not None:
-            origins[config.config_hash] = AdapterTraining(
+            trainings[config.config_hash] = AdapterTraining(
                 entry.provenance.recipe, entry.conversations
             )
         elif config.adapter in runs_by_name:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(runs_by_name[config.adapter].config).recipe
-                origins[config.config_hash] = AdapterTraining(recipe)
-    return origins
+                trainings[config.config_hash] = AdapterTraining(recipe)
+    return trainings
 
 
 def _entry_with(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
@@ -415,10 +415,10 @@ def _split_by_coverage(
 
 
 def _titles(
-    configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterTraining]
+    configs: Sequence[ScoreConfig], trainings: Mapping[str, AdapterTraining]
 ) -> dict[str, str]:
     """Returns a title by config hash: mode and recipe, with model and hash where titles would otherwise be the same."""
-    titles = {config.config_hash: _title(config, origins) for config in configs}
+    titles = {config.config_hash: _title(config, trainings) for config in configs}
     models = {config.config_hash: f", {config.model}" if config.model else "" for config in configs}
     short_hashes = {
         config.config_hash: f", {config.config_hash[:HASH_CHARS_IN_TITLE]}" for config in configs
@@ -431,13 +431,13 @@ def _titles(
     return titles
 
 
-def _title(config: ScoreConfig, origins: Mapping[str, AdapterTraining]) -> str:
+def _title(config: ScoreConfig, trainings: Mapping[str, AdapterTraining]) -> str:
     """Returns the title of a configuration: its mode, with the recipe and the name of the adapter."""
     if config.mode != "tuned":
         return mode_in_words(config.mode, config.features)
     if config.adapter is None:
         return "tuned, no adapter"
-    recipe = origins.get(config.config_hash, AdapterTraining()).recipe
+    recipe = trainings.get(config.config_hash, AdapterTraining()).recipe
     words = ["tuned", _RECIPE_WORDS.get(recipe, recipe), f"({config.adapter})"]
     return " ".join(filter(None, words))
 

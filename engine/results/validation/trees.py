@@ -100,11 +100,11 @@ def tree_validation(
 
 
 def _find_config(configs: Sequence[TreeConfig], hash_prefix: str | None) -> TreeConfig:
-    """Returns the only configuration whose hash begins with `hash_prefix`: any hash does if that is None or
-    empty.
+    """Returns the only configuration whose hash begins with `hash_prefix`; None and "" stand for any hash.
 
     Raises:
-        UsageError: No configuration begins so, or several do.
+        NotYet: There are no trees.
+        UsageError: The hash of no configuration begins so, or those of several do.
     """
     if not configs:
         raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")

@@ -122,7 +122,7 @@ class WatchService:
         scoring: Callable[[], ScoringRuns],
         goals: Callable[[], GoalStages],
     ) -> None:
-        """Makes nothing yet.
+        """Holds what makes watches, and makes none yet.
 
         Args:
             scoring, goals: Return what makes scoring runs and stages of goals; they are called only when a watch is

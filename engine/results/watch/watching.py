@@ -44,16 +44,8 @@ from engine.results.watch.watched_inputs import WatchedFiles
 LOGS_PER_READ = 50
 """Number of logs that are in memory at the same time."""
 
-
-def states_of(entry: StateEntry) -> States:
-    """Returns the hidden states of a conversation, shape (boundaries, dimensions)."""
-    raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
-    return raw.astype(np.float32)
-
-
 Event = dict[str, Any]
 """The report on one turn, as JSON values; docs/watch.md lists the keys."""
-
 
 PROBABILITY_DIGITS = 4
 """Decimal places of the probability of an end, and of its change, in events."""
@@ -380,7 +372,7 @@ def _events(
         curve: Probability of an end at each boundary.
         reported: Number of boundaries that were reported.
         rule: The decision rule, which turns a probability into a state.
-        timestamp: The time of the events.
+        timestamp: The time of the events, in the form that events have.
     """
     if not curve:
         yield {
@@ -403,3 +395,9 @@ def _events(
             "change": round(p - curve[number - 1], PROBABILITY_DIGITS) if number else None,
             "state": str(rule.state(p)),
         }
+
+
+def states_of(entry: StateEntry) -> States:
+    """Returns the hidden states of a conversation, shape (boundaries, dimensions)."""
+    raw = np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
+    return raw.astype(np.float32)

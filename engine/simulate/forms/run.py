@@ -46,6 +46,9 @@ RECORD_FORMAT = "uniform"
 FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 """The actions that the baseline chooses from after an answer."""
 
+QUESTION_SCHEMA = object_schema({"question": TEXT})
+"""The schema of a reply with a question."""
+
 QUESTION = Module("question_generation", "baseline-question", max_tokens=128)
 """Asks the first question about the open labels."""
 
@@ -89,7 +92,7 @@ class BaselineRun:
             while open_form := self._open_labels():
                 prompt_values = {"FORM": to_json_text(open_form)}
                 reply = yield from self._ask(
-                    QUESTION, prompt_values, _question_schema(), _has_question
+                    QUESTION, prompt_values, QUESTION_SCHEMA, _has_question
                 )
                 action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
@@ -109,7 +112,7 @@ class BaselineRun:
             reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, _has_action)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
-            reply = yield from self._ask(NEXT_QUESTION, {}, _question_schema(), _has_question)
+            reply = yield from self._ask(NEXT_QUESTION, {}, QUESTION_SCHEMA, _has_question)
             question = reply["question"]
 
     def _open_labels(self) -> dict[str, Any]:
@@ -164,11 +167,6 @@ class BaselineRun:
                 break
             messages[:0] = [prompt, reply]
         return messages
-
-
-def _question_schema() -> str:
-    """Returns the schema of a question."""
-    return object_schema({"question": TEXT})
 
 
 def _has_action(reply: dict[str, Any]) -> bool:

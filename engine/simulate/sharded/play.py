@@ -219,7 +219,7 @@ class ShardedScenario:
             trace.score = None
             trace.correct = None
             yield from _play_recap(self, trace)
-        record = {**self.record(trace.items, trace.score, trace.correct), **recap_source}
+        record = {**self.record(trace), **recap_source}
         return Ending(record, FORMAT, _make_result(self, trace, stand_ins))
 
     def conv_id(self, condition: Condition | None = None) -> str:
@@ -256,9 +256,7 @@ class ShardedScenario:
         Random(self.seed("shuffle")).shuffle(shards)
         return shards
 
-    def record(
-        self, items: Sequence[Mapping[str, Any]], score: float | None, correct: bool | None
-    ) -> dict[str, Any]:
+    def record(self, trace: Trace) -> dict[str, Any]:
         """Returns the record of the conversation in the format of the published logs."""
         setting = self.setting
         is_one_turn = self.condition in ONE_TURN
@@ -272,9 +270,9 @@ class ShardedScenario:
             "system_model": "NA" if is_one_turn else setting.system,
             "user_model": "NA" if is_one_turn else setting.user,
             "git_version": setting.version,
-            "trace": list(items),
-            "is_correct": correct,
-            "score": score,
+            "trace": trace.items,
+            "is_correct": trace.correct,
+            "score": trace.score,
         }
 
 
