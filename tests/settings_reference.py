@@ -120,7 +120,8 @@ def attributes(record: type) -> dict[str, str]:
 def _constants(paths: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
     """Constant, name and meaning of the settings that these files explain."""
     for path in paths:
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+        text = path.read_text(encoding="utf-8")
+        body = ast.parse(text).body if MARK in text else []
         for statement, following in pairwise(body):
             if (
                 isinstance(statement, ast.Assign)

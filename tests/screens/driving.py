@@ -46,6 +46,11 @@ class StartedApp(WorkbenchApp):
         return super().switch_mode(mode)
 
 
+def mode_of(key: str) -> str:
+    """The name of the mode that has this key."""
+    return next(name for name, own, *_ in MODES if own == key)
+
+
 @asynccontextmanager
 async def opened(
     project: ScreenProject,
@@ -54,7 +59,7 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a support project, in the mode of this key."""
     app = StartedApp(project.services(), project.subscribe)
-    app.first_mode = next(name for name, key, *_ in MODES if key == mode)
+    app.first_mode = mode_of(mode)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         yield pilot

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from textual.pilot import Pilot
 
-from tests.screens.driving import press, settle
+from tests.screens.driving import StartedApp, mode_of, press, settle
 from tests.screens.project import ScreenProject
-from workbench.app import WorkbenchApp
 
 Picture = tuple[tuple[int, int], bool, list[str]]
 """Size in cells, whether the theme is light, and the keys that lead there."""
@@ -19,7 +18,9 @@ def looks_as_before(
 ) -> bool:
     """Whether the app on this project looks as in its stored picture."""
     size, light, keys = picture
-    app = WorkbenchApp(support.services(), support.subscribe)
+    mode, *keys = keys
+    app = StartedApp(support.services(), support.subscribe)
+    app.first_mode = mode_of(mode)
 
     async def act(pilot: Pilot[None]) -> None:
         await settle(pilot)

@@ -20,7 +20,7 @@ from screens.shell.keymap import key_table
 from screens.shell.run_form import RunForm, ScoringForm
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.watch import WatchDialog
-from tests.screens.driving import opened, press, settle
+from tests.screens.driving import opened, press
 from tests.screens.project import ScreenProject, open_copy
 from workbench.app import WorkbenchApp
 
@@ -64,9 +64,18 @@ def fresh(folder: Path, conversations: int) -> ScreenProject:
     return made
 
 
-@pytest.mark.parametrize("conversations", [0, 3])
-async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations: int) -> None:
-    """Without conversations each screen offers an import; with conversations only, its own next step."""
+@pytest.mark.parametrize(
+    ("conversations", "offered"),
+    [
+        (0, {"first: Import": ImportDialog}),
+        (3, {"first: Score": ScoringForm, "first: Cluster": RunForm}),
+    ],
+)
+async def test_enter_starts_what_fills_the_screen(
+    tmp_path: Path, conversations: int, offered: dict[str, type[Dialog[Any]]]
+) -> None:
+    """Without conversations each screen offers an import; with conversations only, its own next step. `p` lists the
+    steps without which a report would be empty, and enter starts the one that is chosen."""
     async with opened(fresh(tmp_path, conversations), mode="1") as pilot:
         app = pilot.app
         for name, keys in WAYS.items():
@@ -87,31 +96,17 @@ async def test_enter_starts_what_fills_the_screen(tmp_path: Path, conversations:
             while not isinstance(app.screen, WorkbenchScreen):
                 await press(pilot, "escape")
             await press(pilot, "1", "1")
-            await settle(pilot)
             assert app.current_mode == "overview"
 
-
-@pytest.mark.parametrize(
-    ("conversations", "offered"),
-    [
-        (0, {"first: Import": ImportDialog}),
-        (3, {"first: Score": ScoringForm, "first: Cluster": RunForm}),
-    ],
-)
-async def test_the_report_offers_what_it_lacks(
-    tmp_path: Path, conversations: int, offered: dict[str, type[Dialog[Any]]]
-) -> None:
-    """`p` lists the steps without which a report would be empty, and enter starts the one that is chosen."""
-    async with opened(fresh(tmp_path, conversations), mode="1") as pilot:
         for said, opens in offered.items():
             await press(pilot, "1", "p")
-            choices = pilot.app.screen.query_one(OptionList)
+            choices = app.screen.query_one(OptionList)
             lines = [str(option.prompt) for option in choices.options]
             assert ("with everything that was written" in lines) == bool(conversations)
             (at,) = (nth for nth, line in enumerate(lines) if line.startswith(said))
             choices.highlighted = at
             await press(pilot, "enter")
-            assert isinstance(pilot.app.screen, opens)
+            assert isinstance(app.screen, opens), said
             await press(pilot, "escape")
 
 

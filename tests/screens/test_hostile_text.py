@@ -67,28 +67,26 @@ class TestEveryScreenSurvives:
         """What a screen lets through is seen."""
         monkeypatch.setattr(ControlGuard, "apply", lambda self, segments, background: segments)
 
-    async def test_list_and_reader(self) -> None:
-        """As a row, read, and as imported."""
-        async with opened(hostile(ALL), size=(80, 24)) as pilot:
-            check(pilot, "list")
-            await press(pilot, "enter", "right_square_bracket")
-            check(pilot, "reader")
-            await press(pilot, "o")
-            check(pilot, "the record")
-
-    async def test_triage(self) -> None:
-        """Judged, with a note that says it too."""
-        support = hostile(ALL)
-        support.triage.note(1, without_surrogates(ALL))
-        async with opened(support, size=(80, 24), mode="3") as pilot:
-            check(pilot, "triage")
-            await press(pilot, "N")
-            check(pilot, "note dialog")
-
-    async def test_jobs(self) -> None:
-        """In what a job tells while it runs, when it has ended and when it fails."""
-        support = hostile(ALL)
+    async def test_every_payload(self) -> None:
+        """As a row, read, as imported; judged, with a note that says it too; in what a job tells while it runs, when it
+        has ended and when it fails; in what a watch reports: names, goals, and a file that cannot be read."""
+        support, name = hostile(ALL), without_surrogates(ALL)
+        support.triage.note(1, name)
+        support.watches.live.add(turn(1, 1, 0.2, conversation=name, source=name, goal=name))
+        failure = {"event": None, "at": "2026-11-23T12:00:00Z", "error": name, "hint": name}
+        support.watches.live.add(failure)
         async with opened(support, size=(80, 24)) as pilot:
+            check(pilot, "list")
+            for keys, place in (
+                (("enter", "right_square_bracket"), "reader"),
+                (("o",), "the record"),
+                (("escape", "3"), "triage"),
+                (("N",), "note dialog"),
+                (("escape", "2", "2", "L"), "a file that cannot be read"),
+                (("down",), "a turn"),
+            ):
+                await press(pilot, *keys)
+                check(pilot, place)
             for event, place in (
                 (JobProgress(1, ALL, ALL, 1, 2, ALL, 1.0, 1.0, ALL), "jobs bar"),
                 (JobEnded(1, ALL, ALL, "done", ALL, ALL), "toast"),
@@ -99,25 +97,12 @@ class TestEveryScreenSurvives:
                 check(pilot, place)
             assert isinstance(pilot.app.screen, ErrorDialog)
 
-    async def test_watch(self) -> None:
-        """In what a watch reports: names, goals, and a file that cannot be read."""
-        support, name = hostile(ALL), without_surrogates(ALL)
-        support.watches.live.add(turn(1, 1, 0.2, conversation=name, source=name, goal=name))
-        failure = {"event": None, "at": "2026-11-23T12:00:00Z", "error": name, "hint": name}
-        support.watches.live.add(failure)
-        async with opened(support, size=(80, 24)) as pilot:
-            await press(pilot, "L")
-            check(pilot, "a file that cannot be read")
-            await press(pilot, "down")
-            check(pilot, "a turn")
 
-
-@pytest.mark.parametrize(
-    "unit", ["x\x1b[31m", "[/x]\n", "é "], ids=["one line", "lines", "accents"]
-)
-async def test_five_megabytes(unit: str) -> None:
-    """A message of five megabytes is read, unfolded, scrolled and shown as imported."""
-    payload = unit * (5_000_000 // len(unit))
+async def test_five_megabytes() -> None:
+    """A message of five megabytes, of one long line, many lines and accents, is read, unfolded, scrolled and shown as
+    imported."""
+    units = ("x\x1b[31m", "[/x]\n", "é ")
+    payload = "".join(unit * (5_000_000 // 3 // len(unit)) for unit in units)
     item = conversation(1, 0.52)
     item.messages[1] = replace(item.messages[1], content=payload)
     item.original = payload.encode()
@@ -131,8 +116,9 @@ async def test_five_megabytes(unit: str) -> None:
 
 
 async def test_markup_is_shown_as_it_stands() -> None:
-    """Square brackets of a conversation are shown, not interpreted."""
+    """Square brackets of a conversation are shown, not interpreted; the app's line filters include the guard."""
     async with opened(hostile(PAYLOADS["markup colour"])) as pilot:
+        assert any(isinstance(part, ControlGuard) for part in pilot.app.get_line_filters())
         await press(pilot, "enter")
 
         assert "[red]gone?[/red]" in text(pilot)
@@ -157,8 +143,3 @@ class TestControlGuard:
 
         assert cell_len(guarded[0].text) == cell_len(text)
         assert not CONTROL.search(guarded[0].text)
-
-    async def test_app_installs_it(self) -> None:
-        """The app's line filters include the guard."""
-        async with opened(project_of([])) as pilot:
-            assert any(isinstance(part, ControlGuard) for part in pilot.app.get_line_filters())

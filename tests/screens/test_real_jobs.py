@@ -1,4 +1,5 @@
-"""Long work from the screens, with the services that the program opens and the default model: nothing is scripted."""
+"""Long work from the screens, with the services that the program opens and a layer of the default model: nothing is
+scripted."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ SECONDS = 300.0
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, quick_weights: Path) -> Path:
-    """Where a new project will be; the default model is tuned."""
-    tune(quick_weights, folders.data_dir(), folders.cache_dir())
+def workspace(tmp_path: Path, single_layer_weights: Path) -> Path:
+    """Where a new project will be; the default model is tuned, and one of its layers reads."""
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir())
     return tmp_path / "p.wb"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import workbench
 from tests.terminal import hostile
 from tests.terminal.payloads import NAME, PAYLOADS
-from tests.terminal.pty import REPOSITORY, said
+from tests.terminal.pty import said
 
 RECORDS = [("scores", "csv"), ("conversations", "jsonl")]
 """Exports, each kind of file once."""
@@ -79,13 +78,7 @@ def test_import_narrates_hostile_files_safely(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "form"), RECORDS)
 def test_a_pipe_gets_the_text_as_it_is(project: Path, kind: str, form: str) -> None:
     """An export that no terminal shows holds every id as imported, controls and all."""
-    done = subprocess.run(
-        [sys.executable, "-m", "workbench", "export", str(project), kind, "--format", form],
-        cwd=REPOSITORY,
-        capture_output=True,
-        check=True,
-    )
-    text = done.stdout.decode("utf-8")
+    text = workbench("export", project, kind, "--format", form).stdout.decode("utf-8")
     if form == "jsonl":
         ids = {json.loads(line)["id"] for line in text.split("\n") if line}
     else:

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from engine.project.project import Project
 from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
-from tests.training.tiny_runs import STEPS, events, finished, start, tiny_run
+from tests.engine.training.training_project import fill_with_talks
+from tests.training.tiny_runs import STEPS, events, finished, start, tiny_base, tiny_run
+from tests.workbench.test_without_network import Watched
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -129,6 +132,31 @@ class TestAsInThePaper:
         assert events(run, "done")[0]["best_step"] == STEPS
         last = run.checkpoints / f"checkpoint-{STEPS}" / WEIGHTS
         assert (run.adapter / WEIGHTS).read_bytes() == last.read_bytes()
+
+
+class TestWithoutNetwork:
+    def test_training(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """An adapter is trained on a project and scores it, and no connection is tried."""
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        watched = Watched(tmp_path / "watch")
+        hub, base = tiny_base(tmp_path)
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill_with_talks(project, 16)
+        settings = (
+            "batch=4", "valid_every=2", "precision=f32", "max_tokens=400", "rank=4", "threads=1", "epochs=1"
+        )  # fmt: skip
+        row = watched.workbench(
+            "train", path, "--name", "mine", "--base", hub,
+            *[word for one in settings for word in ("--set", one)],
+        )  # fmt: skip
+        assert (row["state"], row["adapter"]) == ("finished", True)
+        scoring = ("--model", base, "--adapter", "mine", "--no-tune", "--no-remaining")
+        done = watched.workbench("run", "complete", path, *scoring)
+        assert done["scored"] == 16
+        assert "-m training" in watched.began
+        assert "-m engine.opener.model_process" in watched.began
+        assert watched.reached == ""
 
 
 class TestFullDisk:

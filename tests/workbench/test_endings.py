@@ -139,7 +139,7 @@ def test_an_ignored_signal_stays_ignored(project: Path) -> None:
     assert ignored & 1 << (signal.SIGHUP - 1)
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "terminal", "terminal, SIGHUP ignored", "shell"])
+@pytest.mark.parametrize("how", ["SIGTERM", "terminal, SIGHUP ignored", "shell"])
 def test_screens_write_what_was_given(project: Path, how: str) -> None:
     """Screens that are told to end, or whose terminal closes, keep the verdict that was just given and end with 130; so
     do those that were started to ignore SIGHUP, and those that their shell continues when it ends itself."""

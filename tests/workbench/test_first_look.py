@@ -30,9 +30,9 @@ from workbench.commands.first_look import first_look
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A file of five short sample conversations, and one that has no answer."""
+    """A file of three short sample conversations, and one that has no answer."""
     path = tmp_path / "logs.jsonl"
-    write_jsonl(_shortest(5, of=30), path)
+    write_jsonl(_shortest(3, of=60), path)
     with path.open("a", encoding="utf-8") as file:
         alone = {"id": "alone", "messages": [{"role": "user", "content": "Is anybody there?"}]}
         file.write(json.dumps(alone) + "\n")
@@ -58,10 +58,10 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
     assert first.returncode == 3  # one conversation has no answer, so it is unscored
     result = data(first)
     assert result["project"] == str(project)
-    assert (result["counts"]["conversations"], result["scored"]) == (6, 5)
+    assert (result["counts"]["conversations"], result["scored"]) == (4, 3)
     # too few for a probe of their own
     assert (result["in_force"]["mode"], result["in_force"]["adapter"]) == ("probe", "samples")
-    assert sum(group["size"] for group in result["groups"]) == 6
+    assert sum(group["size"] for group in result["groups"]) == 4
     runs_of_first = data(workbench("status", project, "--json"))["runs"]
     assert {run["state"] for run in runs_of_first} == {"done"}
     troubles = [line["trouble"] for line in result["read_first"]]
@@ -69,7 +69,7 @@ def test_one_command_leads_from_logs_to_a_result(logs: Path, tmp_path: Path) -> 
 
     again = workbench(logs, "-o", project, "--headless")
     assert again.returncode == 3
-    assert b"6 already here" in again.stdout
+    assert b"4 already here" in again.stdout
     assert b"scores in force: set 1, probe" in again.stdout
     assert b"What users wanted" in again.stdout
 

@@ -27,9 +27,9 @@ STEM = FILE.removesuffix(".gguf")
 
 
 @pytest.fixture
-def hub(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub with the weights of the default model, configured as the one of the commands."""
-    with serving({NAME: Repository({FILE: shipped.read_bytes()})}) as server:
+def hub(single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub with weights of one layer, configured as the one of the commands."""
+    with serving({NAME: Repository({FILE: single_layer_weights.read_bytes()})}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
         monkeypatch.delenv("HF_TOKEN", raising=False)
         monkeypatch.delenv("WORKBENCH_OFFLINE", raising=False)
@@ -44,6 +44,7 @@ def said(done: subprocess.CompletedProcess[bytes]) -> str:
 class TestPull:
     def test_interrupted_resumed_redirected_and_used(self, hub: HubServer, shipped: Path) -> None:
         """The real weights arrive over a connection that breaks and a redirect, are checked, and can be loaded."""
+        hub.repositories[NAME] = Repository({FILE: shipped.read_bytes()})
         hub.elsewhere = True
         hub.faults.extend([FaultyAnswer(cut=30_000_000), FaultyAnswer(cut=1_000_000)])
         done = workbench("models", "pull", NAME, "q4_1", "--json")
@@ -117,7 +118,7 @@ class TestSearch:
 
 
 class TestKeeping:
-    def test_removing(self, hub: HubServer, tmp_path: Path, shipped: Path) -> None:
+    def test_removing(self, hub: HubServer, tmp_path: Path, single_layer_weights: Path) -> None:
         """A pulled model is deleted after a confirmation, an added one is forgotten, the shipped one stays."""
         pulled = data(workbench("models", "pull", NAME, "--json"))["pulled"][0]
         asked = workbench("models", "remove", pulled["name"])
@@ -130,7 +131,7 @@ class TestKeeping:
         mine = tmp_path / "mine"
         mine.mkdir()
         for name in ("a.gguf", "b.gguf"):
-            (mine / name).write_bytes(shipped.read_bytes())
+            (mine / name).write_bytes(single_layer_weights.read_bytes())
         added = data(workbench("models", "add", mine, "--json"))["models"]
         assert [one["name"] for one in added] == ["a", "b"]
         assert workbench("models", "remove", "a").returncode == 0

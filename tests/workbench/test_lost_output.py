@@ -27,7 +27,7 @@ FULL = "Standard output cannot be written: No space left on device."
 )
 def test_processes(redirected: str, code: int, line: str, tmp_path: Path) -> None:
     """A process ends so too, whichever standard streams are closed; a reader that has ended, as `head`, is no fault."""
-    command = f'"$0" -m workbench completion bash {redirected}; exit ${{PIPESTATUS[0]}}'
+    command = f'"$0" -m workbench help topics {redirected}; exit ${{PIPESTATUS[0]}}'
     done = subprocess.run(
         ["bash", "-c", command, sys.executable],
         stderr=subprocess.PIPE,

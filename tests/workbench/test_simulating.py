@@ -14,7 +14,6 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.simulate.service import load_instructions
 from tests.engine.model.tuned import tune
-from tests.engine.model.weights import ALL_BUT_NINE, write_shallow
 from tests.engine.simulate.forms.playing import Script, as_reply, played
 from workbench.cli import main
 
@@ -39,20 +38,12 @@ def plums(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def tuned_nine(shipped: Path, tmp_path: Path) -> None:
-    """The default model is tuned, and nine of its layers play: with fewer a play asks many times more."""
-    weights = tmp_path / "weights" / "nine.gguf"
-    weights.parent.mkdir()
-    write_shallow(shipped, weights, ALL_BUT_NINE)
-    tune(weights, folders.data_dir(), folders.cache_dir())
-
-
 class TestPlaying:
     def test_table_and_conversations(
-        self, tuned_nine: None, plums: Path, capsys: pytest.CaptureFixture[str]
+        self, single_layer_weights: Path, plums: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Layers of the default model play; a second run calls no model and prints the same."""
+        """A layer of the default model plays; a second run calls no model and prints the same."""
+        tune(single_layer_weights, folders.data_dir(), folders.cache_dir())
         project = str(plums.parent / "p.wb")
         words = ["simulate", "sharded", project, str(plums), "--max-tokens", "8"]
         words += ["--context", "2048", "--conditions", "full", "--json"]

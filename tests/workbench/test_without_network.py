@@ -1,12 +1,11 @@
-"""The whole program without a network: the demo, training and scoring, with every process watched. Each command runs in
-a network namespace without interfaces where the kernel can make one, which stops native code too. In addition a module
-that Python loads at its start records every process, children included, and records and fails every use of a socket
-that could reach anybody, this machine included.
+"""The whole program without a network: the demo, with every process watched; `tests.training.test_runs` has training
+and scoring. Each command runs in a network namespace without interfaces where the kernel can make one, which stops
+native code too. In addition a module that Python loads at its start records every process, children included, and
+records and fails every use of a socket that could reach anybody, this machine included.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -17,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from engine.project.project import Project
+from engine.base import folders
 from screens.shell.title_line import MODES
-from tests.engine.training.training_project import fill_with_talks
+from tests.engine.model.tuned import tune
 from tests.terminal.pty import Session
 
 WATCH = """
@@ -64,6 +63,7 @@ class Watched:
     """Runs commands under the watch; `began` and `reached` are its records."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir()
         self.folder = folder
         self._prefix = namespace()
         (folder / "sitecustomize.py").write_text(f"FOLDER = {str(folder)!r}\n{WATCH}", "utf-8")
@@ -101,9 +101,7 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     """A watch without records."""
-    folder = tmp_path / "watch"
-    folder.mkdir()
-    return Watched(folder)
+    return Watched(tmp_path / "watch")
 
 
 class TestTheWatch:
@@ -151,9 +149,11 @@ ONLY_ON = {
 """Words that one screen alone shows on the demo's project."""
 
 
-@pytest.mark.usefixtures("tuned")
-def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo(
+    watched: Watched, single_layer_weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Samples, scores, remaining tasks, trees, goals, the doctor and every screen work, and no connection is tried."""
+    tune(single_layer_weights, folders.data_dir(), folders.cache_dir())
     folder = tmp_path / "d"
     watched.workbench("demo", folder, "--samples-only", "--count", "5")
     project = folder / "demo.wb"
@@ -164,7 +164,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     watched.workbench("run", "trees", project, "--limit", "1", "--max-tokens", "8")
     status = watched.workbench("status", project)
     stages = {run["stage"] for run in status["runs"]}
-    assert stages >= {"import", "read", "fit", "remaining", "trees", "embed", "cluster"}
+    assert stages >= {"import", "fit", "complete", "remaining", "trees", "embed", "cluster"}
     assert all(run["state"] == "done" for run in status["runs"])
     watched.workbench("doctor", project)
     assert "-m engine.opener.model_process" in watched.began
@@ -179,45 +179,3 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert session.end() == 0
     assert f"-m workbench {project}" in watched.began
     assert watched.reached == ""
-
-
-if importlib.util.find_spec("peft") is not None:
-
-    def test_training(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An adapter is trained on a project and scores it, and no connection is tried."""
-        from tests.training.tiny_runs import tiny_base
-
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-        hub, base = tiny_base(tmp_path)
-        path = tmp_path / "p.wb"
-        with Project.open(path, create=True) as project:
-            fill_with_talks(project, 16)
-        settings = (
-            "batch=4",
-            "valid_every=2",
-            "precision=f32",
-            "max_tokens=400",
-            "rank=4",
-            "threads=1",
-            "epochs=1",
-        )
-        row = watched.workbench(
-            "train", path, "--name", "mine", "--base", hub,
-            *[word for one in settings for word in ("--set", one)],
-        )  # fmt: skip
-        assert (row["state"], row["adapter"]) == ("finished", True)
-        done = watched.workbench(
-            "run",
-            "complete",
-            path,
-            "--model",
-            base,
-            "--adapter",
-            "mine",
-            "--no-tune",
-            "--no-remaining",
-        )
-        assert done["scored"] == 16
-        assert "-m training" in watched.began
-        assert "-m engine.opener.model_process" in watched.began
-        assert watched.reached == ""

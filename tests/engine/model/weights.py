@@ -17,8 +17,6 @@ SMALL = LoadOptions(context=1024, batch=128)
 RANK = 2
 LEFT_OUT = range(4, 29)
 """Layers of the thirty that the shallow model lacks. It writes words without sense, seldom blanks."""
-ALL_BUT_NINE = range(7, 28)
-"""Layers that a model of nine lacks. Among its next tokens some are likelier than others, as trees need it."""
 FIRST_TEN = range(10, 30)
 """Layers that a model of the first ten lacks. Its probabilities differ, where those of the other are all near 1."""
 

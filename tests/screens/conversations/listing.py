@@ -19,18 +19,14 @@ def screen(pilot: Pilot[None]) -> ConversationsScreen:
     return front
 
 
-async def paste(pilot: Pilot[None], text: str) -> None:
-    """Pastes into what has the focus; at once, whereas typing would be listed in between on a slow machine."""
+async def filtered(pilot: Pilot[None], wanted: str, key: str = "f") -> None:
+    """Goes into the filter line, pastes a filter and goes back to the list. Typing would be listed in between on a slow
+    machine."""
+    await press(pilot, key)
     focused = pilot.app.focused
     assert focused is not None
-    focused.post_message(events.Paste(text))
+    focused.post_message(events.Paste(wanted))
     await settle(pilot)
-
-
-async def filtered(pilot: Pilot[None], wanted: str, key: str = "f") -> None:
-    """Goes into the filter line, pastes a filter and goes back to the list."""
-    await press(pilot, key)
-    await paste(pilot, wanted)
     await press(pilot, "enter")
 
 

@@ -84,14 +84,19 @@ class TestFilterAndSort:
 
 class TestMarks:
     async def test_mark_and_range(self) -> None:
-        """Space marks and goes on, `v` marks from there to the cursor, `A` takes all marks away."""
+        """Space marks and goes on, `v` marks from there to the cursor, `A` takes all marks away. Reading on to another
+        conversation moves the cursor of the list there."""
         async with opened(project()) as pilot:
             await press(pilot, "space", "down", "down", "v")
             assert "4 marked · 36 of 36" in lines(pilot)[1]
             assert [line[0] for line in lines(pilot)[3:8]] == [MARK] * 4 + [" "]
-
             await press(pilot, "A")
             assert "marked" not in lines(pilot)[1]
+
+            await press(pilot, "home", "enter")
+            assert isinstance(pilot.app.screen, ReaderScreen)
+            await press(pilot, "n", "n", "q")
+            assert table(pilot).cursor_id == 3
 
     async def test_export(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """`X` writes what is listed, or what is marked, to a file that is not there yet."""
@@ -129,16 +134,7 @@ class TestMarks:
             ]
 
 
-class TestCursor:
-    async def test_back_from_reader(self) -> None:
-        """Reading on to another conversation moves the cursor of the list there."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter")
-            assert isinstance(pilot.app.screen, ReaderScreen)
-            await press(pilot, "n", "n", "q")
-
-            assert table(pilot).cursor_id == 3
-
+class TestPreview:
     async def test_preview_on_a_wide_terminal(self) -> None:
         """On a wide terminal the evidence and the end of the conversation under the cursor stand beside it."""
         async with opened(project(), size=(200, 60)) as pilot:
@@ -179,23 +175,23 @@ class TestImport:
             await press(pilot, *"october", "full_stop", *"jsonl", "enter")
             await until(pilot, lambda: support.jobs.started == [["october.jsonl"]])
 
-    @pytest.mark.parametrize(
-        ("name", "problem"),
-        [
-            ("typo.jsonl", "There is no file or folder typo.jsonl"),
-            ("a.csv", "`text`"),
-        ],
-    )
     async def test_mistake_keeps_the_path(
-        self, name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """What cannot be imported is refused in the dialog, with the reason; what was typed stays."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a.csv").write_text("id,text\n1,hello\n")
         support = project()
         async with opened(support) as pilot:
-            await press(pilot, "i", *name, "enter")
-            await until(pilot, lambda: problem in text(pilot))
-            assert isinstance(pilot.app.screen, ImportDialog)
-            assert pilot.app.screen.query_one(Input).value == name
+            await press(pilot, "i")
+            field = pilot.app.screen.query_one(Input)
+            for name, problem in (
+                ("typo.jsonl", "There is no file or folder typo.jsonl"),
+                ("a.csv", "`text`"),
+            ):
+                field.value = ""
+                await press(pilot, *name, "enter")
+                await until(pilot, lambda problem=problem: problem in text(pilot))  # type: ignore[misc]
+                assert isinstance(pilot.app.screen, ImportDialog), name
+                assert field.value == name
             assert support.jobs.started == []

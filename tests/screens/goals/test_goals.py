@@ -100,10 +100,11 @@ class TestList:
 
     async def test_themes_are_a_tree(self) -> None:
         """Goals stand below their theme, which - folds and + unfolds; t puts a goal under it, e renames the theme, u
-        takes both back."""
+        takes both back. Beside a theme stand its goals in the list, with the counts there: under a filter, of what
+        matches."""
         services = clustered()
         services.merge_review.place([group_id(services, LABELS[n]) for n in (0, 2)], "Lamps")
-        async with opened(services, mode="5") as pilot:
+        async with opened(services, (160, 40), mode="5") as pilot:
             assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
             await press(pilot, "minus")
             assert listed(pilot)[:2] == ["Lamps", LABELS[1]]
@@ -115,18 +116,14 @@ class TestList:
             assert listed(pilot)[:3] == ["Lamps", LABELS[0], LABELS[2]]
             await press(pilot, "J")
             assert in_front(pilot, TriageScreen)
-            await press(pilot, "escape", "u")
-            assert "Undone: put 2 groups under themes." in text(pilot)
-
-    async def test_theme_under_a_filter(self) -> None:
-        """Beside a theme stand its goals in the list, with the counts there: under a filter, of what matches."""
-        services = clustered()
-        services.merge_review.place([group_id(services, LABELS[n]) for n in (0, 2)], "Lamps")
-        async with opened(services, (160, 40), mode="5") as pilot:
+            await press(pilot, "escape")
             await filtered(pilot, f'goal:"{LABELS[2]}"')
+            await press(pilot, "home")
             detail = pilot.app.screen.query_one(DetailPane).query_one("#about", Static).content
             assert f"4  {LABELS[2]}" in str(detail)
             assert LABELS[0] not in str(detail)
+            await press(pilot, "escape", "u")
+            assert "Undone: put 2 groups under themes." in text(pilot)
 
 
 class TestDecisions:
@@ -153,7 +150,8 @@ class TestDecisions:
 
 class TestMembers:
     async def test_reading_members(self) -> None:
-        """Enter lists the members, enter there opens the reader; afterwards the cursor is on what was read last."""
+        """Enter lists the members, enter there opens the reader; afterwards the cursor is on what was read last. o
+        lists the doubtful ones first; O in the list of goals those in no group."""
         async with opened(clustered(), mode="5") as pilot:
             await press(pilot, "enter")
             members = members_screen(pilot)
@@ -163,8 +161,14 @@ class TestMembers:
             await press(pilot, "right", "right", "escape")
             assert in_front(pilot, GoalMembersScreen)
             assert members.table.cursor_index == 2
+            await press(pilot, "o", "down", "enter")
+            assert "most doubtful first" in lines(pilot)[1]
+            doubts = [round(row.doubt, 5) for row in members._fetch(members.table.ids)]
+            assert doubts == sorted(doubts, reverse=True)
             await press(pilot, "q")
             assert isinstance(pilot.app.screen, GoalsScreen)
+            await press(pilot, "O")
+            assert sorted(members_screen(pilot).table.ids) == OUTLIERS
 
     async def test_moving_and_splitting_off(self) -> None:
         """Marked members move to another group together, or are split off; u undoes it."""
@@ -179,17 +183,6 @@ class TestMembers:
             await press(pilot, "u", "space", "S")
             assert isinstance(pilot.app.screen, GoalsScreen)
             assert kinds(support) == ["split"]
-
-    async def test_order(self) -> None:
-        """o lists the doubtful ones first; O in the list of goals those in no group."""
-        async with opened(clustered(), mode="5") as pilot:
-            await press(pilot, "enter", "o", "down", "enter")
-            assert "most doubtful first" in lines(pilot)[1]
-            members = members_screen(pilot)
-            doubts = [round(row.doubt, 5) for row in members._fetch(members.table.ids)]
-            assert doubts == sorted(doubts, reverse=True)
-            await press(pilot, "escape", "O")
-            assert sorted(members_screen(pilot).table.ids) == OUTLIERS
 
 
 class TestViews:
@@ -254,9 +247,17 @@ class TestViews:
 
 class TestRuns:
     async def test_run(self) -> None:
-        """r shows what a run takes before it starts; what is chosen is what runs."""
+        """r shows what a run takes before it starts; what is chosen is what runs. A text that is no number, or an
+        unknown embedder, is refused with the reason; no run starts."""
         support = clustered()
         async with opened(support, mode="5") as pilot:
+            await press(pilot, "r", "down", "down", "down", *"many", "enter")
+            await until(pilot, lambda: "it must be a whole number from 1 on" in text(pilot))
+            await press(pilot, *["backspace"] * 4, "up", *"nowhere")
+            await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
+            await press(pilot, "enter", "escape")
+            assert support.jobs.started == []
+
             await press(pilot, "r")
             form = pilot.app.screen
             assert isinstance(form, GoalRunForm)
@@ -274,17 +275,6 @@ class TestRuns:
             await until(pilot, lambda: support.jobs.started != [])
             (stages,) = support.jobs.started
             assert stages == ["embed", "cluster", "decide", "name", "theme"]
-
-    async def test_mistakes_do_not_start(self) -> None:
-        """A text that is no number, or an unknown embedder, is refused with the reason; no run starts."""
-        support = clustered()
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "r", "down", "down", "down", *"many", "enter")
-            await until(pilot, lambda: "it must be a whole number from 1 on" in text(pilot))
-            await press(pilot, *["backspace"] * 4, "up", *"nowhere")
-            await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
-            await press(pilot, "enter", "escape")
-            assert support.jobs.started == []
 
 
 class TestElsewhere:

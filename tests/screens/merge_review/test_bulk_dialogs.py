@@ -16,9 +16,14 @@ from tests.screens.merge_review.test_merge_review import FIRST, answer
 class TestPairs:
     async def test_accept_all_is_one_act(self) -> None:
         """A lists the pairs above a probability, merges them all, and one undo takes all of it back; where no pair
-        is so probable, or what is typed is no probability, enter merges nothing."""
+        is so probable, or what is typed is no probability, enter merges nothing. Where the model for goals follows no
+        instructions, the desk says what to do, counts no calls, and has no key that asks."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
+            assert "no model that follows instructions is in use: 8, u" in text(pilot)
+            assert "model call" not in text(pilot)
+            assert "g asks it" not in text(pilot)
+            assert "g" not in pilot.app.screen.active_bindings
             await press(pilot, "A", *["backspace"] * 3, *"1.0", "enter")
             assert "No pair has so high a probability." in text(pilot)
             await press(pilot, *["backspace"] * 3, *"two", "enter")
@@ -52,15 +57,6 @@ class TestPairs:
             await press(pilot, "enter")
             assert "A probability is above 0" in text(pilot)
             assert kinds(support) == []
-
-    async def test_no_model_to_ask(self) -> None:
-        """Where the model for goals follows no instructions, the desk says what to do, counts no calls, and has no key
-        that asks."""
-        async with opened(clustered(), mode="6") as pilot:
-            assert "no model that follows instructions is in use: 8, u" in text(pilot)
-            assert "model call" not in text(pilot)
-            assert "g asks it" not in text(pilot)
-            assert "g" not in pilot.app.screen.active_bindings
 
     async def test_what_is_left_to_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The desk says how many pairs are left and about how many of them are to be merged; only likely ones cost

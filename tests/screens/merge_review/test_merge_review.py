@@ -68,8 +68,10 @@ def answer(
 class TestLooking:
     async def test_evidence_is_beside_the_decision(self) -> None:
         """Both labels, sizes, members, the merge probability and the outcome are in sight; space shows other members,
-        and after the last the first again; a opens the members of the left group."""
-        async with opened(clustered(), (80, 24), mode="6") as pilot:
+        and after the last the first again; a opens the members of the left group. The model's answer appears when it
+        arrives; neither the pair nor the scroll position changes."""
+        support = clustered()
+        async with opened(support, (80, 24), mode="6") as pilot:
             shown = text(pilot)
             for label in FIRST:
                 assert label[:24] in shown
@@ -91,21 +93,17 @@ class TestLooking:
             await press(pilot, "escape")
             assert front(pilot) == FIRST
 
-    async def test_what_is_missing_is_said_and_fills_in(self) -> None:
-        """The model's answer appears when it arrives; neither the pair nor the scroll position changes."""
-        support = clustered()
-        async with opened(support, (80, 24), mode="6") as pilot:
             assert "model  not asked" in text(pilot)
-            pane = pilot.app.screen.query_one("#side-a VerticalScroll", VerticalScroll)
-            pane.focus()
+            scrolled = pilot.app.screen.query_one("#side-a VerticalScroll", VerticalScroll)
+            scrolled.focus()
             await press(pilot, "down", "down")
-            before = front(pilot), pane.scroll_offset.y
-            assert before[1] == 2
-            job = JobProgress(7, "propose", "Asking", 1, 2, "pairs", 1.0, 1.0, "")
-            support.jobs.running = [job]
+            assert scrolled.scroll_offset.y == 2
+            support.jobs.running = [
+                JobProgress(7, "propose", "Asking", 1, 2, "pairs", 1.0, 1.0, "")
+            ]
             answer(support, pair_of(support, *FIRST).pair, 0.81, 0.31)
             await until(pilot, lambda: "reversed .31" in text(pilot))
-            assert (front(pilot), pane.scroll_offset.y) == before
+            assert (front(pilot), scrolled.scroll_offset.y) == (FIRST, 2)
             assert "depends on which comes first" in text(pilot)
             assert "asking …" in text(pilot)
 
@@ -140,7 +138,7 @@ class HeldReview(MergeReviewService):
 class TestDeciding:
     async def test_merge(self) -> None:
         """y merges both under the label that is shown, n refuses, N refuses for good, and each time another pair is in
-        front."""
+        front. u undoes the newest decision and puts its pair in front."""
         support = clustered()
         async with opened(support, mode="6") as pilot:
             pair = desk(pilot).cursor.pair
@@ -157,6 +155,11 @@ class TestDeciding:
             await press(pilot, "N")
             assert kinds(support) == ["merge", "apart", "never"]
             assert len({FIRST, second, third, front(pilot)}) == 4
+
+            await press(pilot, "u", "u", "u")
+            assert kinds(support) == []
+            assert front(pilot) == FIRST
+            assert "Undone: merged" in text(pilot)
 
     async def test_quick_fingers(self) -> None:
         """Keys pressed faster than the desk is read decide on what was read ahead, in the order shown."""
@@ -232,17 +235,6 @@ class TestDeciding:
             await press(pilot, "enter")
             assert front(pilot) == FIRST
             assert kinds(support) == []
-
-
-class TestUndo:
-    async def test_undo_brings_the_pair_back(self) -> None:
-        """u undoes the newest decision and puts its pair in front."""
-        support = clustered()
-        async with opened(support, mode="6") as pilot:
-            await press(pilot, "y", "n", "u", "u")
-            assert kinds(support) == []
-            assert front(pilot) == FIRST
-            assert "Undone: merged" in text(pilot)
 
 
 class TestHistory:

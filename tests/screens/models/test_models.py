@@ -14,7 +14,7 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.opener import model_previews
 from screens.shell.dialogs import ErrorDialog
-from tests.screens.driving import Size, lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.models.catalog import BUILT_IN, PULLED, known_machine, stocked, weights
 from tests.screens.project import ScreenProject, project
 
@@ -36,23 +36,25 @@ def names(made: ScreenProject) -> list[str]:
 
 
 class TestList:
-    @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-    async def test_models_and_adapters(self, size: Size) -> None:
+    async def test_models_and_adapters(self) -> None:
         """However wide, each stands with its state and sizes, and what is under the cursor is told below."""
         made = stocked()
         need = {one.name: number_format.size(one.memory) for one in made.models.rows()}
-        async with opened(made, size, mode="8") as pilot:
-            assert "workbench models search WORDS" in lines(pilot)[1]
-            assert "as bf16" in row(pilot, "smollm2-135m")
-            assert "1,650 t/s" in row(pilot, "smollm2-135m")
-            assert "ready" in row(pilot, "Qwen3-8B")
-            assert "5 MB" in row(pilot, "Qwen3-8B")
-            assert need[BUILT_IN] in row(pilot, "smollm2-135m")
-            assert need[PULLED] in row(pilot, "Qwen3-8B")
-            assert "too large" in row(pilot, "grok-1")
-            assert "unusable" in row(pilot, "cut")
-            assert "adapter" in row(pilot, "support-v3")
-            assert all(len(line) == size[0] for line in lines(pilot))
+        async with opened(made, (80, 24), mode="8") as pilot:
+            for size in ((80, 24), (200, 60)):
+                await pilot.resize_terminal(*size)
+                await settle(pilot)
+                assert "workbench models search WORDS" in lines(pilot)[1], size
+                for name, parts in (
+                    ("smollm2-135m", ("as bf16", "1,650 t/s", need[BUILT_IN])),
+                    ("Qwen3-8B", ("ready", "5 MB", need[PULLED])),
+                    ("grok-1", ("too large",)),
+                    ("cut", ("unusable",)),
+                    ("support-v3", ("adapter",)),
+                ):
+                    for part in parts:
+                        assert part in row(pilot, name), size
+                assert all(len(line) == size[0] for line in lines(pilot)), size
 
     async def test_endpoint(self) -> None:
         """An endpoint stands beside the models, as what it is; it has no size and cannot be tuned."""

@@ -38,7 +38,7 @@ from screens.shell.reading_dialogs import QuarantineDialog
 from screens.triage.screen import TriageScreen
 from screens.widgets.controls import Choices
 from tests.engine.project.support import fill, talk
-from tests.screens.driving import lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation
 
@@ -111,7 +111,8 @@ class TestFigures:
 
 class TestNext:
     async def test_arrows_go_through_all_lists(self) -> None:
-        """Down from the last line of a list goes to the first of the next list, up leads back; no line is skipped."""
+        """Down from the last line of a list goes to the first of the next list, up leads back; no line is skipped. The
+        last step asks what to write."""
         async with opened(project(), size=(80, 24), mode="1") as pilot:
             await press(pilot, "up")
             answers = pilot.app.screen.query_one("#answers", Choices)
@@ -121,10 +122,6 @@ class TestNext:
             steps = pilot.app.screen.query_one("#next", Choices)
             assert steps.has_focus
             assert steps.highlighted == 0
-
-    async def test_export(self) -> None:
-        """The last step asks what to write."""
-        async with opened(project(), mode="1") as pilot:
             await choose(pilot, "Export scores")
             assert "what people answered" in text(pilot)
 
@@ -291,14 +288,23 @@ def with_probe(
 class TestSets:
     async def test_the_set_in_force_is_named(self) -> None:
         """The card names mode and model of the scores that are shown, says that they are not tested and what would
-        help; on the smallest terminal in one line."""
-        for size in ((80, 24), (120, 36), (200, 60)):
-            async with opened(project(), size=size, mode="1") as pilot:
-                await press(pilot, "v")
+        help; on the smallest terminal in one line. Before a run the form begins with the mode in force, and says that
+        another one stores beside it."""
+        async with opened(project(), size=(200, 60), mode="1") as pilot:
+            await press(pilot, "v")
+            for size in ((200, 60), (120, 36), (80, 24)):
+                await pilot.resize_terminal(*size)
+                await settle(pilot)
                 shown = text(pilot)
                 assert "base · SmolLM2-135M-Instruct" in shown
                 assert "not tested on these conversations" in shown
                 assert ("`run complete --mode probe`" in shown) is (size[0] > 80)
+
+            await press(pilot, "r")
+            await until(pilot, lambda: "in force: base · SmolLM2-135M-Instruct" in text(pilot))
+            shown = text(pilot)
+            assert "stored beside them" in shown
+            assert "often near chance" in shown
 
     async def test_another_set_is_chosen_and_gone_back_to(self) -> None:
         """A set stored beside changes nothing; `S` chooses it with its own threshold, `S` again goes back."""
@@ -334,15 +340,6 @@ class TestSets:
             assert "these scores mean little" in text(pilot)
             assert "position alone tells whole from cut as well" in text(pilot)
             assert "what would help: more conversations" in text(pilot)
-
-    async def test_the_scoring_form_says_what_stays(self) -> None:
-        """Before a run the form begins with the mode in force, and says that another one stores beside it."""
-        async with opened(project(), size=(80, 24), mode="1") as pilot:
-            await press(pilot, "r")
-            await until(pilot, lambda: "in force: base · SmolLM2-135M-Instruct" in text(pilot))
-            shown = text(pilot)
-            assert "stored beside them" in shown
-            assert "often near chance" in shown
 
 
 class TestCards:

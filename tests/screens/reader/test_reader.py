@@ -37,30 +37,32 @@ class TestTurns:
         async with opened(project()) as pilot:
             await press(pilot, "down", "enter", *["right_square_bracket"] * 3)
             curve = pilot.app.screen.query_one(Curve)
-
             assert transcript(pilot).turn == 4
             assert curve.marked == 2
             assert "turn 4 .00" in text(pilot)
 
             await press(pilot, "left_square_bracket")
-
             assert transcript(pilot).turn == 3
 
-    async def test_folds(self) -> None:
-        """Long tool output is folded to its first lines and its length until enter unfolds it."""
+    async def test_messages_and_folds(self) -> None:
+        """Long tool output is folded to its first lines and its length until enter unfolds it. `{` and `}` go from
+        message to message; enter unfolds the one that is reached, not its neighbors."""
         async with opened(project()) as pilot:
             await press(pilot, "enter", "right_square_bracket")
-
             assert "▸ 42 lines" in text(pilot)
             assert '"line": 5,' not in text(pilot)
-
             await press(pilot, "enter")
-
             assert '"line": 5,' in text(pilot)
-
             await press(pilot, "enter")
-
             assert '"line": 5,' not in text(pilot)
+
+            await press(pilot, *["right_curly_bracket"] * 2)
+            current = transcript(pilot).message
+            assert current is not None
+            assert (current.index, current.role) == (3, "tool")
+            await press(pilot, "enter", "left_curly_bracket")
+            assert '"line": 5,' in text(pilot)
+            assert transcript(pilot).turn == 2
 
 
 class TestOrder:
@@ -80,23 +82,10 @@ class TestOrder:
             assert "This is the first conversation of the list." in text(pilot)
 
 
-class TestMoving:
-    async def test_messages_one_by_one(self) -> None:
-        """`{` and `}` go from message to message; enter unfolds the one that is reached, not its neighbors."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter", *["right_curly_bracket"] * 3)
-            current = transcript(pilot).message
-            assert current is not None
-            assert (current.index, current.role) == (3, "tool")
-
-            await press(pilot, "enter", "left_curly_bracket")
-            assert '"line": 5,' in text(pilot)
-            assert transcript(pilot).turn == 2
-
-
 class TestFind:
     async def test_find_while_typing(self) -> None:
-        """`/` counts and shows hits while one types, `n` and `N` walk through them, folded text unfolds."""
+        """`/` counts and shows hits while one types, `n` and `N` walk through them, folded text unfolds. Every hit in
+        sight is underlined, the one where the cursor is is drawn in reverse."""
         async with opened(project()) as pilot:
             await press(pilot, "enter")
             assert '"line": 40,' not in text(pilot)
@@ -118,13 +107,6 @@ class TestFind:
             assert "4 of 4" not in text(pilot)
             assert "▸ 42 lines" in text(pilot)
 
-            await press(pilot, "escape")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-
-    async def test_hits_are_marked(self) -> None:
-        """Every hit in sight is underlined, the one where the cursor is is drawn in reverse."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter")
             await look_for(pilot, "flight")
             drawn = [
                 segment.style
@@ -132,9 +114,11 @@ class TestFind:
                 for segment in strip
                 if segment.text == "flight" and segment.style is not None
             ]
-
             assert sum(bool(style.reverse) for style in drawn) == 1
             assert sum(bool(style.underline) for style in drawn) >= 2
+
+            await press(pilot, "escape", "escape")
+            assert isinstance(pilot.app.screen, ConversationsScreen)
 
     async def test_words_that_led_here(self) -> None:
         """The words of the list's filter are highlighted from the start, and `n` goes to the first."""
@@ -150,32 +134,38 @@ class TestFind:
 
 
 class TestTakingText:
-    async def test_copy_a_message(self) -> None:
-        """`y` copies the current message as imported, control characters too, and says how much it was."""
+    async def test_copied_raw_and_as_imported(self) -> None:
+        """`y` copies the current message as imported, control characters too, and says how much it was; `m` shows JSON
+        as imported, and laid out again; `o` shows the record as imported, and what is not UTF-8 in it does no harm.
+        What the leak guard kept from the model is noted under its message."""
         sample = conversation(1, 0.07)
-        sample.messages[1] = replace(sample.messages[1], content="a\x1b[2J [/b]")
-        async with opened(project_of([sample])) as pilot:
-            await press(pilot, "enter", "right_square_bracket", "y")
-
-            assert pilot.app.clipboard == "a\x1b[2J [/b]"
-            assert "Copied message 2, user: 10 characters." in text(pilot)
-
-    async def test_raw(self) -> None:
-        """`m` shows JSON as imported, and laid out again."""
-        sample = conversation(1, 0.07)
+        sample.messages[1] = replace(
+            sample.messages[1], content="a\x1b[2J [/b]", model_view="Please move my flight"
+        )
+        sample.leaks = [Leak(1, "stop-token", "###STOP###")]
         content = (
             '{"order":{"id":"#W6390527","status":"delivered"},"paid":true,"note":"none at all"}'
         )
         sample.messages[3] = replace(sample.messages[3], content=content)
+        sample.original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
         async with opened(project_of([sample])) as pilot:
-            await press(pilot, "enter", "e")
-            assert '"status": "delivered"' in text(pilot)
+            await press(pilot, "enter")
+            assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)
 
+            await press(pilot, "right_square_bracket", "y")
+            assert pilot.app.clipboard == "a\x1b[2J [/b]"
+            assert "Copied message 2, user: 10 characters." in text(pilot)
+
+            await press(pilot, "e")
+            assert '"status": "delivered"' in text(pilot)
             await press(pilot, "m")
             assert '"status":"delivered"' in text(pilot)
-
             await press(pilot, "m")
             assert '"status": "delivered"' in text(pilot)
+
+            await press(pilot, "o")
+            assert isinstance(pilot.app.screen, OriginalDialog)
+            assert '{"id": "support/0001", "bytes": "\ufffd␛[2J"}' in text(pilot)
 
 
 class TestNarrow:
@@ -194,16 +184,6 @@ class TestNarrow:
 
 
 class TestRecord:
-    async def test_original(self) -> None:
-        """`o` shows the record as imported, and what is not UTF-8 in it does no harm."""
-        sample = conversation(1, 0.07)
-        sample.original = b'{"id": "support/0001", "bytes": "\xff\x1b[2J"}'
-        async with opened(project_of([sample])) as pilot:
-            await press(pilot, "enter", "o")
-
-            assert isinstance(pilot.app.screen, OriginalDialog)
-            assert '{"id": "support/0001", "bytes": "\ufffd␛[2J"}' in text(pilot)
-
     async def test_verdict_on_an_earlier_text(self) -> None:
         """Of a conversation that grew the reader says what a person said of the text that it had."""
         first = conversation(1, 0.07, turns=2)
@@ -220,12 +200,3 @@ class TestRecord:
 
             await press(pilot, "o")
             assert '{"the": "new"}' in text(pilot)
-
-    async def test_leaks_are_noted_where_they_were(self) -> None:
-        """What the leak guard kept from the model is noted under its message."""
-        sample = conversation(1, 0.07)
-        sample.messages[1] = replace(sample.messages[1], model_view="Please move my flight")
-        sample.leaks = [Leak(1, "stop-token", "###STOP###")]
-        async with opened(project_of([sample])) as pilot:
-            await press(pilot, "enter")
-            assert "⊘ kept from the model: ###STOP### (stop-token)" in text(pilot)

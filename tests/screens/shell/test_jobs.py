@@ -18,7 +18,8 @@ PROGRESS = JobProgress(7, "score", "Scoring", 412, 812, "conversations", 2.5, 16
 
 class TestProgress:
     async def test_progress_and_cancel(self) -> None:
-        """The bottom line shows how far, how fast and how long still; `x` cancels that job."""
+        """The bottom line shows how far, how fast and how long still; `x` cancels that job. When the model process was
+        started anew, a notice says so, and why."""
         support = project()
         async with opened(support) as pilot:
             support.emit(JobStarted(7, "score", "Scoring"))
@@ -31,55 +32,42 @@ class TestProgress:
             await press(pilot, "x")
             assert support.jobs.cancelled == [7]
 
-    @pytest.mark.parametrize(
-        "title",
-        [
-            "Scoring with smollm2-135m-instruct (bf16, window 1,024)",
-            "Finding the fastest format of smollm2-135m-instruct for this machine, once",
-        ],
-    )
-    async def test_time_left_is_never_cut(self, title: str) -> None:
-        """At 80 columns the time left and what moves inside a batch come before the model's name."""
-        support = project()
-        note = "1,234,567 tokens read"
-        async with opened(support, size=(80, 24)) as pilot:
-            job = replace(PROGRESS, title=title, done=3, total=20, rate=0.02, note=note)
-            support.emit(job)
-            await settle(pilot)
-            line = lines(pilot)[-1]
-            assert "3 min left · 3 of 20" in line
-            assert "x cancel" in line
-            if " with " in title:
-                assert "Scoring" in line
-                assert "1,234,567 tokens read" in line
-
-    async def test_it_moves_inside_a_long_batch(self) -> None:
-        """While the count of conversations stands still, share, bar and time left follow the tokens that are read."""
-        support = project()
-        for size, bars in (((80, 24), 0), ((120, 36), 12)):
-            async with opened(support, size=size) as pilot:
-                for share in (0.02, 0.5):
-                    note = f"{round(share * 90_000):,} tokens read"
-                    job = replace(PROGRESS, done=0, total=4, rate=None, note=note, share=share)
-                    support.emit(job)
-                    await settle(pilot)
-                    line = lines(pilot)[-1]
-                    assert f"3 min left · {share:.0%} · 0 of 4" in line
-                    assert note in line
-                assert line.count("▇") == bars
-
-    async def test_a_new_model_process_is_told(self) -> None:
-        """When the model process was started anew, a notice says so, and why."""
-        support = project()
-        async with opened(support) as pilot:
             support.emit(ModelRestarted("The model process died (by SIGABRT)."))
             await settle(pilot)
-
             (notice,) = pilot.app._notifications
             assert (notice.title, notice.message) == (
                 "The model process was started anew",
                 "The model process died (by SIGABRT).",
             )
+
+    async def test_time_left_is_never_cut(self) -> None:
+        """At 80 columns the time left and what moves inside a batch come before the model's name. While the count of
+        conversations stands still, share, bar and time left follow the tokens that are read."""
+        support = project()
+        note = "1,234,567 tokens read"
+        async with opened(support, size=(80, 24)) as pilot:
+            for title, whole in (
+                ("Scoring with smollm2-135m-instruct (bf16, window 1,024)", ("Scoring", note)),
+                ("Finding the fastest format of smollm2-135m-instruct for this machine, once", ()),
+            ):
+                job = replace(PROGRESS, title=title, done=3, total=20, rate=0.02, note=note)
+                support.emit(job)
+                await settle(pilot)
+                line = lines(pilot)[-1]
+                for part in ("3 min left · 3 of 20", "x cancel", *whole):
+                    assert part in line
+
+            for size, bars in (((80, 24), 0), ((120, 36), 12)):
+                await pilot.resize_terminal(*size)
+                for share in (0.02, 0.5):
+                    read = f"{round(share * 90_000):,} tokens read"
+                    job = replace(PROGRESS, done=0, total=4, rate=None, note=read, share=share)
+                    support.emit(job)
+                    await settle(pilot)
+                    line = lines(pilot)[-1]
+                    assert f"3 min left · {share:.0%} · 0 of 4" in line
+                    assert read in line
+                assert line.count("▇") == bars
 
     async def test_interrupted_run_is_offered(self) -> None:
         """A run that an earlier process left unfinished is named in the bottom line, uncut at 80 columns."""

@@ -46,7 +46,7 @@ async def opened(path: Path) -> AsyncIterator[Pilot[None]]:
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A public set where it is at hand, else sample conversations; the program runs in this folder."""
     monkeypatch.chdir(tmp_path)
-    shared = shared_file("star")
+    shared = shared_file("kvret")
     if shared is not None:
         return shared
     made = tmp_path / "samples.jsonl"

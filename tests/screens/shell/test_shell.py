@@ -18,13 +18,13 @@ from screens.overview.screen import OverviewScreen
 from screens.reader import ReaderScreen
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import key_table
-from screens.shell.palette import HelpScreen
+from screens.shell.palette import HelpScreen, binding_commands
 from screens.shell.themes import DARK, LIGHT
 from screens.shell.title_line import MODES, TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch import WatchScreen
-from screens.widgets.keyed import place_of
+from screens.widgets.keyed import place_of, shown_key
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
@@ -60,63 +60,54 @@ async def asked(pilot: Pilot[None], words: str) -> None:
 
 class TestModes:
     async def test_number_keys_from_anywhere(self) -> None:
-        """`1 2 3` go to the modes from a list, from the reader, and back again."""
+        """`1 2 3` go to the modes from a list, from the reader, and back again; in the reader the number of its mode
+        leads back to the list, with the cursor on what was read. `q` leaves the reader, then the program."""
         async with opened(project()) as pilot:
-            for key, screen in (
-                ("enter", ReaderScreen),
-                ("3", TriageScreen),
-                ("1", OverviewScreen),
-                ("2", ReaderScreen),
+            for keys, screen in (
+                (("down", "down", "enter"), ReaderScreen),
+                (("3",), TriageScreen),
+                (("1",), OverviewScreen),
+                (("2",), ReaderScreen),
+                (("2",), ConversationsScreen),
             ):
-                await press(pilot, key)
+                await press(pilot, *keys)
                 assert type(pilot.app.screen) is screen
-
-    async def test_number_of_the_present_mode_goes_back(self) -> None:
-        """In the reader the number of its mode leads back to the list, with the cursor on what was read."""
-        async with opened(project()) as pilot:
-            await press(pilot, "down", "down", "enter", "2")
-            assert isinstance(pilot.app.screen, ConversationsScreen)
             assert pilot.app.screen.query_one("#list", RowTable).cursor_index == 2
 
-    async def test_click_on_a_mode(self) -> None:
-        """The names in the title line are pressed like buttons."""
-        async with opened(project(), mode="1") as pilot:
-            await pilot.click(TitleLine, offset=(15, 0))
-            await settle(pilot)
-            assert isinstance(pilot.app.screen, ConversationsScreen)
-
-    async def test_click_on_the_present_mode(self) -> None:
-        """A click on the present mode closes the screen that lies over it, as its key does."""
-        async with opened(project(), size=(120, 36), mode="1") as pilot:
-            await press(pilot, "L")
-            assert isinstance(pilot.app.screen, WatchScreen)
-            await asyncio.wait_for(pilot.click(TitleLine, offset=(2, 0)), 30)
-            await asyncio.wait_for(settle(pilot), 30)
-            assert isinstance(pilot.app.screen, OverviewScreen)
-
-    async def test_q_goes_back_then_quits(self) -> None:
-        """`q` leaves the reader, then the program."""
-        async with opened(project()) as pilot:
             await press(pilot, "enter", "q")
             assert isinstance(pilot.app.screen, ConversationsScreen)
             await pilot.press("q")
             await pilot.pause()
             assert pilot.app._exit
 
+    async def test_click_on_a_mode(self) -> None:
+        """The names in the title line are pressed like buttons; that of the present mode closes the screen that lies
+        over it, as its key does."""
+        async with opened(project(), mode="1") as pilot:
+            await press(pilot, "L")
+            over = pilot.app.screen
+            assert isinstance(over, WatchScreen)
+            for offset, screen in (((2, 0), OverviewScreen), ((15, 0), ConversationsScreen)):
+                await asyncio.wait_for(pilot.click(TitleLine, offset=offset), 30)
+                await asyncio.wait_for(settle(pilot), 30)
+                assert type(pilot.app.screen) is screen
+
 
 class TestPalette:
-    @pytest.mark.parametrize("key", ["ctrl+p", "colon"])
-    async def test_action_of_the_screen(self, key: str) -> None:
-        """The palette finds an action of the screen in front by what it does, and does it."""
+    async def test_action_of_the_screen(self) -> None:
+        """Nothing that has a key on a screen is missing from the palette. It finds an action of the screen in front by
+        what it does, and does it. Two quick escapes close it once, and nothing below it."""
         async with opened(project()) as pilot:
-            await press(pilot, key)
-            await asked(pilot, "Quit")
-            assert pilot.app._exit
+            for mode in ("1", "3", "2"):
+                await press(pilot, mode)
+                screen = pilot.app.screen
+                listed = {key for c in binding_commands(screen) for key in c.keys.split()}
+                for active in screen.active_bindings.values():
+                    if active.node in (screen, pilot.app) and not active.binding.system:
+                        key = active.binding.key
+                        assert shown_key(key) in listed or "palette" in active.binding.action
 
-    async def test_second_key_that_closes_it(self) -> None:
-        """Two quick escapes close the palette once, and nothing below it."""
-        async with opened(project()) as pilot:
-            await press(pilot, "enter", "ctrl+p")
+            await press(pilot, "enter", "colon")
             palette = pilot.app.screen
             assert isinstance(palette, CommandPalette)
             palette._action_escape()
@@ -124,21 +115,9 @@ class TestPalette:
             await settle(pilot)
             assert isinstance(pilot.app.screen, ReaderScreen)
 
-    async def test_every_action_of_every_mode(self) -> None:
-        """Nothing that has a key on a screen is missing from the palette."""
-        from screens.shell.palette import binding_commands
-
-        async with opened(project()) as pilot:
-            for mode in ("1", "2", "3"):
-                await press(pilot, mode)
-                screen = pilot.app.screen
-                listed = {key for c in binding_commands(screen) for key in c.keys.split()}
-                for active in screen.active_bindings.values():
-                    if active.node in (screen, pilot.app) and not active.binding.system:
-                        from screens.widgets.keyed import shown_key
-
-                        key = active.binding.key
-                        assert shown_key(key) in listed or "palette" in active.binding.action
+            await press(pilot, "ctrl+p")
+            await asked(pilot, "Quit")
+            assert pilot.app._exit
 
     async def test_opens_another_project(self) -> None:
         """A recent project is opened after this one was closed; hostile names are only text."""
@@ -193,35 +172,42 @@ class TestHelp:
 
 
 class TestTitleAndJobs:
-    @pytest.mark.parametrize("width", [80, 140])
-    async def test_read_only_is_always_visible(self, width: int) -> None:
+    async def test_read_only_is_always_visible(self) -> None:
         """The title line says read-only, where there is room with the reason, and a click tells it anyway."""
         support = project(read_only="Another workbench is writing this project.")
-        async with opened(support, size=(width, 24), mode="1") as pilot:
-            for mode in ("1", "2", "3"):
-                await press(pilot, mode)
-                assert "read-only" in lines(pilot)[0]
-                assert ("Another workbench" in lines(pilot)[0]) == (width >= 120)
-            await pilot.click(TitleLine, offset=(width - 3, 0))
+        async with opened(support, size=(140, 24), mode="1") as pilot:
+            for width in (140, 80):
+                await pilot.resize_terminal(width, 24)
+                for mode in ("1", "2", "3"):
+                    await press(pilot, mode)
+                    assert "read-only" in lines(pilot)[0]
+                    assert ("Another workbench" in lines(pilot)[0]) == (width >= 120)
+            await pilot.click(TitleLine, offset=(77, 0))
             await settle(pilot)
-            toast = " ".join(line[width // 3 :].strip() for line in lines(pilot)[1:])
+            toast = " ".join(line[26:].strip() for line in lines(pilot)[1:])
             assert "Another workbench" in toast
 
-    @pytest.mark.parametrize("width", [60, 80, 120])
-    async def test_every_mode_is_in_sight(self, width: int) -> None:
-        """However narrow, the key of every mode is in the title line; at 80 columns each has a name where no long
-        text stands beside them."""
+    async def test_every_mode_and_key_is_in_sight(self) -> None:
+        """However narrow, the key of every mode is in the title line; at 80 columns each has a name where no long text
+        stands beside them. From there on each key of the footer stands there whole, and help is the last of them."""
         support = clustered()
-        async with opened(support, size=(width, 24), mode="1") as pilot:
-            for name, mode, *titles in MODES:
-                await press(pilot, mode)
-                line = lines(pilot)[0]
-                assert any(f"{mode} {one} " in line for one in titles)
-                if width == 80 and name not in ("triage", "desk"):  # which show their place
-                    assert all(f"{tab.key} {tab.short} " in line for tab in MODES)
-                    assert line.rstrip()[-6:].rstrip("…") in support.name
-                assert all(f" {key}" in f" {line}" for _, key, *_ in MODES)
-                assert len(line) == width
+        async with opened(support, size=(60, 24), mode="1") as pilot:
+            for width in (60, 80, 120, 200):
+                await pilot.resize_terminal(width, 24)
+                for name, mode, *titles in MODES:
+                    await press(pilot, mode)
+                    *_, footer, _ = line, *_ = lines(pilot)
+                    assert any(f"{mode} {one} " in line for one in titles), (width, name)
+                    if width == 80 and name not in ("triage", "desk"):  # which show their place
+                        assert all(f"{tab.key} {tab.short} " in line for tab in MODES), name
+                        assert line.rstrip()[-6:].rstrip("…") in support.name, name
+                    assert all(f" {key}" in f" {line}" for _, key, *_ in MODES), (width, name)
+                    assert len(line) == width, name
+                    if width >= 80:
+                        assert footer.rstrip().endswith("? Help"), (width, name)
+                        shown = [*pilot.app.screen.query(FooterKey)]
+                        whole = [f"{one.key_display} {one.description}" for one in shown]
+                        assert footer.split() == " ".join(whole).split(), (width, name)
 
 
 class TestFaults:
@@ -260,17 +246,3 @@ async def test_escape_leaves_the_innermost() -> None:
             assert not isinstance(pilot.app.screen, ConversationsScreen), key
             await press(pilot, "escape")
             assert isinstance(pilot.app.screen, ConversationsScreen), key
-
-
-class TestFooter:
-    @pytest.mark.parametrize("width", [80, 200])
-    async def test_no_key_is_cut(self, width: int) -> None:
-        """On every screen each key of the footer stands there whole, and help is the last of them."""
-        async with opened(project(), size=(width, 24), mode="1") as pilot:
-            for _, key, *_ in MODES:
-                await press(pilot, key)
-                line = lines(pilot)[-2].rstrip()
-                assert line.endswith("? Help")
-                shown = [*pilot.app.screen.query(FooterKey)]
-                whole = [f"{one.key_display} {one.description}" for one in shown]
-                assert line.split() == " ".join(whole).split()

@@ -28,25 +28,18 @@ BACKS = {"tone-tab-back", "tone-cursor", "tone-cursor-blurred", "tone-header", "
 
 
 class TestThemes:
-    async def test_key_goes_through_all_and_remembers(self) -> None:
-        """`T` shows each theme in turn, and each is remembered at once."""
+    async def test_every_screen_in_every_theme(self) -> None:
+        """`T` shows each theme in turn, which defines what the screens ask for, and each is remembered at once."""
         kept: list[str] = []
         app = app_with(Shell(remember_theme=kept.append))
-        async with app.run_test(size=(100, 30)) as pilot:
-            await settle(pilot)
-            await press(pilot, "T", "T", "T", "T")
-        assert kept == ["light", "high-contrast", "ansi", "dark"]
-
-    @pytest.mark.parametrize("name", list(THEMES))
-    async def test_every_screen_in_every_theme(self, name: str) -> None:
-        """Each theme defines what the screens ask for."""
-        app = app_with(Shell(theme=name))
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             await settle(pilot)
-            await press(pilot, "2", "enter", "w", "escape", "3", "question_mark", "escape")
-            await press(pilot, "ctrl+p", "escape", "1", "r", "escape")
-            assert app.current_mode == "overview"
-            assert app.screen.is_modal is False
+            for _ in THEMES:
+                await press(pilot, "T", "2", "enter", "w", "escape", "3", "question_mark", "escape")
+                await press(pilot, "ctrl+p", "escape", "1", "r", "escape")
+                assert app.current_mode == "overview"
+                assert app.screen.is_modal is False
+        assert kept == ["light", "high-contrast", "ansi", "dark"]
 
     @pytest.mark.parametrize(
         ("theme", "least"),

@@ -90,8 +90,9 @@ class TestLive:
 
 
 class TestActions:
-    async def test_stop_asks_first(self) -> None:
-        """s asks, with the harmless answer first; then the run is stopping."""
+    async def test_stop_resume_delete_and_what_they_refuse(self) -> None:
+        """s asks, with the harmless answer first; then the run is stopping. R resumes a run that did not finish, D
+        deletes one after a question; neither touches a running one."""
         support = trained()
         stop = directory(support, RUNNING).stop
         async with opened(support, mode="7") as pilot:
@@ -101,10 +102,6 @@ class TestActions:
             assert stop.exists()
             assert "stopping" in text(pilot)
 
-    async def test_resume_delete_and_what_they_refuse(self) -> None:
-        """R resumes a run that did not finish, D deletes one after a question; neither touches a running one."""
-        support = trained()
-        async with opened(support, mode="7") as pilot:
             await press(pilot, "R", "D")
             assert isinstance(pilot.app.screen, TrainingScreen)
             await press(pilot, "down", "R")

@@ -51,13 +51,24 @@ def measured(project: Project) -> list[TreeRow]:
 
 class TestTable:
     async def test_most_leaves_first(self, tmp_path: Path) -> None:
-        """Trees stand by falling leaves, with their figures; the summary counts them."""
+        """Trees stand by falling leaves, with their figures; the summary counts them. u leaves the trees that stand out
+        by both figures, and brings the others back."""
+        stands_out = "UPDATE tree SET leaves = 999, max_log_prob = -99 WHERE conversation_id = 5"
         with with_trees(tmp_path / "t.wb", 12) as project:
+            project.write(lambda conn: conn.execute(stands_out))
             rows = sorted(measured(project), key=lambda row: -row.leaves)
             async with listed(project, (80, 24)) as pilot:
                 assert "12 trees · half have " in lines(pilot)[1]
                 assert names(pilot) == [f"warranty/{row.conversation_id:03d}" for row in rows]
                 assert f"▲ {rows[0].leaves}" in lines(pilot)[3]
+
+                screen = pilot.app.screen
+                assert isinstance(screen, TreeSetScreen)
+                await press(pilot, "u")
+                await until(pilot, lambda: len(screen.table.ids) < 12)
+                assert names(pilot)[0].endswith("5")
+                await press(pilot, "u")
+                await until(pilot, lambda: len(screen.table.ids) == 12)
 
     async def test_opening(self, tmp_path: Path) -> None:
         """Enter opens the tree under the cursor; where there is none, it says why."""
@@ -138,20 +149,3 @@ class TestWhatStandsOut:
             "id": "c39", "step": 1, "branches": 39, "max_logprob": -39.0, "completed": "unscored", "goal": "a trip",
         }  # fmt: skip
         assert unusual(self.items(MIN_TREES_FOR_DECILES - 1)) == []
-
-    async def test_only_the_unusual(self, tmp_path: Path) -> None:
-        """u leaves the trees that stand out by both figures, and brings the others back."""
-        with with_trees(tmp_path / "t.wb", 12) as project:
-            stands_out = (
-                "UPDATE tree SET leaves = 999, max_log_prob = -99 WHERE conversation_id = 5"
-            )
-            project.write(lambda conn: conn.execute(stands_out))
-            async with listed(project) as pilot:
-                screen = pilot.app.screen
-                assert isinstance(screen, TreeSetScreen)
-                assert len(screen.table.ids) == 12
-                await press(pilot, "u")
-                await until(pilot, lambda: len(screen.table.ids) < 12)
-                assert names(pilot)[0].endswith("5")
-                await press(pilot, "u")
-                await until(pilot, lambda: len(screen.table.ids) == 12)

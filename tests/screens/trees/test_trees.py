@@ -70,7 +70,8 @@ class TestWalking:
             assert f" {first.probability:.2f}"[2:] in shown[3]
 
     async def test_folding_and_going(self, project: Project) -> None:
-        """Arrows fold, n goes from fork to fork, b to the best answer, left to where it goes on from."""
+        """Arrows fold, n goes from fork to fork, b to the best answer, left to where it goes on from. Control sequences
+        and line turners of tokens are drawn as signs, in the tree and the list."""
         async with explored(project) as pilot:
             tree = layout(pilot)
             forks = [at for at, segment in enumerate(tree.segments) if segment.forks]
@@ -91,11 +92,7 @@ class TestWalking:
             await press(pilot, "left")
             assert view(pilot).cursor == tree.segments[inside].parent
 
-    async def test_hostile_tokens(self, project: Project) -> None:
-        """Control sequences and line turners of tokens are drawn as signs, in the tree and the list."""
-        async with explored(project) as pilot:
-            segments = layout(pilot).segments
-            hostile = next(at for at, segment in enumerate(segments) if "AAAA" in segment.text)
+            hostile = next(at for at, one in enumerate(tree.segments) if "AAAA" in one.text)
             view(pilot).go_to(hostile)
             for keys in ((), ("l",)):
                 await press(pilot, *keys)
@@ -105,9 +102,13 @@ class TestWalking:
 
 
 class TestLists:
-    async def test_answers(self, project: Project) -> None:
-        """Complete answers stand by falling probability; enter goes to the leaf of one."""
+    async def test_answers_and_bounds(self, project: Project) -> None:
+        """y copies the text of the path. Complete answers stand by falling probability; enter goes to the leaf of one.
+        p takes a property and shows the interval that the tree proves; nonsense is refused with what would do."""
         async with explored(project) as pilot:
+            await press(pilot, "b", "y")
+            assert pilot.app.clipboard == layout(pilot).path_text(view(pilot).cursor or 0)
+
             answers = services(project).trees.answers(LAST, 2, CONFIG.config_hash)
             await press(pilot, "l")
             assert f".{round(answers[0].probability * 1000):03d}" in text(pilot)
@@ -116,22 +117,10 @@ class TestLists:
             assert segment is not None
             assert answers[1].leaves[0] in segment.nodes
 
-    async def test_copy(self, project: Project) -> None:
-        """y copies the text of the path."""
-        async with explored(project) as pilot:
-            await press(pilot, "b", "y")
-            assert pilot.app.clipboard == layout(pilot).path_text(view(pilot).cursor or 0)
-
-
-class TestProving:
-    async def test_bounds(self, project: Project) -> None:
-        """p takes a property and shows the interval that the tree proves; nonsense is refused with what would do."""
-        async with explored(project) as pilot:
             await press(pilot, "p", *"contains", "space", *"years", "enter")
             bounds = services(project).trees.bounds(LAST, 2, CONFIG.config_hash, "contains years")
             assert 0 < bounds.low < bounds.high <= 1
             assert f"P(contains years) in [.{round(bounds.low * 100):02d}, " in lines(pilot)[2]
-
             await press(pilot, "p", *["backspace"] * 14, *"hm", "enter")
             assert "is no property of a response" in text(pilot)
 

@@ -31,7 +31,9 @@ from tests.screens.triage.ordering import choose_order
 
 class TestVerdicts:
     async def test_each_key_gives_its_verdict_and_goes_on(self) -> None:
-        """`c`, `i` and `m` record complete, incomplete and unsure for what was shown, and show the next."""
+        """`c`, `i` and `m` record complete, incomplete and unsure for what was shown, and show the next; the first
+        without a name says which key gives one. `u` takes the newest back and shows its conversation; `U` gives it
+        again and goes on."""
         support = project()
         queue = [item.conversation_id for item in support.triage.queue().items]
         async with opened(support) as pilot:
@@ -39,55 +41,40 @@ class TestVerdicts:
             assert "support/0002" in lines(pilot)[2]
             assert "1 of 21" in lines(pilot)[0]
 
-            await press(pilot, "c", "i", "m")
-
-            assert [(row.conversation_id, row.value) for row in support.acts()] == [
-                (queue[0], Verdict.YES),
-                (queue[1], Verdict.NO),
-                (queue[2], Verdict.UNSURE),
-            ]
+            await press(pilot, "c")
+            assert "stored without a name; @ gives yours" in text(pilot)
+            pilot.app.clear_notifications()
+            await press(pilot, "i", "m")
+            assert "stored without a name" not in text(pilot)
+            given = [(row.conversation_id, row.value) for row in support.acts()]
+            assert given == [*zip(queue, (Verdict.YES, Verdict.NO, Verdict.UNSURE), strict=False)]
             assert f"support/{queue[3]:04d}" in lines(pilot)[2]
             assert "4 of 21" in lines(pilot)[0]
             assert "● 1  ○ 1  ◐ 1" in lines(pilot)[0]
 
-    async def test_who_judges_without_a_name_is_told_of_it_once(self) -> None:
-        """The first verdict without a name says which key gives one; the second does not."""
-        async with opened(project(), mode="3") as pilot:
-            await press(pilot, "c")
-            assert "stored without a name; @ gives yours" in text(pilot)
-            pilot.app.clear_notifications()
-            await press(pilot, "c")
-            assert "stored without a name" not in text(pilot)
+            await press(pilot, "u")
+            assert len(support.acts()) == 2
+            assert f"support/{queue[2]:04d}" in lines(pilot)[2]
+            assert "no verdict yet" in text(pilot)
+            await press(pilot, "U")
+            assert len(support.acts()) == 3
+            assert f"support/{queue[3]:04d}" in lines(pilot)[2]
 
     async def test_fast_keys_are_written_in_order(self) -> None:
-        """Verdicts given faster than they are written all arrive, in the order given."""
+        """Verdicts given faster than they are written all arrive, in the order given. `N` keeps a note with the
+        conversation that is shown, and the note is shown at once."""
         support = project()
         queue = [item.conversation_id for item in support.triage.queue().items]
-        async with opened(support) as pilot:
-            await press(pilot, "3")
+        async with opened(support, mode="3") as pilot:
             await pilot.press(*"cicicici")
             await settle(pilot)
+            given = [(row.conversation_id, row.value) for row in support.acts()]
+            assert given == [*zip(queue, [Verdict.YES, Verdict.NO] * 4, strict=False)]
 
-            assert [row.conversation_id for row in support.acts()] == queue[:8]
-            assert [row.value for row in support.acts()] == [
-                Verdict.YES,
-                Verdict.NO,
-            ] * 4
-
-    async def test_undo_and_redo(self) -> None:
-        """`u` takes the newest verdict back and shows its conversation; `U` gives it again and goes on."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "3", "c", "c", "u")
-
-            assert len(support.acts()) == 1
-            assert "support/0014" in lines(pilot)[2]
-            assert "no verdict yet" in text(pilot)
-
-            await press(pilot, "U")
-
-            assert len(support.acts()) == 2
-            assert "support/0026" in lines(pilot)[2]
+            await press(pilot, "N", *"odd", "enter")
+            assert support.acts()[-1][:3] == (queue[8], "note", "odd")
+            assert "odd" in text(pilot)
+            assert f"support/{queue[8]:04d}" in lines(pilot)[2]
 
     async def test_undo_of_an_import(self) -> None:
         """Verdicts that were imported are taken back and given again together, the notice says how many, and the queue
@@ -105,33 +92,20 @@ class TestVerdicts:
             assert "2 imported verdicts given again." in text(pilot)
             await until(pilot, lambda: f"1 of {len(waiting) - 2}" in lines(pilot)[0])
 
-    async def test_skip_comes_again(self) -> None:
-        """What was skipped comes again when all others have a verdict."""
-        support = project_of([conversation(number, 0.5) for number in range(1, 4)])
-        async with opened(support) as pilot:
-            await press(pilot, "3", "s", "c", "c")
-            assert "support/0001" in lines(pilot)[2]
-
-            await press(pilot, "c")
-            assert "Nothing is left in the queue. 3 answers given." in text(pilot)
-
-    async def test_more_are_skipped_than_a_page_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What was skipped still waits, and keeps nothing behind it from coming."""
+    async def test_skip_comes_again(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What was skipped, more than a page has, keeps nothing behind it from coming, and comes again when all others
+        have a verdict."""
         monkeypatch.setattr(triage_queue, "PAGE", 3)
         support = project_of([conversation(number, 0.5) for number in range(1, 9)])
-        async with opened(support) as pilot:
-            await press(pilot, "3", *"sssss")
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, *"sssss")
             assert "support/0006" in lines(pilot)[2]
 
-    async def test_note(self) -> None:
-        """`N` keeps a note with the conversation that is shown, and the note is shown at once."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "3", "N", *"odd", "enter")
+            await press(pilot, *"ccc")
+            assert "support/0001" in lines(pilot)[2]
 
-            assert support.acts()[-1][1:3] == ("note", "odd")
-            assert "odd" in text(pilot)
-            assert "support/0002" in lines(pilot)[2]
+            await press(pilot, *"ccccc")
+            assert "Nothing is left in the queue. 8 answers given." in text(pilot)
 
     async def test_failed_write_brings_the_item_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A verdict that could not be written is told, and its conversation is in front again."""
@@ -159,64 +133,42 @@ class TestVerdicts:
 
 
 class TestPlace:
-    async def test_place_is_kept_across_modes(self) -> None:
-        """Going to the list and back shows the same conversation."""
+    async def test_place_is_kept(self) -> None:
+        """Going to the list and back shows the same conversation. `o` opens it in the reader, and back is the same."""
         async with opened(project()) as pilot:
-            await press(pilot, "3", "s", "s")
-            before = lines(pilot)[2]
-            await press(pilot, "2", "down", "3")
-
-            assert lines(pilot)[2] == before
-
-    async def test_new_scores_do_not_move_what_is_shown(self) -> None:
-        """When the queue changes, the item in front stays and what is to come is exchanged."""
-        support = project()
-        async with opened(support) as pilot:
             await press(pilot, "3", "s")
-            before = lines(pilot)[2]
-            support.add(conversation(99, 0.5))
-            support.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: "2 of 22" in lines(pilot)[0])
+            await press(pilot, "2", "down", "3")
+            assert "support/0014" in lines(pilot)[2]
 
-            assert lines(pilot)[2] == before
-            await press(pilot, "s")
-            assert "support/0099" in lines(pilot)[2]
-
-    async def test_a_new_score_of_what_is_shown_appears(self) -> None:
-        """The conversation in front shows the score that arrives for it."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "3")
-            support.rescore(support.triage.queue().items[0].conversation_id, 0.93)
-            support.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: ".93" in text(pilot))
-
-            assert "support/0002" in lines(pilot)[2]
-
-    async def test_the_marked_turn_stays(self) -> None:
-        """When the scores of others change, the turn that is read stays marked on the curve."""
-        support = project()
-        async with opened(support) as pilot:
-            await press(pilot, "3", "left_square_bracket", "left_square_bracket")
-            curve = pilot.app.screen.query_one(Curve)
-            marked = curve.marked
-            assert marked == 2  # of five points, and not the last
-            support.add(conversation(99, 0.5))
-            support.emit(DataChanged(frozenset({"score"})))
-            await until(pilot, lambda: "1 of 22" in lines(pilot)[0])
-            await settle(pilot)
-
-            assert curve.marked == marked
-
-    async def test_open_in_reader(self) -> None:
-        """`o` opens the item in the reader, and back is the same item."""
-        async with opened(project()) as pilot:
-            await press(pilot, "3", "s", "o")
+            await press(pilot, "o")
             assert isinstance(pilot.app.screen, ReaderScreen)
             assert "support/0014" in lines(pilot)[1]
 
             await press(pilot, "q")
             assert "support/0014" in lines(pilot)[2]
+
+    async def test_new_scores_do_not_move_what_is_shown(self) -> None:
+        """When the queue changes, the item in front and the turn that is marked on its curve stay, a new score of it
+        appears, and what is to come is exchanged."""
+        support = project()
+        async with opened(support, mode="3") as pilot:
+            await press(pilot, "left_square_bracket", "left_square_bracket")
+            curve = pilot.app.screen.query_one(Curve)
+            assert curve.marked == 2  # of five points, and not the last
+            support.add(conversation(99, 0.5))
+            support.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: "1 of 22" in lines(pilot)[0])
+            await settle(pilot)
+            assert curve.marked == 2
+            assert "support/0002" in lines(pilot)[2]
+
+            support.rescore(2, 0.93)
+            support.emit(DataChanged(frozenset({"score"})))
+            await until(pilot, lambda: ".93" in text(pilot))
+            assert "support/0002" in lines(pilot)[2]
+
+            await press(pilot, "s")
+            assert "support/0099" in lines(pilot)[2]
 
 
 def page(*numbers: int, beyond: int = 0) -> TriagePage:
@@ -298,24 +250,20 @@ class TestQueue:
 
 class TestOrderAndFilter:
     async def test_another_order(self) -> None:
-        """`O` offers the orders with their reasons; the queue begins anew in the chosen one, which is shown."""
-        async with opened(project(), mode="3") as pilot:
+        """`O` offers the orders with their reasons; the queue begins anew in the chosen one, which is shown. In the
+        list's order it has the list's filter and sorting."""
+        support = project()
+        support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
+        async with opened(support, mode="3") as pilot:
             assert "near the threshold first" in lines(pilot)[3]
             await press(pilot, "O")
             assert "drawn at random" in text(pilot)
             await press(pilot, "down", "enter")
-
             assert "lowest score first" in lines(pilot)[3]
             assert "1 of 36" in lines(pilot)[0]
             assert "support/0011" in lines(pilot)[2]
 
-    async def test_the_lists_order(self) -> None:
-        """In the list's order the queue has the list's filter and sorting."""
-        support = project()
-        support.saved.save_view(ListQuery(parse_filter("state:ended")), None)
-        async with opened(support, mode="3") as pilot:
             await choose_order(pilot, "list")
-
             assert "the list's order" in lines(pilot)[3]
             assert "1 of 15" in lines(pilot)[0]
 
@@ -523,11 +471,21 @@ def judged(verdicts: int, count: int = 60) -> ScreenProject:
 
 class TestBlind:
     async def test_ten_again(self) -> None:
-        """`b` asks ten again without the model's opinion and without the verdict, and says how well they agree."""
+        """`b` asks ten again without the model's opinion, the verdict, and what machines say and cite, and says how
+        well they agree. Undo in a blind round takes the blind answer back and asks again; `b` ends the round. Outside
+        of it the share of verdicts that agree with the model stands above the conversation, kappa in the calibration.
+        """
         support = judged(30)
+        answered_by(support, "refused", dict.fromkeys(range(1, 61), "no"))
         async with opened(support, mode="3") as pilot:
-            await press(pilot, "b")
+            assert "the score of ended agrees " in lines(pilot)[3]
+            assert "κ" not in lines(pilot)[3]
+            await press(pilot, "K")
+            assert "κ ." in text(pilot)
+
+            await press(pilot, "escape", "b", "full_stop")
             assert "Blind repeat 1 of 10" in text(pilot)
+            assert "No message has a sign of trouble or is cited" in text(pilot)
             for hidden in ("threshold .50", "Remaining tasks", "Why it is here", "no verdict yet"):
                 assert hidden not in text(pilot)
 
@@ -535,35 +493,21 @@ class TestBlind:
                 current = support.triage.current(n)
                 assert current is not None
                 await press(pilot, "c" if current.verdict is Verdict.YES else "i")
-
             assert "You agree with yourself: 100% [72, 100] n 10" in text(pilot)
             assert "Why it is here" in text(pilot)
             assert sum(row.blind for row in support.acts()) == 10
             assert support.triage.tally()[Verdict.YES] + support.triage.tally()[Verdict.NO] == 30
 
-    async def test_what_machines_say_is_hidden(self) -> None:
-        """A blind round shows no answers of machines, and marks no messages that they cite."""
-        support = judged(30)
-        answered_by(support, "refused", dict.fromkeys(range(1, 61), "no"))
-        async with opened(support, mode="3") as pilot:
-            await press(pilot, "b", "full_stop")
-            assert "No message has a sign of trouble or is cited" in text(pilot)
-            await press(pilot, "b", "full_stop")
-            assert "» judge: refused: no" in text(pilot)
-
-    async def test_undo_in_a_round(self) -> None:
-        """Undo in a blind round takes the blind answer back and asks again; `b` ends the round."""
-        support = judged(30)
-        async with opened(support, mode="3") as pilot:
             await press(pilot, "b", "m", "m")
             assert "Blind repeat 3 of 10" in text(pilot)
             await press(pilot, "u")
             assert "Blind repeat 2 of 10" in text(pilot)
-            assert sum(row.blind for row in support.acts()) == 1
-
+            assert sum(row.blind for row in support.acts()) == 11
             await press(pilot, "b")
             assert "Why it is here" in text(pilot)
             assert support.triage.tally()[Verdict.UNSURE] == 0
+            await press(pilot, "full_stop")
+            assert "» judge: refused: no" in text(pilot)
 
     async def test_too_early(self) -> None:
         """Before twenty verdicts `b` says when; with the twentieth it is offered."""
@@ -601,16 +545,6 @@ class TestPeople:
 
             await press(pilot, "K")
             assert "(no name) and bob agree on" in text(pilot)
-
-
-class TestAgreement:
-    async def test_with_the_model(self) -> None:
-        """The share of verdicts that agree with the model stands above the conversation, kappa in the calibration."""
-        async with opened(judged(30), mode="3") as pilot:
-            assert "the score of ended agrees " in lines(pilot)[3]
-            assert "κ" not in lines(pilot)[3]
-            await press(pilot, "K")
-            assert "κ ." in text(pilot)
 
 
 class TestNarrow:

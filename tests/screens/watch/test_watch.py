@@ -10,7 +10,7 @@ from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
 from screens.reader import ReaderScreen
 from screens.watch import WatchDialog
-from tests.screens.driving import Size, opened, press, text, until
+from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import project
 
 
@@ -32,22 +32,25 @@ def turn(key: int, number: int, p: float, **more: Any) -> Event:
     } | more
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_events_as_they_come(size: Size) -> None:
+async def test_events_as_they_come() -> None:
     """What came is listed, the newest first, with probability and state; what comes while the screen is open too;
     enter reads the conversation."""
     found = project()
     found.watches.live.add(turn(1, 1, 0.12))
-    async with opened(found, size=size, mode="1") as pilot:
+    async with opened(found, size=(80, 24), mode="1") as pilot:
         await press(pilot, "L")
         assert "support/0001" in text(pilot)
         found.watches.live.add(turn(2, 2, 0.03, source="night.jsonl"))
         # the line about the event under the cursor follows the list
         await until(pilot, lambda: ".03  night.jsonl" in text(pilot))
-        seen = text(pilot)
-        assert seen.index("support/0002") < seen.index("support/0001")
-        assert "broken off" in seen
-        assert "2 events" in seen
+        for size in ((80, 24), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            seen = text(pilot)
+            assert seen.index("support/0002") < seen.index("support/0001"), size
+            assert ".03  night.jsonl" in seen, size
+            assert "broken off" in seen, size
+            assert "2 events" in seen, size
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ReaderScreen)
         assert pilot.app.screen.conversation_id == 2

@@ -31,13 +31,13 @@ from screens.widgets.messages import (
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=30,
+    max_leaves=8,
 )
 VALUES = st.lists(st.floats(0, 1), max_size=12)
 
 
 class TestPrettyJson:
-    @given(st.lists(JSON) | st.dictionaries(st.text(), JSON), st.booleans())
+    @given(st.lists(JSON, max_size=4) | st.dictionaries(st.text(), JSON, max_size=4), st.booleans())
     def test_means_the_same(self, value: object, ascii_only: bool) -> None:
         """What is laid out is the same JSON, whether letters stood as escapes or not."""
         laid_out = pretty_json(json.dumps(value, ensure_ascii=ascii_only))

@@ -17,7 +17,7 @@ from engine.simulate.demo import sample_conversations, write_jsonl
 from screens.widgets.messages import part_texts
 from screens.widgets.transcript import AGAINST, FOR, Transcript
 from screens.widgets.word_reasons import WordPanel, mark_spans
-from tests.screens.driving import Size, opened, press, text
+from tests.screens.driving import opened, press, settle, text
 from tests.screens.project import open_copy, project
 
 
@@ -33,34 +33,36 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "p.wb"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-class TestPanel:
-    async def test_reader(self, scored: Path, size: Size) -> None:
-        """`w` shows the words at the last turn and marks them, follows to the next conversation, and closes again."""
-        async with opened(open_copy(scored), size=size) as pilot:
-            await press(pilot, "2", "enter", "end", "w")
-            assert "for an end" in text(pilot)
-            assert "all parts add up to " in text(pilot)
+async def test_panel(scored: Path) -> None:
+    """`w` shows the words at the last turn and marks them, follows to the next conversation, and closes again. So it
+    does in triage, where a verdict leads to the words of the next one."""
+    async with opened(open_copy(scored), size=(80, 24)) as pilot:
+        await press(pilot, "2", "enter")
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "end", "w")
+            assert "for an end" in text(pilot), size
+            assert "all parts add up to " in text(pilot), size
             transcript = pilot.app.screen.query_one(Transcript)
             marks = transcript.marks
-            assert marks
+            assert marks, size
 
             await press(pilot, "right", "end")
-            assert transcript.marks not in ({}, marks)
+            assert transcript.marks not in ({}, marks), size
             await press(pilot, "w")
-            assert not pilot.app.screen.query_one(WordPanel).display
-            assert transcript.marks == {}
+            assert not pilot.app.screen.query_one(WordPanel).display, size
+            assert transcript.marks == {}, size
 
-    async def test_triage(self, scored: Path, size: Size) -> None:
-        """So does `w` in triage, where a verdict leads to the words of the next one."""
-        async with opened(open_copy(scored), size=size) as pilot:
-            await press(pilot, "3", "w")
-            transcript = pilot.app.screen.query_one(Transcript)
-            assert "for an end" in text(pilot)
+        await press(pilot, "3", "w")
+        transcript = pilot.app.screen.query_one(Transcript)
+        for size in ((200, 60), (120, 40), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert "for an end" in text(pilot), size
             marks = transcript.marks
-            assert marks
+            assert marks, size
             await press(pilot, "c")
-            assert transcript.marks not in ({}, marks)
+            assert transcript.marks not in ({}, marks), size
 
 
 async def test_no_words() -> None:
