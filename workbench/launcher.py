@@ -197,7 +197,7 @@ class PreferenceValues:
     Attributes:
         theme: The colors of the screens (`T`); None until one was chosen.
         annotator: Name of the person, stored with their verdicts (`@`); empty without one.
-        recent: Projects that were opened, the last one first, at most `MAX_RECENT_PROJECTS`.
+        recent: Projects that were opened, the last one first, at most 20; each has `path` and `at`.
     """
 
     theme: str | None = None
