@@ -40,7 +40,7 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be written.
     """
-    # a folder goes on: the replacement fails below
+    # a folder is no such file: its replacement fails below
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path  # a device or a pipe, which nothing can take the place of
         return

@@ -81,9 +81,8 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
 
     count = len(shingle_sets)
     table, shingle_count, document_frequency = _shingle_table(shingle_sets)
-    alone_count = shingle_count - np.diff(
-        table.indptr
-    )  # of shingles that no other conversation has
+    # of shingles that no other conversation has
+    alone_count = shingle_count - np.diff(table.indptr)
     rare_count = _count_rare(shingle_count)
     rare, row_lengths = _find_rare(table, alone_count, rare_count, document_frequency)
     rare_table = csr_array(

@@ -130,7 +130,7 @@ def first_look(
 
 @dataclass
 class _FirstLook:
-    """One run of `first_look` on an open project; the first attributes are arguments of `first_look`."""
+    """One run of `first_look` on the open project `_workspace`; the other attributes are arguments of `first_look`."""
 
     _workspace: OpenProject
     _paths: Sequence[Path]
