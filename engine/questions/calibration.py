@@ -28,7 +28,7 @@ from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records import MIN_OF_EACH, MIN_VERDICTS, Agreement, CompletionRate
 
 _TRUE_POSITIVE, _FALSE_NEGATIVE, _FALSE_POSITIVE, _TRUE_NEGATIVE = range(4)
-"""Kinds of a verdict at a threshold."""
+"""Kinds of a verdict at a threshold: it says complete or not, for a score at or above the threshold or below."""
 
 ROUNDING = 1e-12
 """Greatest difference of two shares (0 to 1) that is taken for an error of rounding."""
