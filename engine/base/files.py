@@ -63,8 +63,9 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
 
 
 def replaces_file(path: Path) -> bool:
-    """Returns whether `atomic_replacement` of a path would replace a file that is there."""
-    return path.is_file() and _find_named_descriptor(path) is None
+    """Returns whether `atomic_replacement` of a path would replace a file that has content."""
+    has_content = path.is_file() and path.stat().st_size > 0
+    return has_content and _find_named_descriptor(path) is None
 
 
 def _find_named_descriptor(path: Path) -> int | None:

@@ -265,7 +265,7 @@ class _Words:
     def whole_lines(self, first: int, end: int) -> tuple[int, int]:
         """Returns the range of the whole lines and sentences among the words from `first` to before `end`.
 
-        It is empty, as its end is its start, if there are none.
+        Its start and its end are the same if there are none.
         """
         cuts = (index for index in range(first, end + 1) if self._is_cut(index))
         start = next(cuts, first)

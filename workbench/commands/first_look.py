@@ -159,7 +159,7 @@ class _FirstLook:
                 if isinstance(refusal, UnknownFormat):
                     raise refusal from None
             raise
-        clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
+        clustering = workspace.goal_stages().cluster_stages(CLUSTERS, keep_labels=True)
         self._expect_stages([signs, *clustering])
         self._run([signs])
         # it takes seconds, and is left out where there are too few conversations

@@ -4,6 +4,9 @@ A record is *new*, or it is one of these. *Unchanged*: the same record is stored
 those of a stored conversation; it is stored as an alias of it. *Grew*: its source has had its id before, with the first
 messages of the record. *Changed*: its source has had its id before, with other messages. A text that is replaced is
 kept as an *earlier state* (`earlier_states`).
+
+Where a source has the conversation `7` with the messages A and B, a record `7` with A and B is unchanged, `8` with A
+and B a duplicate, `7` with A, B and C grew, and `7` with A and X changed.
 """
 
 from __future__ import annotations
