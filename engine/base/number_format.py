@@ -19,9 +19,9 @@ def with_minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-# Probabilities, `.63` without a leading zero, and other figures: a probability is written by `probability`, an estimated
-# one by `estimate`, a difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC or
-# another figure in [-1, 1] by `figure`, in two digits always
+# Probabilities and other figures: a probability is written by `probability`, an estimated one by `estimate`, a
+# difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC by `figure`, always with
+# two digits
 
 
 def probability(p: float | None, digits: int = 2) -> str:
