@@ -20,8 +20,8 @@ def with_minus(text: str) -> str:
 
 
 # Probabilities and other figures: a probability is written by `probability`, an estimated one by `estimate`, a
-# difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC by `figure`, always with
-# two digits
+# difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC by `figure`, with two
+# digits even where it is 1
 
 
 def probability(p: float | None, digits: int = 2) -> str:
