@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -19,8 +20,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
 from engine.opener.open_project import hand_in_field_queries
+from workbench import cli
 
 hand_in_field_queries()
+# Commands that run in this process share one parser; made anew for each, it was most of the time of a short one.
+vars(cli)["build_parser"] = functools.cache(cli.build_parser)
 
 # A busy machine is no reason to fail; half of the usual examples find what the usual number finds.
 settings.register_profile("untimed", deadline=None, max_examples=50)

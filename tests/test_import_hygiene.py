@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from engine.project.project import Project
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -39,15 +37,15 @@ def foreign(names: set[str]) -> set[str]:
     return {name for name in names if name not in sys.stdlib_module_names} - own
 
 
-@pytest.mark.parametrize("module", ["workbench", "workbench.cli", "engine.base.folders"])
-def test_the_command_line_is_light(module: str) -> None:
+def test_the_command_line_is_light() -> None:
     """`workbench --help` needs nothing but the standard library, so it answers at once."""
-    assert foreign(pulled_in(module)) == set()
+    assert foreign(pulled_in("workbench", "workbench.cli", "engine.base.folders")) == set()
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
+def test_what_knows_no_model_needs_only_the_standard_library() -> None:
+    """The ground floor, the readers, the store and the import need msgspec only, which has no dependencies; it takes
+    typing_extensions where that is installed."""
+    modules = (
         "engine.base.conversation",
         "engine.base.errors",
         "engine.base.events",
@@ -58,25 +56,17 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.project.project",
         "engine.simulate.demo",
         "engine.conversations.stages",
-    ],
-)
-def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:
-    """The ground floor, the readers, the store and the import need msgspec only, which has no dependencies; it takes
-    typing_extensions where that is installed."""
-    assert foreign(pulled_in(module)) <= {"msgspec", "typing_extensions"}
+    )
+    assert foreign(pulled_in(*modules)) <= {"msgspec", "typing_extensions"}
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
+def test_the_program_never_loads_llama_cpp() -> None:
+    """The native library is loaded in the model process only: it writes to the descriptors the screens draw on."""
+    assert "llama_cpp" not in pulled_in(
         "engine.model.process.process",
         "engine.completeness.stages.scoring",
         "engine.opener.open_project",
-    ],
-)
-def test_the_program_never_loads_llama_cpp(module: str) -> None:
-    """The native library is loaded in the model process only: it writes to the descriptors the screens draw on."""
-    assert "llama_cpp" not in pulled_in(module)
+    )
 
 
 def test_the_pure_rooms_know_neither_the_database_nor_the_native_library() -> None:
@@ -105,25 +95,25 @@ def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
     """`status`, `list` and an export of scores wait for no screen, no reader of formats and no library of numbers."""
     project = tmp_path / "p.wb"
     Project.open(project, create=True).close()
-    for words in (["status"], ["list"], ["export", "scores"]):
-        code = (
-            "import sys\nfrom workbench.cli import main\n"
-            f"assert main([{words[0]!r}, {str(project)!r}, *{words[1:]!r}]) == 0\n"
-            "print(*sys.modules, file=sys.stderr)"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-        )
-        unwanted = {
-            *SLOW,
-            "numpy",
-            "httpx",
-            "textual",
-            "engine.formats.detect",
-            "engine.formats.registry",
-            "engine.model.process",
-        }
-        assert not set(done.stderr.split()) & unwanted, words
+    code = (
+        "import sys\nfrom workbench.cli import main\n"
+        "for command, *words in ['status'], ['list'], ['export', 'scores']:\n"
+        f"    assert main([command, {str(project)!r}, *words]) == 0\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    unwanted = {
+        *SLOW,
+        "numpy",
+        "httpx",
+        "textual",
+        "engine.formats.detect",
+        "engine.formats.registry",
+        "engine.model.process",
+    }
+    assert not set(done.stderr.split()) & unwanted
 
 
 def test_the_doctor_runs_without_the_screens() -> None:

@@ -164,7 +164,7 @@ def _style_sheets() -> Sequence[Path]:
 class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     """Works on every screen, unless a dialog is open. The caller closes the services after the app has quit.
 
-    The table of keys takes the first sentence for its description of the bindings.
+    The first sentence is what the table of keys says of the bindings.
 
     Attributes:
         next_project: Path of the project to open when this one has been closed; None to end.
@@ -230,6 +230,13 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         *,
         shell: Shell | None = None,
     ) -> None:
+        """Draws nothing yet.
+
+        Args:
+            services: The open project.
+            subscribe: Adds the listener for the engine's events.
+            shell: What the app starts with, such as the theme; None for defaults.
+        """
         super().__init__(shell or Shell())
         self.next_project: str | None = None
         self._services = services
@@ -331,6 +338,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         project = self._services
 
         async def take_over_if(yes: bool | None) -> None:
+            """Opens the project again if the person agrees."""
             if yes:
                 await self.open_project(project.path)
 
@@ -431,6 +439,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Quits, so that the caller opens another project; asks first if that stops a job."""
 
         async def leave() -> None:
+            """Quits, with the path of the project to open next."""
             self.next_project = path
             await self.action_quit_at_once()
 
@@ -453,6 +462,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             return
 
         async def leave_if(yes: bool | None) -> None:
+            """Leaves if the person agrees."""
             if yes:
                 await leave()
 

@@ -129,8 +129,7 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
 
 def load_keymap() -> tuple[dict[str, str], list[str]]:
     """Returns the keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a
-    file.
-    """
+    file."""
     path = folders.keymap_file()
     try:
         text = path.read_text("utf-8")
@@ -138,7 +137,6 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
         return {}, []
     except (OSError, ValueError) as error:
         return {}, [f"{path} cannot be read ({error}); the default keys are in force."]
-
     keymap = read_keymap(text, path.name, key_table(WorkbenchApp))
     return dict(keymap.keys), list(keymap.problems)
 
@@ -158,8 +156,7 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
 
 def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
     """Returns all places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is
-    wrong with that file.
-    """
+    wrong with that file."""
     keymap, problems = load_keymap()
     return key_table(WorkbenchApp, keymap), keymap, problems
 
@@ -197,7 +194,7 @@ class PreferenceValues:
     Attributes:
         theme: The colors of the screens (`T`); None until one was chosen.
         annotator: Name of the person, stored with their verdicts (`@`); empty without one.
-        recent: Projects that were opened, the last one first, at most `MAX_RECENT_PROJECTS`.
+        recent: Projects that were opened, the last one first, at most 20; each has `path` and `at`.
     """
 
     theme: str | None = None
@@ -209,6 +206,7 @@ class Preferences:
     """The file of preferences; every change is written at once."""
 
     def __init__(self, path: Path) -> None:
+        """Reads nothing yet; the file at `path` need not exist."""
         self.path = path
 
     def read(self) -> tuple[PreferenceValues, str | None]:

@@ -101,9 +101,8 @@ class Narrator:
                 transient=True,
             )
         self._task: TaskID | None = None
-        self._last_line_at = (
-            0.0  # time of the last line, in seconds, where standard error is no terminal
-        )
+        # time of the last line, in seconds, where standard error is no terminal
+        self._last_line_at = 0.0
 
     def __call__(self, event: Event) -> None:
         """Shows an event of the engine."""

@@ -40,7 +40,7 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be written.
     """
-    # a folder goes on: the replacement fails below
+    # a folder is no such file: its replacement fails below
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path  # a device or a pipe, which nothing can take the place of
         return
@@ -63,8 +63,9 @@ def atomic_replacement(path: Path) -> Iterator[Path]:
 
 
 def replaces_file(path: Path) -> bool:
-    """Returns whether `atomic_replacement` of a path would replace a file that is there."""
-    return path.is_file() and _find_named_descriptor(path) is None
+    """Returns whether `atomic_replacement` of a path would replace a file that has content."""
+    has_content = path.is_file() and path.stat().st_size > 0
+    return has_content and _find_named_descriptor(path) is None
 
 
 def _find_named_descriptor(path: Path) -> int | None:

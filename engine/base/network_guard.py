@@ -1,14 +1,18 @@
 """The run-time guard that keeps this process off the network.
 
 What is covered: every connection, datagram and name look-up that goes through Python's sockets, in any thread and any
-library, this machine's own addresses included. All are refused but those to an endpoint or a hub that the user named,
-while it is asked (`reaching`), and those too while a switch is on (`switch`). It is an audit hook, which nothing in
-the process can take off. Sockets in the file system and pairs of sockets reach nobody else and are let pass.
+library. All are refused, those to this machine included, but for two: connections to, and look-ups of, an endpoint or a
+hub that the user named, while it is asked (`reaching`) and no switch is on (`switch`); and what reaches nobody else, as
+sockets in the file system, pairs of sockets, and look-ups of this machine's own names do. The guard is an audit hook,
+which nothing in the process can take off.
 
-What is not covered: native code with sockets of its own; child programs, which need `install` themselves (the model
-process and the trainer do that); a host name handed straight
-to `socket.connect`, which is looked up before the hook is asked, so that the look-up leaves the machine and only the
-connection is refused; being connected to, since nothing in the program listens.
+What is not covered:
+
+- native code with sockets of its own;
+- child programs, which need `install` themselves (the model process and the trainer do that);
+- a host name handed straight to `socket.connect`, which is looked up before the hook is asked, so that the look-up
+  leaves the machine and only the connection is refused;
+- being connected to, since nothing in the program listens.
 """
 
 from __future__ import annotations

@@ -17,7 +17,11 @@ UNKNOWN = "–"
 """Shown in place of a value that is unknown."""
 
 CellKind = Literal["text", "count", "number", "mean", "share", "percent", "interval", "difference"]
-"""The format of a cell: text, `1,204`, `31.0`, `3.2857`, `.63`, `63%`, and `.63` or `+.12` with its 95% interval."""
+"""The format of a cell.
+
+Examples: count `1,204`, number `31.0`, mean `3.2857`, share `.63`, percent `63%`; with its 95% interval, interval `.63`
+and difference `+.12`.
+"""
 
 Cell = str | int | float | Interval | None
 """An unformatted value; None if unknown."""

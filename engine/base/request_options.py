@@ -30,7 +30,7 @@ class Option:
         label: What a dialog and an error call the field; its name with spaces where empty.
         choices: The texts that a value is one of; empty where it is free.
         repeated: Whether the flag may be given several times.
-        constant: The value that a flag without a text stands for, where the field is no switch.
+        constant: The value that the bare flag stands for, where the field is no switch: `("\\n",)` for `--line`.
         convert: Makes the value from text; raises ValueError.
         allowed: Whether a value can be used.
         must: What a value must be; completes "it must be ...".
@@ -65,7 +65,6 @@ ADAPTER = Option(
     convert=lambda text: text or None,
 )
 """The adapter of a run."""
-
 
 MAX_COST = Option(
     "most that the run may cost over endpoints; it stops before that, and goes on when it is run again",
@@ -102,7 +101,7 @@ def whole_number(
     """Returns a field of a dataclass for a whole number; None is allowed where it is the default.
 
     Args:
-        words: The default in words.
+        words: The default in words, as in `Option.default`.
         least: The least number that may be given.
     """
     option = Option(

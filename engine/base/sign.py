@@ -1,8 +1,8 @@
 """Signs of trouble: what in a conversation may show that it went wrong, each with the messages that show it.
 
 Signs are found in the text alone, without a model. They show where to look; only a person can say that a conversation
-failed. The *trouble* of a conversation is the sum of the standard scores of its signs, each taken over all
-conversations of the project.
+failed. The *trouble* of a conversation is the sum of the standard scores of all signs that count (all but two, see
+`engine.signs.reading`), each taken over all conversations of the project.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sign(StrEnum):
     @property
     def mark(self) -> str:
         """What the sign says of a message, beside which it stands; empty for `LONG`, which is of no one message, and
-        for signs of the last message, of which `REFUSED` and `ERRORS` say the same."""
+        for `REFUSED_LAST` and `ERROR_LAST`, of whose message `REFUSED` and `ERRORS` say the same."""
         return _MARKS.get(self, "")
 
     @property
@@ -49,6 +49,7 @@ _MARKS = {
     Sign.UNANSWERED: "the user has the last word",
     Sign.TOOL_LAST: "no answer follows",
 }
+"""What signs say of a message."""
 
 _WORDS = {
     Sign.REFUSED_LAST: "refusal or apology in the last answer",
@@ -56,7 +57,7 @@ _WORDS = {
     Sign.TOOL_LAST: "ends with a call or its result",
     Sign.LONG: "longer than most",
 }
-
+"""What signs say of a conversation, where that differs from their mark."""
 
 _MAX_REASONS = 4
 """Most signs that `in_words` names."""
@@ -90,8 +91,8 @@ class SignReading:
 def in_words(signs: Sequence[SignReading]) -> str:
     """Returns the first signs of a conversation in words, at most `_MAX_REASONS`: `the same call of search 4 times ·
     error in the last result`."""
-    # Where the last result is an error or the last answer a refusal, one of the two signs says enough.
-    names = {reading.sign for reading in signs}
-    repeated = {sign for sign, last in _LAST_OF_SIGN.items() if last in names}
-    reasons = [reading.reason for reading in signs if reading.sign not in repeated]
+    # Where the last result is an error or the last answer a refusal, the sign of the last message says enough.
+    present = {reading.sign for reading in signs}
+    left_out = {sign for sign, last in _LAST_OF_SIGN.items() if last in present}
+    reasons = [reading.reason for reading in signs if reading.sign not in left_out]
     return " · ".join(reasons[:_MAX_REASONS])

@@ -68,10 +68,11 @@ _FLAG_A = 0x1F1E6
 def display_safe(text: str) -> str:
     """Returns `text` with every character that could act on a terminal replaced by a visible one.
 
-    C0 controls become their pictures (U+2400 block), DEL U+2421; C1, bidirectional and zero-width controls, lone
-    surrogates and non-characters become U+FFFD. Of more than eight combining marks on one letter the first eight stay,
-    and U+FFFD replaces the others. Characters that terminals draw differently are simplified: variation selectors, skin
-    tones and the joiner between emoji are removed, a flag becomes its two letters. Tab and newline stay.
+    C0 controls become their pictures (escape becomes U+241B), DEL U+2421; C1, bidirectional and zero-width controls,
+    lone surrogates and non-characters become U+FFFD. Of more than eight combining marks on one letter the first eight
+    stay, and U+FFFD replaces the others. Characters that terminals draw differently are simplified: variation
+    selectors, skin tones and the joiner between emoji are removed, a flag becomes its two letters. Tab and newline
+    stay; a return and a newline become a newline.
     """
     if text.isascii():
         return _UNSAFE.sub(_visible_character, text.replace("\r\n", "\n"))
@@ -157,6 +158,7 @@ class _TextOfHtml(HTMLParser):
     """Collects the text of HTML, a line for each block."""
 
     def __init__(self) -> None:
+        """Has no text yet."""
         super().__init__()
         self.pieces: list[str] = []
         self._hidden_element = ""
@@ -219,14 +221,13 @@ def end_of_path(path: str, limit: int) -> str:
     not even the file name fits.
     """
     flat = " ".join(path.split())
-    if len(flat) > limit:
-        end = flat[1 - limit :]
-        cut = end.find("/")
-        if cut < 0:  # the same file name in several folders is usual
-            path_of_folder, _, _ = flat.rpartition("/")
-            _, _, folder = path_of_folder.rpartition("/")
-            folder = folder[: limit // 3]
-            flat = f"{folder}/…{flat[len(folder) + 2 - limit :]}" if folder else f"…{end}"
-        else:
-            flat = f"…{end[cut:]}"
-    return display_safe(flat)
+    if len(flat) <= limit:
+        return display_safe(flat)
+    end = flat[1 - limit :]
+    if "/" in end:
+        return display_safe(f"…{end[end.find('/') :]}")
+    # the same file name in several folders is usual, so the folder is named too
+    path_of_folder, _, _ = flat.rpartition("/")
+    _, _, folder = path_of_folder.rpartition("/")
+    folder = folder[: limit // 3]
+    return display_safe(f"{folder}/…{flat[len(folder) + 2 - limit :]}" if folder else f"…{end}")

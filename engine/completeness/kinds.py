@@ -120,7 +120,7 @@ def _kind_names(
     kinds: Sequence[Sequence[str]], usual_roles: Mapping[str, Roles]
 ) -> tuple[str, ...]:
     """Returns a name for each kind, given by its parts: its roles in words, and its first part if these are not
-    unique."""
+    unique: `chats`, `chats with tools like support`."""
     names = [str(usual_roles[parts[0]]) for parts in kinds]
     return tuple(
         name if names.count(name) == 1 else f"{name} like {parts[0].rpartition('/')[2]}"

@@ -282,6 +282,7 @@ class _StrengthChoice(NamedTuple):
 
     Attributes:
         loss: Weighted log loss on held-out groups.
+        inverse_strength: C of scikit-learn.
         held_out_log_odds: Log-odds of an end at each boundary by a regression that did not see its group.
     """
 

@@ -43,7 +43,7 @@ MIN_STANDARD_DEVIATION = 1e-9
 """Least standard deviation by which log-odds are divided, where all of them are equal."""
 
 MIN_ODDS = 1e-12
-"""Added to odds that something is divided by, which may be 0."""
+"""Least odds, or a number added to them, where something is divided by odds that may be 0."""
 
 MAX_BOUNDARIES = 20_000
 """Largest number of boundaries that a calibration is fitted to; of more, some are drawn."""

@@ -39,9 +39,9 @@ class ScoringRequest:
     """A run that scores conversations.
 
     Attributes:
-        mode: None takes `probe`, or what is best where there are too few conversations for it. `words` needs no model.
         model: Name or path; None is the one that the project uses for scoring.
         adapter: Name, file or run of an adapter; None in mode `tuned` is the one in use, otherwise none.
+        mode: None takes `probe`, or what is best where there are too few conversations for it. `words` needs no model.
         features: What a probe reads: words and states, or states alone.
         minutes: In mode `probe`, read for about so long, first what words leave open; None reads all.
         context: Longest log in tokens; None takes `PROBE_CONTEXT` in mode `probe`, else the model's own, at most 8,192.
@@ -52,11 +52,11 @@ class ScoringRequest:
             `words` none.
         held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
         limit: Number of those conversations to score, the first ones; None scores all.
+        paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
+            `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
         max_cost, fresh: See `engine.model.interface.Spending`.
         tune: Tune the model first if it never was on this machine.
         remaining: Write remaining tasks.
-        paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
-            `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
 
     Raises:
         UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.

@@ -119,12 +119,12 @@ def split(
             train.append(conversation)
     limited = _sample(train, seed, limit)
     selection = _choose_selection(held_out_list, seed)
-    selected_by = {conversation.digest for conversation in selection}
+    selected = {conversation.digest for conversation in selection}
     return Split(
         train=tuple(limited),
         selection=tuple(selection),
         test=tuple(
-            conversation for conversation in held_out_list if conversation.digest not in selected_by
+            conversation for conversation in held_out_list if conversation.digest not in selected
         ),
         held_out=tuple(held_out_list),
         twins=twins,

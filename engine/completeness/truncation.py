@@ -87,7 +87,7 @@ class Cuts:
 
 
 def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cuts:
-    """Returns a cut of each conversation after one boundary before its last, as the validation table makes it.
+    """Returns a cut of each conversation after one boundary before its last, at the place that `cut_at` draws.
 
     Args:
         names: External id of each conversation.
@@ -95,7 +95,7 @@ def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cut
         seed: Seed of the cuts.
 
     Returns:
-        The pairs; conversations with one boundary have none.
+        The pairs; conversations with fewer than two boundaries have none.
     """
     whole, cut = [], []
     first = 0
@@ -248,7 +248,7 @@ _USER_FAREWELL = _any_of(
     r"\bthat(?:'?s| is| was| will be| would be|'?ll be) (?:all|it|everything)\b",
     r"\bno(?:pe)?,? that'?s\b|\bnothing (?:else|more)\b|\b(?:i'?m|we'?re) (?:all set|done|good)\b",
 )
-"""Farewells and thanks of a user."""
+"""Finds farewells and thanks of a user: `Bye`, `have a nice day`, `thx`, `That's all`, `I'm all set`."""
 
 _ASSISTANT_FAREWELL = _any_of(
     r"\b(?:good ?)?bye\b|\btake care\b|\bdrive safe|\bsafe travels\b",
@@ -258,7 +258,7 @@ _ASSISTANT_FAREWELL = _any_of(
     r"(?:day|time|night|evening|weekend|trip|stay|flight|ride|meal|journey|one)\b",
     r"\b(?:further|more|other|else)\b[^.?!\n]*\bfeel free to\b",
 )
-"""Farewells of an assistant."""
+"""Finds farewells of an assistant: `Take care`, `You're welcome`, `enjoy your trip`, `For more, feel free to ask`."""
 
 _SAYS_DONE = _any_of(
     r"\b(?:now|successfully|been) (?:\w+ ){0,2}(?:reserved|booked|cancell?ed)\b",
@@ -266,10 +266,11 @@ _SAYS_DONE = _any_of(
     r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
     r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
 )
-"""Words of an assistant, or actions of an agent, that say the task is done."""
+"""Finds words of an assistant, or actions of an agent, that say the task is done: `has been booked`, `task completed`,
+`click[Buy Now]`, `Action: submit`."""
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
-"""The question whether there is anything else, which does not keep a conversation open."""
+"""Finds the question whether there is anything else, which does not keep a conversation open."""
 
 
 def sounds_complete(steps: Sequence[LogPiece]) -> bool:

@@ -381,7 +381,7 @@ class BoundaryWords:
         """Returns the indices in `words.columns` of the columns of each message, one message after another, and the
         number of columns of each message; 0 where its index is -1.
 
-        Of two messages with the columns 5 to 7 and 2 to 3 these are [5, 6, 7, 2, 3] and [3, 2].
+        Of two messages whose columns stand at the indices 5 to 7 and 2 to 3 these are [5, 6, 7, 2, 3] and [3, 2].
         """
         starts = self.words.starts
         sizes = np.where(messages < 0, 0, starts[messages + 1] - starts[messages])

@@ -64,7 +64,11 @@ class TermAtCursor:
 
     @property
     def field_to_count(self) -> str:
-        """The field whose values complete the term: of a word the questions, behind `NAME@` who answered one."""
+        """The field whose values complete the term.
+
+        While it is a word, that is `answer`, whose values are the questions; behind `refused@` it is `answer.refused@`,
+        whose values are those who answered.
+        """
         question, separator, _ = self.typed.lower().partition("@")
         of_question = f"{QUESTION_FIELD}.{question}@" if separator else QUESTION_FIELD
         return of_question if self.field is None else self.field

@@ -78,10 +78,10 @@ class Field:
         kind: What its values are.
         help: Explains the field, in completion and documentation.
         choices: The only values that it can have; empty where any value will do.
-        words: What a filter writes in place of a choice, where that differs; it reads both.
         example: Terms that show how it is used; empty where the usual example of its kind does.
         optional: Whether a conversation may have no value, so that `any` and `none` can be asked for.
         minimum: The smallest number that it can be.
+        words: What a filter writes in place of a choice, where that differs; it reads both.
     """
 
     name: str

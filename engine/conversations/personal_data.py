@@ -32,7 +32,7 @@ _EMAIL = re.compile(
     r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
     re.ASCII,
 )
-"""Matches an e-mail address."""
+"""Matches an e-mail address, such as `ann.lee+news@mail.example.org`."""
 
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
@@ -47,10 +47,10 @@ _CARD = re.compile(
 or shorter, or groups of four, six and five (American Express)."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
-"""Matches four numbers with dots."""
+"""Matches four numbers with dots, such as `192.0.2.17`; also `999.1.2.3`, which is no address."""
 
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
-"""Matches hexadecimal numbers with at least two colons."""
+"""Matches hexadecimal numbers with at least two colons, such as `2001:db8::17`; also the time `12:30:45`."""
 
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
@@ -61,7 +61,7 @@ _PHONE = re.compile(
     r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
     r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
 )
-"""Matches a phone number that is written as one."""
+"""Matches a phone number that is written as one, such as `+49 30 1234567`, `0044 20 79460000` or `1-555-123-4567`."""
 
 _SPOKEN_PHONE = re.compile(
     r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"

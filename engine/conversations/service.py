@@ -26,7 +26,7 @@ MOST_SOURCES = 10
 """Most sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
-"""Most kinds of what was not read that the text names for a source."""
+"""Most kinds of what was not read, and most reasons of the quarantine, that the text names for a source."""
 
 
 def account_lines(

@@ -48,13 +48,13 @@ ROLES: tuple[Role, ...] = ("user", "assistant")
 """Roles whose texts are compared: those that goal texts and openings are made of."""
 
 _WORD = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uff65]|[^\\s{CJK}\u3000-\u303f\uff00-\uff65]+")
-"""Finds a word."""
+"""Finds a word: a Chinese or Japanese character or sign, or other characters between white space."""
 
 _LETTER = re.compile(r"\w")
 """Finds a letter, a digit or an underscore."""
 
 _SENTENCE_END = re.compile("[.!?:;。！？：；][\"')\\]}*”’）」』]*$")
-"""Finds the end of a sentence."""
+"""Finds the end of a sentence in a word: a sign, with quotation marks or brackets behind it, as in `done.")`."""
 
 Texts = Mapping[Role, Sequence[str]]
 """The texts of one conversation by role."""
@@ -217,9 +217,9 @@ def _find_blocks(
     whole_by_stretch: dict[tuple[str, bool], str] = {}
     for text in texts:
         words = _Words(text)
-        for first, last, common in _find_shared_runs(words, windows, also_inside=True):
-            stretch = words.join(first, last), common
-            whole_text = words.join(*words.whole_lines(first, last))
+        for first, end, common in _find_shared_runs(words, windows, also_inside=True):
+            stretch = words.join(first, end), common
+            whole_text = words.join(*words.whole_lines(first, end))
             whole_by_stretch[stretch] = max(whole_by_stretch.get(stretch, ""), whole_text, key=len)
     covered: set[tuple[str, bool]] = set()
     for stretch in sorted(whole_by_stretch, key=lambda stretch: (-len(stretch[0]), stretch)):
@@ -262,15 +262,15 @@ class _Words:
         """Returns the position in the text after a word."""
         return self.starts[index] + len(self.texts[index])
 
-    def whole_lines(self, first: int, last: int) -> tuple[int, int]:
-        """Returns the range of the whole lines and sentences among the words from `first` to before `last`.
+    def whole_lines(self, first: int, end: int) -> tuple[int, int]:
+        """Returns the range of the whole lines and sentences among the words from `first` to before `end`.
 
-        It is (first, first) if there are none.
+        Its start and its end are the same if there are none.
         """
-        cuts = (index for index in range(first, last + 1) if self._is_cut(index))
+        cuts = (index for index in range(first, end + 1) if self._is_cut(index))
         start = next(cuts, first)
-        end = next((index for index in range(last, start, -1) if self._is_cut(index)), start)
-        return start, end
+        last_cut = next((index for index in range(end, start, -1) if self._is_cut(index)), start)
+        return start, last_cut
 
     def _is_cut(self, index: int) -> bool:
         """Returns whether a line or a sentence begins with a word, or the text ends before that index."""
@@ -278,41 +278,40 @@ class _Words:
             return True
         return bool(_SENTENCE_END.search(self.texts[index - 1]))
 
-    def join(self, first: int, last: int) -> str:
-        """Returns the words from `first` to before `last`, in their lines."""
-        if first == last:
+    def join(self, first: int, end: int) -> str:
+        """Returns the words from `first` to before `end`, in their lines."""
+        if first == end:
             return ""
-        cuts = [first, *(index for index in self.lines if first < index < last), last]
-        return "\n".join(" ".join(self.texts[start:end]) for start, end in pairwise(cuts))
+        cuts = [first, *(index for index in self.lines if first < index < end), end]
+        return "\n".join(" ".join(self.texts[begin:stop]) for begin, stop in pairwise(cuts))
 
 
 def _window_keys(words: _Words, common: bool) -> Iterator[str]:
     """Returns the keys of the windows of a text that can be common, or that can be part of a long shared text."""
     ranges = _windows_within_lines(words) if common else _windows_across_lines(words)
-    return (_window_key(words, first, last) for first, last in ranges)
+    return (_window_key(words, first, end) for first, end in ranges)
 
 
-def _window_key(words: _Words, first: int, last: int) -> str:
-    """Returns the key of the words from `first` to before `last`.
+def _window_key(words: _Words, first: int, end: int) -> str:
+    """Returns the key of the words from `first` to before `end`.
 
     A window has the same key within a line as across lines. The key of a shorter line begins with a line break, which
     tells it from the same words inside a longer line.
     """
-    return ("" if last - first == WINDOW_WORDS else "\n") + " ".join(words.texts[first:last])
+    return ("" if end - first == WINDOW_WORDS else "\n") + " ".join(words.texts[first:end])
 
 
 def _windows_within_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """Yields the first word of each window inside a line, and of each line with fewer words, and the one after its
-    last."""
-    for first, last in pairwise([*words.lines, len(words.texts)]):
-        if last - first < WINDOW_WORDS:
-            yield first, last
-        for start in range(first, last - WINDOW_WORDS + 1):
+    """Yields (first word, word after the last) of each window inside a line, and of each line with fewer words."""
+    for first, end in pairwise([*words.lines, len(words.texts)]):
+        if end - first < WINDOW_WORDS:
+            yield first, end
+        for start in range(first, end - WINDOW_WORDS + 1):
             yield start, start + WINDOW_WORDS
 
 
 def _windows_across_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """Yields the same of each window, also of those that go on over the end of a line."""
+    """Yields (first word, word after the last) of each window, also of those that go on over the end of a line."""
     for start in range(len(words.texts) - WINDOW_WORDS + 1):
         yield start, start + WINDOW_WORDS
 
@@ -326,14 +325,14 @@ class _SharedWindows:
     Attributes:
         common: Keys of the windows of common text.
         long: Keys of the windows of long shared text.
-        starts: First words of the common windows.
+        common_starts: First words of the common windows.
         long_starts: First words of the long windows.
     """
 
     def __init__(self, common: Collection[str], long: Collection[str]) -> None:
         """Takes the keys of the windows of common and of long text."""
         self.common, self.long = frozenset(common), frozenset(long)
-        self.starts = {_first_word(key) for key in self.common}
+        self.common_starts = {_first_word(key) for key in self.common}
         self.long_starts = {_first_word(key) for key in self.long}
 
     def __bool__(self) -> bool:
@@ -359,10 +358,13 @@ def _find_shared_runs(
     """Yields the stretches of shared words, in order; with `also_inside` also the common ones inside long ones."""
     texts = words.texts
     common, long = bytearray(len(texts)), bytearray(len(texts))
-    if windows.common and not windows.starts.isdisjoint(texts):
-        for first, last in _windows_within_lines(words):
-            if texts[first] in windows.starts and _window_key(words, first, last) in windows.common:
-                common[first:last] = b"\1" * (last - first)
+    if windows.common and not windows.common_starts.isdisjoint(texts):
+        for first, end in _windows_within_lines(words):
+            if (
+                texts[first] in windows.common_starts
+                and _window_key(words, first, end) in windows.common
+            ):
+                common[first:end] = b"\1" * (end - first)
     # n windows of W words, each a word after the one before, make a shared stretch of n + W - 1 words
     if windows.long and not windows.long_starts.isdisjoint(texts):
         begins = bytearray(len(texts))
@@ -370,8 +372,8 @@ def _find_shared_runs(
         for first in compress(range(len(texts) - WINDOW_WORDS + 1), possible):
             begins[first] = " ".join(texts[first : first + WINDOW_WORDS]) in windows.long
         for chain in re.finditer(b"\1{%d,}" % (MIN_LONG_WORDS - WINDOW_WORDS + 1), begins):
-            first, last = chain.start(), chain.end() + WINDOW_WORDS - 1
-            long[first:last] = b"\1" * (last - first)
+            first, end = chain.start(), chain.end() + WINDOW_WORDS - 1
+            long[first:end] = b"\1" * (end - first)
     if 1 not in common and 1 not in long:
         return
     # a byte for each word: 1 where it is in a common window, 2 where it is in a long text, 3 where it is in both
@@ -397,10 +399,8 @@ def _spans_to_remove(text: str, windows: _SharedWindows) -> list[tuple[int, int]
     shared, like the first words of goals that begin alike.
     """
     words = _Words(text)
-    wholes = (
-        words.whole_lines(first, last) for first, last, _ in _find_shared_runs(words, windows)
-    )
-    return [(words.starts[first], words.end(last - 1)) for first, last in wholes if first < last]
+    wholes = (words.whole_lines(first, end) for first, end, _ in _find_shared_runs(words, windows))
+    return [(words.starts[first], words.end(end - 1)) for first, end in wholes if first < end]
 
 
 def _pieces_around(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:

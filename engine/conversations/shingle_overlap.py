@@ -81,9 +81,8 @@ def groups(shingle_sets: Sequence[Shingles]) -> Ints:
 
     count = len(shingle_sets)
     table, shingle_count, document_frequency = _shingle_table(shingle_sets)
-    alone_count = shingle_count - np.diff(
-        table.indptr
-    )  # of shingles that no other conversation has
+    # of shingles that no other conversation has
+    alone_count = shingle_count - np.diff(table.indptr)
     rare_count = _count_rare(shingle_count)
     rare, row_lengths = _find_rare(table, alone_count, rare_count, document_frequency)
     rare_table = csr_array(
@@ -152,10 +151,10 @@ def _find_rare(
 ) -> tuple[Ints, Ints]:
     """Returns where in the table the rare shingles of each conversation are, row by row.
 
-    Rare are its rarest three fifths, and one more; those that it has alone are among these, but not in the table. Two
-    conversations that share two fifths of their shingles share one of the rare ones, whatever the others are (prefix
-    filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only conversations that share a rare
-    shingle are compared, and the time does not grow with the square of their number.
+    Rare are its rarest three fifths, and one more (7 of 10); those that it has alone are among these, but not in the
+    table. Two conversations that share two fifths of their shingles share one of the rare ones, whatever the others are
+    (prefix filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only conversations that share
+    a rare shingle are compared, and the time does not grow with the square of their number.
 
     Args:
         table: Which conversation has which shared shingle, the shingles of each ascending.

@@ -71,8 +71,8 @@ class ImportStage(Stage):
 
     Attributes:
         counts: What became of the records so far.
-        sources: What was read from each input so far, in order.
         refused: Why inputs were not opened.
+        sources: What was read from each input so far, in order.
     """
 
     name = "import"
@@ -96,7 +96,7 @@ class ImportStage(Stage):
             request: How they are read.
             stdin: The standard input; needed where `paths` names it.
             tails: Lines at the end of what was read before, which are read after the paths.
-            without: Files of folders that are not read.
+            without: Files that are not read where a folder of `paths` has them.
             only_forward: An earlier text of a conversation is passed over, for logs that grow and are read again.
         """
         self._project = project

@@ -38,7 +38,7 @@ _TYPES_WITH_TEXT = (str, dict, list)
 _PART_LISTS = frozenset(("content", "parts"))
 """Keys of the lists of parts of which a message is made."""
 
-_MAX_SHORT = 20
+_MIN_LONG = 20
 """Number of characters below which words are looked for as a whole line or value only: `angry` stands within many texts
 that have nothing to do with a label `angry`."""
 
@@ -46,7 +46,7 @@ _BLANKS_OF_SENTENCE = 6
 """Number of blanks from which a text reads like a sentence."""
 
 _CODE_START = re.compile(r"""\s*[({\["'<`/*]|.{0,20}=""")
-"""Matches the beginning of code, JSON or markup."""
+"""Matches the beginning of code, JSON or markup: `{"a"`, `<div>`, `total = 1`."""
 
 _ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 """Matches a text of words and plain punctuation, in which labels such as `angry` may stand."""
@@ -138,7 +138,7 @@ def _count_texts(
                 if left_out and (id(value), position) in left_out:
                     result.add("left out", sum(map(len, strings(entry))))
                     continue
-                if key in _PART_LISTS and _is_unknown(entry, conversation_texts):
+                if key in _PART_LISTS and _is_unknown_part(entry, conversation_texts):
                     result.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _TYPES_WITH_TEXT):
                     pending.append((entry, path, entry_key))
@@ -255,9 +255,9 @@ class _ConversationTexts:
         if not stripped:
             return
         escaped = json_text(stripped)[1:-1]
-        short = _is_short(stripped)
+        is_short = _is_short(stripped)
         for place, joined in self._joined.items():
-            if short:
+            if is_short:
                 is_within = stripped in joined and _is_whole_value(stripped, joined)
             else:
                 is_within = stripped in joined or escaped in joined
@@ -276,7 +276,7 @@ class _ConversationTexts:
 
 def _is_short(text: str) -> bool:
     """Returns whether a text is so few words that it counts only as a whole line or value."""
-    return len(text) < _MAX_SHORT and _ONLY_WORDS.fullmatch(text) is not None
+    return len(text) < _MIN_LONG and _ONLY_WORDS.fullmatch(text) is not None
 
 
 def _is_whole_value(words: str, text: str) -> bool:
@@ -285,10 +285,10 @@ def _is_whole_value(words: str, text: str) -> bool:
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
 
-def _is_unknown(part: Any, conversation_texts: _ConversationTexts) -> bool:
-    """Returns whether an entry of a list of parts is of an unknown kind, so that its JSON is in a message.
+def _is_unknown_part(part: Any, conversation_texts: _ConversationTexts) -> bool:
+    """Returns whether an entry of a list of parts is a part of an unknown kind, so that its JSON is in a message.
 
-    Messages and JSON answers can be in such lists too; they are none.
+    Messages and JSON answers can be in such lists too, but are no parts.
     """
     return (
         isinstance(part, dict)

@@ -111,7 +111,7 @@ def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
 # Records within records
 
 _MOST_KEYS_LOOKED_INTO = 20
-"""Keys of an object in which wrapped records are looked for."""
+"""Number of first keys of an object under which wrapped records are looked for."""
 
 _ENTRIES_LOOKED_AT = 3
 """Number of first entries of a list that are looked at to see whether they are records within a record; the very first
@@ -155,7 +155,10 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
 
 def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
     """Yields what may be records within an object, as lists with their paths: its lists, each object in it, and all
-    objects in it together; then the same of these objects, however deep."""
+    objects in it together; then the same of these objects, however deep.
+
+    Of `{"data": {"rows": [1, 2]}}` the paths are `{}`, `"data"` and `"data"."rows"[]`.
+    """
     if not isinstance(value, dict):
         return
     entries = [entry for entry in value.values() if isinstance(entry, dict)]

@@ -209,7 +209,7 @@ def _cell_bytes_of_layer(file: GgufFile, layer: int) -> int:
 
 
 def _is_f32(file: GgufFile) -> bool:
-    """Whether the weights are F32."""
+    """Returns whether the weights are F32."""
     return file.number("general.file_type") == ALL_F32
 
 

@@ -468,9 +468,17 @@ def settings_file(
     Args:
         path: The exported file, beside which the settings are.
         questions: What the annotator is asked; empty asks for verdicts.
+
+    Raises:
+        UsageError: The exported file has the name of the file with the settings.
     """
     if form != "label-studio":
         return None
+    if path.suffix == ".xml":
+        raise UsageError(
+            f"{path} is the name of the settings of Label Studio, not of its tasks.",
+            "Choose a name that ends in .json.",
+        )
     return path.with_suffix(".xml"), labeling_config(questions or (read_built_in()[SUCCEEDED],))
 
 

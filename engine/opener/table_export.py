@@ -154,11 +154,14 @@ class TableColumns:
         return columns
 
     def name_of(self, path: _FieldPath) -> str:
-        """Returns the name of a field; where it would be ambiguous, keys with dots stand in quotation marks."""
+        """Returns the name of a field; where it would be ambiguous, keys with dots stand in quotation marks, and keys
+        with quotation marks always do."""
         name = ".".join(path)
-        if name not in self.ambiguous:
+        if name not in self.ambiguous and '"' not in name:
             return name
-        return ".".join(f'"{key}"' if "." in key else key for key in path)
+        return ".".join(
+            json.dumps(key, ensure_ascii=False) if "." in key or '"' in key else key for key in path
+        )
 
     @property
     def names(self) -> list[str]:

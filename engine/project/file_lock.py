@@ -24,8 +24,8 @@ from engine.base.files import Identity, open_projects
 _BYTE = 1 << 62
 """The byte of a project file that its writer locks; SQLite locks bytes from 2**30 to 2**30 + 511."""
 
-_MAX_SAMPLED_PAGES = 256
-"""Most pages of a file that its sample covers; a few more where the size of the file is no multiple of this."""
+_SAMPLED_PAGES = 256
+"""Fewest pages that the sample of a larger file covers; as steps are whole pages, it may cover nearly twice as many."""
 
 _PAGE_BYTES = 4096
 """Length of a page of the sample; it need not be that of SQLite's pages."""
@@ -108,11 +108,11 @@ class ProjectFile:
             return False
 
     def sample(self) -> bytes:
-        """Returns a digest of the size of the file and of about `_MAX_SAMPLED_PAGES` evenly spaced pages, of all pages
+        """Returns a digest of the size of the file and of evenly spaced pages, at least `_SAMPLED_PAGES`; of all pages
         where there are no more."""
         size = os.fstat(self.fd).st_size
         digest = hashlib.blake2b(str(size).encode())
-        step = max(_PAGE_BYTES, size // _MAX_SAMPLED_PAGES // _PAGE_BYTES * _PAGE_BYTES)
+        step = max(_PAGE_BYTES, size // _SAMPLED_PAGES // _PAGE_BYTES * _PAGE_BYTES)
         for offset in range(0, size, step):
             digest.update(os.pread(self.fd, _PAGE_BYTES, offset))
         return digest.digest()

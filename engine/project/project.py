@@ -208,7 +208,7 @@ class Project:
         (mode,) = conn.execute("PRAGMA journal_mode").fetchone()
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
-        # deleted pages hold nothing secret here: nothing is ever deleted but index segments
+        # deleted pages need no wiping: the file has all conversations in plain text anyway
         conn.execute("PRAGMA secure_delete = OFF")
         if 0 < schema < SCHEMA:
             back_up_before_upgrade(conn, self._real, schema)
@@ -224,9 +224,9 @@ class Project:
 
     @classmethod
     def _open_for_reading(cls, name: str, real: str, reason: _NotWritable) -> Project:
-        """Opens a file that this process does not write; `reason` says why not. Raises as `_open_to_read` does."""
+        """Opens a file that this process does not write; `reason` says why not. Raises as `_connect_to_read` does."""
         try:
-            return cls._open_to_read(name, real, reason, immutable=False)
+            return cls._connect_to_read(name, real, reason, immutable=False)
         except sqlite3.OperationalError as error:
             # Without the right, or the room, to create its side files SQLite cannot open a file in WAL mode. A log
             # that is there already would be left unread.
@@ -234,10 +234,10 @@ class Project:
             has_no_room = connections.lacks_space(error, Path(real).parent)
             if not (has_no_right or (has_no_room and not has_log(real))):
                 raise
-        return cls._open_to_read(name, real, reason, immutable=True)
+        return cls._connect_to_read(name, real, reason, immutable=True)
 
     @classmethod
-    def _open_to_read(
+    def _connect_to_read(
         cls, name: str, real: str, reason: _NotWritable, *, immutable: bool
     ) -> Project:
         """Opens a file for reading; `immutable` tells SQLite that nobody writes it, so that it needs no side files.

@@ -89,8 +89,8 @@ class Estimate:
         seconds: Time of the run; None where no speed was measured.
         model: Names of the models that would run; `words alone` where none would.
         adapter: Name of the adapter of the model; None without one.
-        of: Number of conversations that wait for a model, of which a limit on the time leaves only `items`, those that
-            words leave open first; None without a limit.
+        of: Number of conversations that wait for a model, where a limit on the time allows only `items` of them, first
+            those that words leave open; None without a limit.
         costs: The cost of each stage that asks endpoints.
         asked: What a clustering asks the model for: any of `summaries`, `labels`, `merges`.
     """

@@ -48,7 +48,7 @@ _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migra
 
 _COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
 """Matches the part of a statement that computes something: a computed column, a check, a default, an index on an
-expression. The statement is one of `_normalized`; statements of libraries compute nothing."""
+expression, such as `as(lower(name))`. The statement is one of `_normalized`; those of libraries compute nothing."""
 
 _WRITTEN_DIFFERENTLY = re.compile(r"[\s\"'`]+")
 """Matches blanks and quotes, which versions of SQLite write differently in the same statement."""

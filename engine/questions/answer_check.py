@@ -55,8 +55,8 @@ class Stratum(msgspec.Struct, frozen=True):
     Attributes:
         size: Number of them.
         error: Share of wrong answers that is expected.
-        order: (conversation, answer of the machine) in a random order, at most `MAX_DRAWN`.
-        count: Number of those that are drawn, from the first.
+        order: Pairs of a conversation and the machine's answer, in a random order, at most `MAX_DRAWN`.
+        count: Number of pairs that are drawn, from the first.
     """
 
     size: int
@@ -76,7 +76,7 @@ class AnswerCheck(msgspec.Struct, frozen=True):
     Attributes:
         by: Name of the machine.
         counts: Number of conversations by its answer, those that people had answered among them.
-        known: (conversation, answer of the machine) of what people had answered before the draw.
+        known: Such pairs of the conversations that people had answered before the draw.
         strata: The strata of conversations with like answers, with what was drawn of each.
     """
 
@@ -297,7 +297,7 @@ def _variance_of_share(
 
 def _correct_mean(check: AnswerCheck, people: Mapping[int, str]) -> MachineShare:
     """Returns the mean of answers that are numbers, corrected by the mean error in each stratum, with its normal
-    interval; None while a stratum has no answer of people, or all have one together.
+    interval; no corrected mean while a stratum has no answer of people, or all together have only one.
 
     What people had answered before the draw corrects itself alone. As for shares, the errors of all strata count in
     each.

@@ -28,7 +28,7 @@ from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records import MIN_OF_EACH, MIN_VERDICTS, Agreement, CompletionRate
 
 _TRUE_POSITIVE, _FALSE_NEGATIVE, _FALSE_POSITIVE, _TRUE_NEGATIVE = range(4)
-"""Kinds of a verdict at a threshold."""
+"""Kinds of a verdict at a threshold: it says complete or not, for a score at or above the threshold or below."""
 
 ROUNDING = 1e-12
 """Greatest difference of two shares (0 to 1) that is taken for an error of rounding."""
@@ -166,8 +166,8 @@ def _threshold_between(low: float, high: float) -> float:
 
 
 def _stratify(p: Floats, population: Floats, cut: float | None) -> tuple[Floats, Ints, float]:
-    """Returns the weight of each verdict, all together 1, its stratum, and the share of the population in cells with a
-    verdict.
+    """Returns the weight of each verdict (their sum is 1), the stratum of each, and the share of the population in
+    cells with a verdict.
 
     Strata are tenths of the population by score, cut once more at `cut`; those with too few verdicts are merged with
     the next on the same side of it, as long as that side has any. A cell is a stratum before merging.

@@ -36,13 +36,13 @@ MAX_QUOTED = 40
 """Most characters of a user's words that a reason quotes."""
 
 MIN_SAME_WORDS = 0.6
-"""Least share of the shorter of two messages' words that the other has too, if a user says nearly the same again."""
+"""Least share of the words of the shorter of two messages that the longer one has too, if they say nearly the same."""
 
 MIN_WORDS = 3
 """Fewest different words of a user's message that is compared with earlier ones."""
 
 COMPARED_MESSAGES = 20
-"""Number of messages of the user before one that it is compared with."""
+"""Number of earlier messages of the user with which one of them is compared."""
 
 MAX_REPLY_WORDS = 5
 """Most different words of a short answer, which repeats no request right after a question of the assistant."""
@@ -57,13 +57,14 @@ LONG_SHARE = 0.9
 """Share of the conversations that have fewer messages than one that is called long."""
 
 LONG_RATIO = 1.5
-"""How many times the median of the messages a conversation has more than, if it is called long."""
+"""A conversation that is called long has more messages than this many times the median."""
 
 NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
 """Signs that are shown and do not count: with them the sum tells less on the sets that it was chosen on."""
 
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
-"""Finds the call of an agent that writes its calls as text, after which the user's message is the environment's."""
+"""Finds the call of an agent that writes its calls as text, such as `Action: search`, after which the user's message is
+the environment's."""
 
 _LOG_LINE = re.compile(
     r"^[\W\d]{0,24}(?:t?\d?\d:\d\d\b|[a-z]{1,8}[\W\d]{1,16}\d?\d:\d\d:\d)", re.MULTILINE
@@ -72,7 +73,7 @@ _LOG_LINE = re.compile(
 time has seconds: "Error: 10:00 is taken" is no log."""
 
 _NEGATION = re.compile(r"(?:\b(?:not|never|nothing|nicht|pas|nie|niet|não|не)|n't)\s+(?:\w+\s+)?$")
-"""Finds the word that denies what follows it, at once or after one word."""
+"""Finds the word that denies what follows it, at once or after one word: `not ` and `not really ` at the end."""
 
 _QUESTION_MARK = re.compile("[?？؟]")
 """Finds the mark of a question in the scripts that have one."""
@@ -84,10 +85,10 @@ _ERROR_STATUS = re.compile(
     r"\bexit (?:code|status):? [1-9]|\bhttp[ /\d.]* [45]\d\d\b"
     r"|\"(?:status|code|status_?code)\": ?\"?[45]\d\d\b|\b[45]\d\d (?:bad|unauth|forbid|not |internal|service|too)"
 )
-"""Finds an exit status or a status of HTTP (RFC 9110) that stands for an error."""
+"""Finds an exit status or a status of HTTP (RFC 9110) that stands for an error: `exit code 1`, `"status": 404`."""
 
 _EXCEPTION = re.compile(r"\w{3,}(?:error|exception)\b")
-"""Finds the name of an exception."""
+"""Finds the name of an exception, such as `keyerror`."""
 
 _THROWN = re.compile(r"^(?:traceback\b|[\w.]*(?:error|exception)\b)", re.MULTILINE)
 """Finds the first and the last line of what a program prints of an exception, at the beginning of a line."""
@@ -95,7 +96,7 @@ _THROWN = re.compile(r"^(?:traceback\b|[\w.]*(?:error|exception)\b)", re.MULTILI
 _NO_ERROR_STATED = re.compile(
     r"\berrors?\"?\s*[:=]\s*(?:null|none|false|0\b|\"\"|\[\]|\{\})|\b(?:no|0|zero|without) (?:errors?|failures?)\b"
 )
-"""Finds what says that there was no error."""
+"""Finds what says that there was no error: `"error": null`, `without errors`."""
 
 _SPACELESS_CHARACTER = re.compile(rf"[{CJK}\uac00-\ud7a3]")
 """Matches a character of Chinese, Japanese or Korean, in whose texts words have no borders that a pattern can see."""
@@ -115,6 +116,7 @@ class _Entry:
 
     Attributes:
         index: Its position in the conversation, from 0.
+        message: The message itself.
         raw: Its text as models read it.
         text: That in lower case, a long one without its middle (`_shortened`).
     """
@@ -146,7 +148,7 @@ def _patterns(name: WordList) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _find(name: WordList, text: str) -> re.Match[str] | None:
-    """Returns where the first phrase of a list stands in a text in lower case."""
+    """Returns where a phrase of a list stands in a text in lower case; None where none does."""
     words, spaceless = _patterns(name)
     return words.search(text) or (None if text.isascii() else spaceless.search(text))
 
@@ -256,6 +258,7 @@ class _SignReader:
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
+        """Holds the messages that models read, by who speaks."""
         self.assistant: list[_Entry] = []
         self.user: list[_Entry] = []
         self.results: list[_Entry] = []

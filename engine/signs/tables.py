@@ -2,7 +2,7 @@
 
 Of a sign `value` says how strong it is, and `score` how far above the mean of all conversations that is, in standard
 deviations; 0 for a sign that all have alike, which is left out of every answer. The trouble of a conversation is the
-sum of its scores.
+sum of its scores for all signs that count, also for those that it does not have, which are below 0.
 """
 
 from __future__ import annotations

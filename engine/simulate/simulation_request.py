@@ -27,7 +27,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 BOTH = "both"
 """Value of `variants`, as text, that selects all of them; stored as an empty tuple."""
 
-
 COMMON = (
     "model", "user_model", "judge_model", "context", "runs", "seed", "temperature", "parallel", "limit",
 )  # fmt: skip

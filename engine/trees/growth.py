@@ -87,9 +87,11 @@ class GrowingTree:
     """A tree while it grows.
 
     Attributes:
+        job: What is to grow.
         trunk: Sequence that holds the prompt without its last token, which every new path decodes itself.
         decoded: Number of tokens in the trunk.
         origin: The tree whose cells the first `shared` tokens of this prompt use; None if it uses none of another tree.
+        shared: Number of those tokens.
         sequence_by_node: Node id -> sequence that holds the path before the token of that waiting node.
     """
 
@@ -123,6 +125,7 @@ class _Reading:
     """What the rows of logits of one span are for: the distribution after a node, or the recorded answer.
 
     Attributes:
+        growing: The tree.
         sequence: The sequence that the span is decoded on.
         node: Id of the node whose distribution is read; None for the recorded answer.
         rows: Number of rows.

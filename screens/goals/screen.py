@@ -115,7 +115,7 @@ class GoalsScreen(DecisionScreen):
         self._other_titles: list[str] = []  # titles of the clusterings that are not shown
         self._folded: set[str] = set()  # ids of the themes whose goals are not listed
         self._scores_name = ""  # name of the scores in force
-        self._rows: Sequence[GoalGroup] = ()  # the groups and themes
+        self._rows: Sequence[GoalGroup] = ()  # the groups, and the themes as rows of their own
         self.table = ItemTable(
             self._columns("goal"),
             lambda group: group.id,

@@ -185,7 +185,7 @@ class AnswerLine(NamedTuple):
     """A question that the overview answers on one line.
 
     Attributes:
-        key: Name of a card, or `trouble` or `change`: what the question is about.
+        key: What the question is about: the name of a card, `trouble` or `change`.
         question: The question, in words.
         clauses: The answer, the most important clause first.
         doubtful: Whether the answer means little.

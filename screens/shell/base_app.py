@@ -45,8 +45,11 @@ HANG_UP_MILLISECONDS = 500
 
 
 class StyleSheets(Stylesheet):
-    """Style sheets that are parsed again only where a variable has another value. Textual asks for that twice at the
-    first visit of a mode, when nothing changed, which took half of the time until the screen was there."""
+    """Style sheets that are parsed again only where a variable has another value.
+
+    Textual parses twice at the first visit of a mode, though nothing changed, which took half of the time until the
+    screen was there.
+    """
 
     _values: Mapping[str, str] | None = None
     """The variables at the last parse."""

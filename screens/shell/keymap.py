@@ -75,6 +75,7 @@ class Place:
         name: Its name in ids.
         title: Its name in plain words.
         description: What it is, one sentence.
+        actions: The actions that it adds.
     """
 
     name: str

@@ -114,12 +114,12 @@ class TriageScreen(WorkbenchScreen[None]):
         self.blind: BlindRound | None = None
         self.question = read_built_in()[SUCCEEDED]
         self.order: QueueOrder = "threshold"
-        self._is_order_chosen = False
+        self._is_order_chosen = False  # a person chose it
         self.filter = Filter()
-        self.only: NamedConversations | None = None
-        self.shown: int | None = None
+        self.only: NamedConversations | None = None  # see `judge_only`; None judges all
+        self.shown: int | None = None  # id of the conversation that is shown
         self.status = TriageStatus({}, Agreement(0), Agreement(0))
-        self._place: TriagePlace | None = None
+        self._place: TriagePlace | None = None  # of the last session; None until it is read
         self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project

@@ -142,8 +142,8 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
     It matches at the beginning of a word. Each sign of a script without spaces is a word. What begins with a sign that
     is no part of a word is found anywhere.
     """
-    # Before a sign of a script without spaces or one that is no part of a word; else after no letter or digit of
-    # another script.
+    # Either a sign follows, of a script without spaces or one that is no part of a word; or no letter or digit of a
+    # script with spaces stands before: `end` is found in `the end` and not in `weekend`.
     return _pattern(words, rf"(?:(?=[{CJK}]|\W)|(?<![^\W{CJK}]))")
 
 

@@ -132,8 +132,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
         self._is_hit_waiting = False  # the current hit is shown after the next layout
         self.marks: Mapping[tuple[int, int], Sequence[Span]] = {}  # by message and part
         self._cites: frozenset[Cite] = frozenset()
-        # Spans of the cited words, by message and part.
-        self._quotes: Mapping[tuple[int, int], Sequence[Span]] = {}
+        self._quotes: Mapping[tuple[int, int], Sequence[Span]] = {}  # of cited words, as `marks`
 
     @property
     def turn(self) -> int:

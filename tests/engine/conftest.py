@@ -27,11 +27,11 @@ from tests.engine.model.weights import SMALL, write_shallow
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_fits() -> Iterator[None]:
-    """Fits to conversations divide them into three folds twice, and these into two, in place of five folds three times
-    and three: a quarter of the regressions, of which each is fitted as ever. Fits to answers stay as they are."""
+    """Fits to conversations divide them into three folds once, and these into two, in place of five folds three times
+    and three: an eighth of the regressions, of which each is fitted as ever. Fits to answers stay as they are."""
     assert vars(example_fits)["REPEATS"] == probe.REPEATS  # imported before the change
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probe, "REPEATS", 2)
+        patch.setattr(probe, "REPEATS", 1)
         patch.setattr(probe, "FOLDS", 3)
         patch.setattr(probe, "INNER_FOLDS", 2)
         yield
@@ -39,7 +39,7 @@ def quick_fits() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def expanded(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The same weights in F32, half a gigabyte that is removed after the session."""
+    """The shipped weights in F32, half a gigabyte that is removed after the session."""
     path = tmp_path_factory.mktemp("weights") / "f32.gguf"
     quantize(shipped, path, "f32", 2)
     yield path
@@ -48,8 +48,8 @@ def expanded(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="session")
 def exact_weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Five layers of the same weights in F32: enough for claims that hold at any depth, such as that a batch gives what
-    its parts give alone. What it writes makes no sense."""
+    """Five layers of the shipped weights in F32: enough for claims that hold at any depth, such as that a batch gives
+    what its parts give alone. What it writes makes no sense."""
     path = tmp_path_factory.mktemp("weights") / "exact.gguf"
     write_shallow(shipped, path, exact=True)
     yield path

@@ -79,8 +79,8 @@ def test_what_is_known_is_no_truth(
 def test_a_file_is_written_over_only_with_force(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that is there stays unless --force is named, also one for the settings of an annotation; a device is
-    written."""
+    """A file that is there stays unless --force is named, also one for the settings of an annotation, which
+    the tasks cannot take the name of; a device and an empty file are written."""
     words = ["export", project, "conversations", "--as", "label-studio", "-o", "tasks.json"]
     for name in ("tasks.json", "tasks.xml"):
         Path(name).write_text("mine", "utf-8")
@@ -91,7 +91,11 @@ def test_a_file_is_written_over_only_with_force(
         assert code == 0, told
         assert Path(name).read_text("utf-8") != "mine"
         Path("tasks.json").unlink()
-    assert run(capsys, "export", project, "conversations", "-o", "/dev/null")[0] == 0
+    for harmless in ("/dev/null", "empty.jsonl"):
+        Path("empty.jsonl").touch()
+        assert run(capsys, "export", project, "conversations", "-o", harmless)[0] == 0
+    code, _, told = run(capsys, *words[:-1], "tasks.xml", "--force")
+    assert (code, "the name of the settings" in told) == (2, True)
     code, _, told = run(capsys, "export", project, "table", "-o", project, "--force")
     assert code == 1
     assert "is a project" in told

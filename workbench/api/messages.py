@@ -20,6 +20,7 @@ __all__ = ["ConversationScore", "Probability", "complete", "end_model", "score"]
 
 _guard = threading.Lock()
 """Held by whoever opens, uses or closes the project: it scores one conversation at a time."""
+
 _opened: list[tuple[OpenProject, str]] = []
 """The project that scores and its folder, once there was a call; else empty."""
 

@@ -130,7 +130,7 @@ def first_look(
 
 @dataclass
 class _FirstLook:
-    """One run of `first_look` on an open project; the first attributes are arguments of `first_look`."""
+    """One run of `first_look` on the open project `_workspace`; the other attributes are arguments of `first_look`."""
 
     _workspace: OpenProject
     _paths: Sequence[Path]
@@ -159,7 +159,7 @@ class _FirstLook:
                 if isinstance(refusal, UnknownFormat):
                     raise refusal from None
             raise
-        clustering = workspace.goal_stages().cluster_stages(CLUSTERS)
+        clustering = workspace.goal_stages().cluster_stages(CLUSTERS, keep_labels=True)
         self._expect_stages([signs, *clustering])
         self._run([signs])
         # it takes seconds, and is left out where there are too few conversations

@@ -35,7 +35,10 @@ NO_GROUP = "none"
 """Stands for no group, where conversations are moved out of all."""
 
 _GROUP_HELP = "label, id or number of a group, in this order (`workbench goals list`)"
+"""Help of every argument that names a group."""
+
 _GROUP, _OTHER = argument("group", help=_GROUP_HELP), argument("other", help=_GROUP_HELP)
+"""Arguments that name a group, and a second one."""
 
 
 @takes(PROJECT, FILTER)

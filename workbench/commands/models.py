@@ -236,9 +236,7 @@ def _list_entries(
     """Returns models, adapters, endpoints and unfinished pulls."""
     lines = [_row_line(row) for row in rows]
     for pull in pulls:
-        arrived = (
-            f"{pull.bytes_on_disk / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        )
+        arrived = f"{pull.bytes_on_disk / MB:,.0f} MB have arrived; `workbench models pull` goes on"
         lines.append(_entry_line(pull.name, pull.size, "begun", arrived))
     models = []
     for row in rows:
@@ -285,9 +283,8 @@ def _row_line(row: ModelRow) -> str:
 
 def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
     """Returns a model or adapter as a line; its size is that on disk in bytes, None where the file is gone."""
-    shown = f"{'gone':>12}" if size is None else f"{size / 1e6:>9,.0f} MB"
-    if size is not None and size < 10_000_000:
-        shown = f"{size / 1e6:>9,.1f} MB"
+    decimals = 1 if size is not None and size < 10 * MB else 0
+    shown = f"{'gone':>12}" if size is None else f"{size / MB:>9,.{decimals}f} MB"
     return f"{one_line(name, 28):<28} {shown}  {origin:<9} {detail}"
 
 

@@ -151,11 +151,11 @@ def use(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         UsageError: There is no such run, or it has no adapter.
     """
-    name, none = arguments.run_name, arguments.none
-    if name and none:
+    name, uses_none = arguments.run_name, arguments.none
+    if name and uses_none:
         raise UsageError("A run and --none name different adapters.", "Give one of them.")
-    with OpenProject(Path(arguments.project), read_only=not (name or none)) as workspace:
-        if name or none:
+    with OpenProject(Path(arguments.project), read_only=not (name or uses_none)) as workspace:
+        if name or uses_none:
             workspace.training.use(name)
         used = adapter_in_use(workspace.project)
     line = "No adapter is in use."
@@ -182,6 +182,15 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
     return CommandResult([f"{one_line(name)} is deleted."], {"deleted": name})
+
+
+def _training_runs(project: Path) -> TrainingRuns:
+    """Returns the training runs beside a project; raises ProjectMissing if there is no project."""
+    if not project.is_file():
+        raise ProjectMissing(
+            f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
+        )
+    return TrainingRuns(project)
 
 
 # Watching a run
@@ -290,15 +299,6 @@ def _counted_interrupts() -> Iterator[list[signal.Signals]]:
 
 
 # Text
-
-
-def _training_runs(project: Path) -> TrainingRuns:
-    """Returns the training runs beside a project; raises ProjectMissing if there is no project."""
-    if not project.is_file():
-        raise ProjectMissing(
-            f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
-        )
-    return TrainingRuns(project)
 
 
 def _headline(row: TrainingRun) -> str:

@@ -40,7 +40,7 @@ _BLOCK_WEIGHTS = 2_000_000
 """Most bootstrap weights that `draw` has in memory at once, one for each value in each draw."""
 
 NAMES = tuple(field.name for field in fields(Classification))
-"""Names of the metrics of a classifier, in the order of arrays."""
+"""Names of the metrics of a classifier, in the order of arrays: accuracy, precision, recall, f1, auroc, ap, ece."""
 
 _ECE = NAMES.index("ece")
 """Index of the calibration error in arrays."""

@@ -1,9 +1,9 @@
 """Makes scoring runs, and estimates what they cost from a sample of the conversations that they would read.
 
 In mode `words` one stage fits a probe to words and scores with it. In mode `probe` this comes first, unless the probe
-reads states alone; then the model reads hidden states, and a probe is fitted to them: with words too and at each
-doubling of what is read where words came first, else once at the end. In the other modes one stage reads and scores. A
-stage for remaining tasks may follow.
+reads states alone. Then the model reads hidden states. Where words came first, a probe is fitted to words and states at
+each doubling of what is read; else one is fitted to states, once at the end. In the other modes one stage reads and
+scores. A stage for remaining tasks may follow.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class ScoringRuns:
         self._setup, self._held_out_by = setup, held_out_by
 
     def make_run(self, request: ScoringRequest) -> ScoringRun:
-        """Returns the scoring run of a request: the fit to words, tuning if the model was never tuned here, the scores,
-        remaining tasks; those of these that the request needs.
+        """Returns the scoring run of a request, with the stages that it needs: the fit to words, tuning if the model
+        was never tuned here, the scores, remaining tasks.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -314,8 +314,8 @@ class ScoringRuns:
 
 
 def estimate_scoring(project: Project, run: ScoringRun) -> Estimate:
-    """Returns the work that is left, and its time by the speed measured on this machine; None where no speed was
-    measured."""
+    """Returns the work that is left, with its time by the speed measured on this machine; the time is None where no
+    speed was measured."""
     scoring = run.scoring_stage
     if run.reading is None:
         waiting = _waiting_fits(scoring)

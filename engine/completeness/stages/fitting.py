@@ -94,6 +94,7 @@ class FittingStage(CpuStage):
         self._required, self._part = required, part
         self._features, self._selection = features, selection
         self._model, self._states_key = model, states_key
+        # Whether boundaries without a state are left out; the bundled probe needs that too.
         self._on_states = features == "states"
         self._summary = ""
 

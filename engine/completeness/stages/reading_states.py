@@ -184,7 +184,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         return f"{text}."
 
     def _progress(self, done: int, total: int, missing: int, count: int) -> Progress:
-        """Returns the progress when the block that is being read has read `count` tokens.
+        """Returns the progress when the block that is being read has read `count` tokens; `missing` is not used.
 
         Its share is that of the characters, because conversations differ in length. Where the time runs out first, it
         is the share of the time.

@@ -77,8 +77,8 @@ def _by_score_range(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet
 
 def _in_score_order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     """Returns the scored conversations by their score."""
-    rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-    return ids_in_order(conn, among, rows, "p_end_normalised", (score_sets.hash_in_force(conn),))
+    scored = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
+    return ids_in_order(conn, among, scored, "p_end_normalised", (score_sets.hash_in_force(conn),))
 
 
 def _by_remaining_tasks(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:

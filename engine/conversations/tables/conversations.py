@@ -52,17 +52,17 @@ def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message
 
 def message_of(row: Sequence[Any]) -> Message:
     """Returns the message of a row with `COLUMNS`."""
-    calls = () if row[5] is None else _tool_calls(row[5])
+    _, _, role, name, content, calls, tool_call_id, model_view, hidden, reasoning, facts = row
     return Message(
-        role=row[2],
-        content=row[4],
-        name=row[3],
-        tool_calls=calls,
-        tool_call_id=row[6],
-        model_view=row[7],
-        hidden=bool(row[8]),
-        reasoning=row[9],
-        facts=row[10],
+        role=role,
+        content=content,
+        name=name,
+        tool_calls=() if calls is None else _tool_calls(calls),
+        tool_call_id=tool_call_id,
+        model_view=model_view,
+        hidden=bool(hidden),
+        reasoning=reasoning,
+        facts=facts,
     )
 
 
@@ -205,8 +205,8 @@ def with_external_ids(
 
 
 def text_keys(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Returns for each conversation sixteen letters that stand for the text of its messages: no other has the same
-    ones.
+    """Returns for each conversation the key of the text of its messages: sixteen letters, made of its hash, that no
+    other text will have by chance.
 
     They are letters only, so that nothing takes them for a phone number.
     """

@@ -3,7 +3,8 @@ a check found.
 
 Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, and `meta.` or `truth.` with the name of
 a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
-of a list; objects in lists are not indexed.
+of a list; objects in lists are not indexed. So the metadata `{"user": {"tags": ["new", "eu"]}}` have the facets
+(`meta.user.tags`, `new`) and (`meta.user.tags`, `eu`).
 
 A *check* looks for the language of a conversation and for personal data in it; what it finds is under keys of its own.
 The table `conversation_check` has the ids of the checked conversations.

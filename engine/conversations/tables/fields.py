@@ -264,8 +264,8 @@ def _match_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set whose random number satisfies the term. It comes from a fixed seed, so that it depends on
     the id alone."""
-    numbers = sorted(map(float, term.values))
-    lowest, highest = numbers[0], numbers[-1]
+    limits = sorted(map(float, term.values))
+    lowest, highest = limits[0], limits[-1]
 
     def holds(draw: float) -> bool:
         """Returns whether a number from 0 to 1 satisfies the term."""

@@ -4,6 +4,9 @@ A record is *new*, or it is one of these. *Unchanged*: the same record is stored
 those of a stored conversation; it is stored as an alias of it. *Grew*: its source has had its id before, with the first
 messages of the record. *Changed*: its source has had its id before, with other messages. A text that is replaced is
 kept as an *earlier state* (`earlier_states`).
+
+Where a source has the conversation `7` with the messages A and B, a record `7` with A and B is unchanged, `8` with A
+and B a duplicate, `7` with A, B and C grew, and `7` with A and X changed.
 """
 
 from __future__ import annotations
@@ -161,11 +164,12 @@ class _RecordAdder:
     """Adds the records of one batch.
 
     Attributes:
+        conn: The connection that writes.
         source_id: Id of the source of all records.
         rules: What records replace.
         ids_by_hash: Ids of conversations, stored ones and those of the batch, by the hash of their messages.
-        known_names: Those ids in their source of the records that the source, or another one that `rules` names, had
-            before.
+        known_names: External ids of records of the batch that a source had before: this one or one of
+            `rules.part_sources`; with `rules.replace` any source.
         next_id: Id of the next new conversation.
         rows: The rows to write.
         records_by_id: The records of the batch by the ids of their conversations.
@@ -236,10 +240,10 @@ class _RecordAdder:
         only text of its id in the sources that the import has not read. None where there is no such text either.
         """
         texts = _texts_of(self.conn, conversation.external_id)
-        texts_here = [text for text in texts if text.source_id == self.source_id]
-        if not texts_here and self.rules.replace:
-            texts_here = [text for text in texts if text.source_id not in self.rules.read_sources]
-            texts_here = texts_here if len(texts_here) == 1 else []
+        replaceable = [text for text in texts if text.source_id == self.source_id]
+        if not replaceable and self.rules.replace:
+            replaceable = [text for text in texts if text.source_id not in self.rules.read_sources]
+            replaceable = replaceable if len(replaceable) == 1 else []
         texts_of_parts = [
             text
             for text in texts
@@ -247,7 +251,7 @@ class _RecordAdder:
         ]
         # the longest first: a record has grown from as much as possible; of equal ones a conversation before duplicates
         candidates = sorted(
-            texts_here + texts_of_parts,
+            replaceable + texts_of_parts,
             key=lambda text: (-text.message_count, text.alias_id is not None),
         )
         for text in candidates:
@@ -256,9 +260,9 @@ class _RecordAdder:
                 self.conn, text.conversation_id, beginning
             ):
                 return _EarlierText(text, has_grown=True)
-        if not texts_here:
+        if not replaceable:
             return None
-        newest = max(texts_here, key=lambda text: (text.alias_id is None, text.conversation_id))
+        newest = max(replaceable, key=lambda text: (text.alias_id is None, text.conversation_id))
         return _EarlierText(newest, has_grown=False)
 
     def _make_room(self, earlier: _EarlierText | None, digest: bytes) -> int:

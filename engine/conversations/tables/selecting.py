@@ -33,8 +33,10 @@ FIELD_QUERIES: dict[str, FieldQuery] = {}
 
 _MAIN_INDEX = "message_fts"
 """Name of the full-text index of all messages."""
+
 _MARKS = re.compile("[\u0300-\u036f]")
 """Finds accents that stand apart from their letters."""
+
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
 
@@ -104,8 +106,8 @@ def values(conn: sqlite3.Connection, field: str, filter: Filter) -> CountedValue
 def _cost(term: Term) -> int:
     """Returns the rank at which a term is answered, the smallest first.
 
-    Terms that match few conversations come first, because the others are then tested on those only; a text for which
-    every message is read comes last.
+    Terms that match few conversations come first, because the others are then tested on those only. A text of signs
+    alone, for which every message is read, comes after them. Terms that rank what the others leave come last.
     """
     if term.field == WORD_FIELD:
         return 2 if _signs_of(_text(term)).all else 0
@@ -201,7 +203,8 @@ def _search_index(
 
 
 def _text(term: Term) -> str:
-    """Returns the text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
+    """Returns the text of a term without lone surrogates, which no stored text holds and SQLite cannot take, and with
+    spaces for null characters."""
     return without_surrogates(term.values[0]).replace("\0", " ")
 
 
@@ -216,14 +219,16 @@ def _signs_of(text: str) -> _Signs:
     does not know the newest scripts."""
     chars = {(char,) for char in text if not char.isspace()}  # rows of one column, for SQL
     if text.isascii():
-        known_chars = sum(char.isalnum() for (char,) in chars)
+        indexed_chars = sum(char.isalnum() for (char,) in chars)
     else:
         with closing(sqlite3.connect(":memory:")) as memory_index:
             memory_index.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
             memory_index.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
             memory_index.executemany("INSERT INTO sign VALUES (?)", chars)
-            (known_chars,) = memory_index.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
-    return _Signs(some=known_chars < len(chars), all=known_chars == 0)
+            (indexed_chars,) = memory_index.execute(
+                "SELECT count(DISTINCT doc) FROM word"
+            ).fetchone()
+    return _Signs(some=indexed_chars < len(chars), all=indexed_chars == 0)
 
 
 def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:

@@ -26,11 +26,13 @@ from engine.project.sql import message_ids, placeholders
 
 SAMPLE = 300
 """Number of conversations in which shared text is looked for."""
+
 OPENING_CHARS = 300
 """Most characters of an opening."""
 
 _KEY = "shared_text"
 """Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""
+
 _COUNT = "of"
 """Key in the setting of shared text: the number of conversations that there were when the text was found."""
 
@@ -86,7 +88,8 @@ def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:
     """Returns the beginning of the first message of the user that says more than what is shared, without what is
     shared.
 
-    If there is none, it is the beginning of the user's first message; without a user, of the first message.
+    If there is none, or nothing is shared, it is the beginning of the user's first message; without a user, of the
+    first message.
     """
     first_of_user = first_of_others = None
     for role, content in messages:

@@ -27,10 +27,13 @@ from engine.formats.records import ParsedRecord, Reader
 
 _MESSAGE_TYPES = ("user", "assistant")
 """Types of lines of Claude Code that have a message."""
+
 _FramedLine = tuple[dict[str, Any], Frame]
 """A line of a session, and the frame that has it, alone or with others."""
+
 _CLEAR_COMMAND = "<command-name>/clear</command-name>"
 """The text in a user's message that begins a new conversation."""
+
 _SESSION_KEYS = (
     "cwd", "gitBranch", "version", "slug", "userType", "entrypoint", "sessionId", "agentId",
 )  # fmt: skip
@@ -38,6 +41,7 @@ _SESSION_KEYS = (
 
 _KEYS_BESIDE_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_SESSION_KEYS))
 """Keys of a line that are no facts of its message: the message itself, and what the whole session shares."""
+
 _TAKEN_BACK = "taken_back"
 """Key under which the metadata of a conversation has the lines of prompts that were taken back."""
 
@@ -146,9 +150,7 @@ def _lines_by_conversation(lines: list[_FramedLine]) -> dict[str, list[_FramedLi
     }
     groups: dict[str, list[_FramedLine]] = {}
     name_by_line: dict[str, str] = {}  # the conversation of each line, by the ids of both
-    part_numbers: dict[
-        str, int
-    ] = {}  # by session, which of its conversations the last line belongs to
+    part_numbers: dict[str, int] = {}  # by session: the number of its last conversation
     without_session: list[_FramedLine] = []
     for line, frame in lines:
         session = line.get("sessionId")
@@ -187,7 +189,7 @@ def _id_at(line: dict[str, Any], key: str = "uuid") -> str:
 
 
 def _first_of_chain(uuid: str, parents: dict[str, str]) -> str:
-    """Returns the first line of the side chain in which a line lies; loops of parents end."""
+    """Returns the id of the first line of the side chain in which a line lies; loops of parents end."""
     visited = set()
     while uuid in parents and parents[uuid] in parents and uuid not in visited:
         visited.add(uuid)
@@ -208,12 +210,12 @@ def _begins_anew(line: dict[str, Any]) -> bool:
 
 def _is_prompt(line: dict[str, Any]) -> bool:
     """Returns whether a line is what the user wrote, and neither a tool's answer nor a note of the program."""
-    answers = any(part.get("type") == "tool_result" for part in objects_in(_content(line)))
-    return line.get("type") == "user" and not answers and not line.get("isMeta")
+    has_answer = any(part.get("type") == "tool_result" for part in objects_in(_content(line)))
+    return line.get("type") == "user" and not has_answer and not line.get("isMeta")
 
 
 def _find_taken_back(lines: list[dict[str, Any]]) -> set[str]:
-    """Returns the ids of lines that follow a prompt in whose place the user wrote another later."""
+    """Returns the ids of prompts in whose place the user wrote another later, and of the lines that follow them."""
     last_prompts: dict[str, str] = {}  # by the line that they follow
     taken_back: set[str] = set()
     for line in lines:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation, Role
-from engine.formats.coded.table_rows import IDS, columns_of, named_column, plain_name
+from engine.formats.coded.table_rows import ID_COLUMNS, columns_of, named_column, plain_name
 from engine.formats.json_values import as_object, object_or_empty, objects_in, without_keys
 from engine.formats.messages.call_messages import is_response_item, output_messages, response_items
 from engine.formats.messages.chat_message import ChatMessage, as_message, is_autogen_message
@@ -128,7 +128,9 @@ def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields a frame for each session that the lines name, or for the lines that follow each other; frames that cannot
     be read come first.
 
-    All lines are in memory at once.
+    A line belongs to the session that it names, else to the group of the line that it names as its parent, else to that
+    of the line before it. Where lines name parents and none begins a session, a message of the user without a known
+    parent begins a group. All lines are in memory at once.
     """
     groups: dict[str, list[Frame]] = {}
     group_by_id: dict[str, str] = {}
@@ -141,10 +143,10 @@ def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame._replace(reason=frame.reason or "it is no line of a session")
             continue
         message = _message_of(line)
-        begins = message is None and plain_name(str(line.get("type"))) in _SESSION_START_TYPES
-        has_session_start = has_session_start or begins
+        is_start = message is None and plain_name(str(line.get("type"))) in _SESSION_START_TYPES
+        has_session_start = has_session_start or is_start
         own_id, parent = id_of(line), parent_of(line)
-        if session := _session_id(line, begins):
+        if session := _session_id(line, is_start):
             current = session
         elif parent in group_by_id:
             current = group_by_id[parent]
@@ -159,22 +161,22 @@ def _arrange_message_lines(frames: Iterable[Frame]) -> Iterator[Frame]:
         yield session_frame if len(groups) > 1 else session_frame._replace(number=None)
 
 
-def _session_id(line: dict[str, Any], begins: bool) -> str:
+def _session_id(line: dict[str, Any], is_start: bool) -> str:
     """Returns the id of the session that a line names, itself or in an object about it; empty if it names none.
 
     Args:
-        begins: Whether the line begins a session.
+        is_start: Whether the line begins a session.
     """
-    names: tuple[str, ...] = (*IDS, "id") if begins else IDS
+    names: tuple[str, ...] = (*ID_COLUMNS, "id") if is_start else ID_COLUMNS
     if is_response_item(line):  # its `call_id` is that of a call of a tool
         names = tuple(name for name in names if name != "call_id")
     if id_key := named_column(line, names, (str, int)):
         return str(line[id_key])
     for key, value in line.items():
         name = plain_name(key)
-        if isinstance(value, dict) and (name in _SESSION_OBJECT_KEYS or name in IDS):
-            id_key = named_column(value, (*IDS, "id") if name in IDS else IDS, (str, int))
-            if id_key:
+        if isinstance(value, dict) and (name in _SESSION_OBJECT_KEYS or name in ID_COLUMNS):
+            id_names = (*ID_COLUMNS, "id") if name in ID_COLUMNS else ID_COLUMNS
+            if id_key := named_column(value, id_names, (str, int)):
                 return str(value[id_key])
     return ""
 

@@ -134,8 +134,8 @@ def _span_kind(
     if tool_name(attributes):
         return "tool"
     names_model = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
-    vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
-    return "model" if names_model or vercel else "other"
+    is_vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
+    return "model" if names_model or is_vercel else "other"
 
 
 # The input and the output of a span
@@ -298,16 +298,16 @@ def spans_of(record: Any) -> SpansOfRecord:
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
-    others: list[Any] = []
+    statements: list[Any] = []
     outer = record.get("resourceSpans", record.get("batches"))
     for resource in objects_in(outer):
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
             spans += objects_in(scope.get("spans"))
         if "resource" in resource:
-            others.append({"resource": resource["resource"]})
+            statements.append({"resource": resource["resource"]})
     if outer is not None:
-        return SpansOfRecord(spans, others)
+        return SpansOfRecord(spans, statements)
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
         return SpansOfRecord(record["spans"], [without_keys(record, "spans")])
     if record and all(_is_spans(value) for value in record.values()):
@@ -330,14 +330,14 @@ def _spans_of_logs(resources: list[Any]) -> SpansOfRecord:
     """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name, and what else
     the logs say."""
     spans: dict[tuple[str, str], dict[str, Any]] = {}
-    others: list[Any] = []
+    statements: list[Any] = []
     for resource in objects_in(resources):
         if "resource" in resource:
-            others.append({"resource": resource["resource"]})
+            statements.append({"resource": resource["resource"]})
         for scope in objects_in(resource.get("scopeLogs")):
             logs = objects_in(scope.get("logRecords"))
-            others += [log for log in logs if not _add_to_span(spans, log)]
-    return SpansOfRecord(list(spans.values()), others)
+            statements += [log for log in logs if not _add_to_span(spans, log)]
+    return SpansOfRecord(list(spans.values()), statements)
 
 
 def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:
@@ -431,7 +431,10 @@ def _plain_value(value: Any) -> Any:
 
 
 def _nest_attributes(value: Any) -> Any:
-    """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list."""
+    """Returns attributes whose keys have dots as objects within objects; an object whose keys are numbers as a list.
+
+    `{"a.b": 1, "c.0.d": 2}` becomes `{"a": {"b": 1}, "c": [{"d": 2}]}`.
+    """
     if isinstance(value, list):
         return [_nest_attributes(entry) for entry in value]
     if not isinstance(value, dict):

@@ -4,7 +4,8 @@ A *trace* is the log of one run of an application, a *span* one step of it, and 
 conversation. A *sub-agent* is a model that the application calls several times for a task of its own.
 
 A trace has the calls of models, each with messages as input and an answer as output. Calls whose messages continue
-those of an earlier one are one *history*; the longest state of it is the conversation. A call in a later trace that
+those of an earlier one are one *history*, as those with the messages `a`, `a b c` and `a b c d e`; the longest state
+of it is the conversation. A call in a later trace that
 continues none, as of an application that sends no history, is the next turn. In the same trace it is a history of its
 own: with several calls, as sub-agents have, it becomes a conversation; a single call (a router, a title) stays as
 metadata.
@@ -203,11 +204,11 @@ def _trace_of(statement: Any, default: str) -> str:
 def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) -> Frame:
     """Returns the frame of a group of spans with what is said of their traces; its bytes are those of its lines, if
     these are the spans themselves."""
-    value: dict[str, Any] = {"id": key, SPANS_KEY: [record for record, _, _ in members]}
+    value: dict[str, Any] = {"id": key, SPANS_KEY: [member.record for member in members]}
     if statements:
         value[STATEMENTS_KEY] = statements
-    frames = list({id(frame): frame for _, _, frame in members}.values())
-    has_own_bytes = all(frame.value is record for record, _, frame in members)
+    frames = list({id(member.frame): member.frame for member in members}.values())
+    has_own_bytes = all(member.frame.value is member.record for member in members)
     raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
     return Frame(frames[0].number, raw, value, name=key)
 

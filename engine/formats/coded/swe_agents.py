@@ -126,9 +126,9 @@ def _read_trajectory(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord
     entries = json_within(record[list_key]) if list_key else _messages_of_steps(steps)
     entries = list_or_empty(entries)
     is_mini = bool(_recognize_mini(entries) or _recognize_mini(record))
-    items = _with_tool_answers(entries, only_environment=is_mini or not list_key)
+    chat_messages = _with_tool_answers(entries, only_environment=is_mini or not list_key)
     if list_key == "history":
-        items += _last_observation(steps, items, record.get("info"))
+        chat_messages += _last_observation(steps, chat_messages, record.get("info"))
     left_out = {
         (id(record), key)
         for key in _REPEATED_FIELDS
@@ -136,10 +136,10 @@ def _read_trajectory(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord
     }
     truth = _outcomes(record)
     if is_mini:
-        truth |= _pop_submission(items)
+        truth |= _pop_submission(chat_messages)
         extras = objects_in([item.get("extra") for item in entries])
         left_out |= {(id(extra), "response") for extra in extras}  # it has the message once more
-    messages = read_in_turn(items)
+    messages = read_in_turn(chat_messages)
     other_fields = without_keys(record, list_key, *_REPEATED_FIELDS, *_OUTCOME_FIELDS)
     fields = MessageTexts(messages).without(other_fields) or {}
     ids = (str(record[key]) for key in _ID_FIELDS if record.get(key) not in (None, ""))
@@ -152,7 +152,7 @@ def _read_trajectory(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord
 
 
 def _outcomes(record: dict[str, Any]) -> dict[str, Any]:
-    """Returns the judgments of a record, and `success` where it says whether the issue was resolved."""
+    """Returns what a record says of the outcome, and `success` where it says whether the issue was resolved."""
     truth = {key: record[key] for key in _OUTCOME_FIELDS if record.get(key) is not None}
     solved = record.get("resolved", record.get("target"))
     if isinstance(solved, int) and solved in (0, 1):
@@ -236,27 +236,27 @@ def _with_usual_fields(message: ChatMessage) -> ChatMessage:
     return message
 
 
-def _last_observation(steps: list[Any], items: list[ChatMessage], info: Any) -> list[ChatMessage]:
-    """Returns the last answer of the environment as a message, if the history does not have it; else [], also
-    for what was submitted."""
+def _last_observation(steps: list[Any], history: list[ChatMessage], info: Any) -> list[ChatMessage]:
+    """Returns the last answer of the environment as a message; [] if the history has it, or if it is what was
+    submitted."""
     observation = object_or_empty(steps[-1] if steps else None).get("observation")
-    is_missing = bool(items) and items[-1].get("role") == "assistant"
+    is_missing = bool(history) and history[-1].get("role") == "assistant"
     is_submission = observation == object_or_empty(info).get("submission")
     if isinstance(observation, str) and observation and is_missing and not is_submission:
         return [{"role": "tool", "content": observation}]
     return []
 
 
-def _pop_submission(items: list[ChatMessage]) -> dict[str, Any]:
+def _pop_submission(chat_messages: list[ChatMessage]) -> dict[str, Any]:
     """Removes the last message if mini-SWE-agent writes in it what was submitted, and returns it as fields; {} if it is
     another one."""
-    if len(items) < 2 or _text(items[-1]).startswith(_OBSERVATION_STARTS):
+    if len(chat_messages) < 2 or _text(chat_messages[-1]).startswith(_OBSERVATION_STARTS):
         return {}
-    *_, before, last = items
+    *_, before, last = chat_messages
     is_unasked = last.get("role") == "tool" and "tool_call_id" not in last
     if before.get("role") != "assistant" or not (is_unasked or last.get("role") == "exit"):
         return {}
-    items.pop()
+    chat_messages.pop()
     return {"submission": last["content"], **({"end": last["extra"]} if "extra" in last else {})}
 
 
@@ -366,13 +366,13 @@ def _read_openhands(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     if list_key is None:
         raise BadRecord("no messages")
     events = _flat_events(record[list_key])
-    items: list[ChatMessage] = []
+    chat_messages: list[ChatMessage] = []
     for event in objects_in(events):
         read_event = _message_of_version_1 if "kind" in event else _message_of_version_0
         message = read_event(event)
-        if message is not None and not _merged_into_last(items, message):
-            items.append(message)
-    messages = read_in_turn(items)
+        if message is not None and not _merged_into_last(chat_messages, message):
+            chat_messages.append(message)
+    messages = read_in_turn(chat_messages)
     texts = MessageTexts(messages)
     other_fields = without_keys(record, list_key, *_OPENHANDS_OUTCOME_FIELDS)
     fields = texts.without(other_fields) or {}
@@ -388,9 +388,9 @@ def _read_openhands(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     return ParsedRecord(conversation, {**fields, **truth}, frozenset(truth), unknown=unknown)
 
 
-def _merged_into_last(items: list[ChatMessage], message: ChatMessage) -> bool:
+def _merged_into_last(chat_messages: list[ChatMessage], message: ChatMessage) -> bool:
     """Adds the calls of a message to the last one if the model wrote both in one answer; returns whether it did."""
-    last = items[-1] if items else {}
+    last = chat_messages[-1] if chat_messages else {}
     is_same = message.get("response") is not None and last.get("response") == message["response"]
     if not is_same or "tool_calls" not in message or "tool_calls" not in last:
         return False

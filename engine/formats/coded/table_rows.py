@@ -41,7 +41,7 @@ from engine.formats.records import ParsedRecord, Reader
 
 # Columns
 
-IDS = (
+ID_COLUMNS = (
     "conversation_id", "session_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "conv_id",
     "convo_id", "conversation_sid", "chat_session_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id",
     "channel_id", "topic_id", "contact_id", "conversation", "session", "thread", "chat", "ticket",
@@ -94,7 +94,7 @@ def columns_of(row: Any) -> RowColumns | None:
     """Returns the columns of a row that is a message, or a question with its answer; None if it is neither."""
     if not isinstance(row, dict):
         return None
-    id_key = named_column(row, IDS, (str, int)) or None
+    id_key = named_column(row, ID_COLUMNS, (str, int)) or None
     if looks_like_message(row) and row.keys() & {"content", "value"}:
         role_key = "role" if "role" in row else "from"
         return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
@@ -188,7 +188,7 @@ def _role_and_name(
 
 # Rows of which several are a conversation
 
-TIMES = (
+TIME_COLUMNS = (
     "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts", "date_created",
     "sent",
 )  # fmt: skip
@@ -196,7 +196,7 @@ TIMES = (
 
 _ORDER_COLUMNS = (
     "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
-    *TIMES,
+    *TIME_COLUMNS,
 )  # fmt: skip
 """Names of columns by which the rows of a conversation are put in order."""
 
@@ -297,7 +297,7 @@ def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
         columns = columns_of(row)
         if columns is None:
             raise BadRecord(f"message {len(messages) + 1} is no message")
-        time = named_column(row, TIMES, (str, int, float))
+        time = named_column(row, TIME_COLUMNS, (str, int, float))
         read_keys = (columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS)
         facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
         for key in [key for key in facts if key in outcome_keys]:
@@ -311,7 +311,7 @@ def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
             unread.append(row)
     if not messages:
         raise BadRecord(reason)
-    start_time = as_time(first.get(named_column(first, TIMES, (str, int, float))))
+    start_time = as_time(first.get(named_column(first, TIME_COLUMNS, (str, int, float))))
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
     fields = {**fields, OTHER_BRANCHES: branch_rows} if branch_rows else fields
     conversation = Conversation(external_id, tuple(messages), created_at=start_time)
@@ -444,7 +444,7 @@ def _read_conversation(record: Any, fallback_id: str, _outer: Any) -> ParsedReco
             messages, unread = _read_turns(record[place.transcript])
             fields = {UNREAD: unread} if unread else {}
         other_copies = {key for key in record if key not in keys and _turn_count(key, record[key])}
-    id_key = named_column(record, ("id", *IDS), (str, int))
+    id_key = named_column(record, ("id", *ID_COLUMNS), (str, int))
     external_id = str(record[id_key]) if id_key else fallback_id
     remaining = without_keys(record, id_key, *keys, *other_copies)
     conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))

@@ -21,7 +21,7 @@ RECORDS = "records"
 """Key under which a group has its records."""
 
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
-"""Matches a reference to an attachment."""
+"""Finds a reference to an attachment, such as `attachment://file1`."""
 
 
 def arrange_records(mapping: Mapping, frames: Iterable[Frame]) -> Iterator[Frame]:
@@ -52,8 +52,8 @@ def split_records(paths: tuple[Path, ...], frames: Iterable[Frame]) -> Iterator[
         remaining = without(frame.value, [match.trail or () for match in matches])
         has_new_fields = frame.outer is not None and frame.outer.first
         for number, match in enumerate(matches, 1):
-            # the key of a record is its id: of a side of a conversation, with the number of that, or in an object of
-            # records; any other key is the name of a field, the same in each record
+            # a key is an id if it is that of a side of a conversation (`12/left`), or in an object of records (`{}`);
+            # any other is the name of a field, the same in each record
             key = match.trail[-1] if match.trail else None
             if len(paths) > 1:
                 key = f"{frame.number or 1}/{key}"

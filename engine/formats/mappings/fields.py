@@ -26,7 +26,7 @@ _MIN_SHARE_PRESENT = 0.7
 messages."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
-"""Matches a number."""
+"""Matches a number: `12`, `-1.5e3`."""
 
 _ROLE_PATH = re.compile(
     r"(?:^|[.])(?:role|from|speaker|sender|author|who|turn|party|participant|agent|source|direction"
@@ -34,14 +34,14 @@ _ROLE_PATH = re.compile(
     r"(?:[_.]?(?:name|role|id|username|type))?\Z",
     re.I,
 )
-"""Finds paths whose name says who speaks."""
+"""Finds paths whose name says who speaks: `role`, `author.name`, `is_bot`, `message_sender`."""
 
 _ORDER_PATH = re.compile(
     r"(?:^|[._])(?:turn|seq(?:uence)?|index|idx|order|step|position|pos|line|number|nr|no|n)"
     r"(?:_?(?:id|index|idx|number|nr|no))?\Z",
     re.I,
 )
-"""Finds paths whose name is that of the number of a message."""
+"""Finds paths whose name is that of the number of a message: `turn`, `message_index`, `seq_no`."""
 
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
@@ -95,11 +95,12 @@ class Field:
 
 
 _PLAIN_KEY = re.compile(r"[^\s.|\"\[\]{}=!^]+(?:\s+[^\s.|\"\[\]{}=!^]+)*\Z")
-"""Matches a key that needs no quotation marks in a path."""
+"""Matches a key that needs no quotation marks in a path: `text`, `user name`."""
 
 
 def quote_key(key: str) -> str:
-    """Returns a key as it is written in a path: in quotation marks if it has blanks or signs."""
+    """Returns a key as it is written in a path: in quotation marks if it is empty, has blanks at its ends, or has signs
+    that mean something in a path."""
     return key if _PLAIN_KEY.match(key) else f'"{key}"'
 
 
@@ -199,7 +200,7 @@ _TEXT_PATH = re.compile(
     r"(?:^|[._])(?:text|content|body|message|msg|value|utterance|words|say|said|line|parts)(?:\[\])?$",
     re.I,
 )
-"""Finds paths whose name is that of a text of messages."""
+"""Finds paths whose name is that of a text of messages: `text`, `message.content`, `parts[]`."""
 
 _WEIGHT_OF_TEXT_NAME = 4.0
 """Factor on the weight of a text whose name is that of a text of messages."""
@@ -268,7 +269,7 @@ _WEIGHT_OF_SHORT = 0.05
 """Weight of a role of which nothing is known but that it has few short values."""
 
 _RECEIVER_PATH = re.compile(r"(?:^|[._])(?:to|recipient|receiver)(?:[._A-Z]|$)|To(?:[._A-Z]|$)")
-"""Finds paths whose name says to whom somebody speaks."""
+"""Finds paths whose name says to whom somebody speaks: `to`, `recipient_name`, `sentTo`."""
 
 _RECEIVER_FACTOR = 0.75
 """Factor on the weight of a field whose name says to whom somebody speaks."""
@@ -398,7 +399,7 @@ _MAX_TIME_CHARACTERS = 40
 """Most characters of a time."""
 
 _CLOCK = re.compile(r"\d.*\d:\d\d")
-"""Matches a text with a time of day in it."""
+"""Finds a time of day after a digit: `3 May, 14:05`."""
 
 
 def is_time(field: Field) -> bool:
@@ -414,7 +415,7 @@ def is_time(field: Field) -> bool:
 
 
 _DATE_AND_TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}[T ,]+\d\d?:\d\d")
-"""Matches a date with a time of day."""
+"""Matches a date with a time of day: `2024-05-03T14:05`, `3/5/24, 9:05`."""
 
 
 def _is_dated(field: Field) -> bool:
@@ -456,9 +457,11 @@ def time_field(fields: Sequence[Field]) -> Field | None:
 
 
 def start_field(fields: Sequence[Field]) -> Field | None:
-    """Returns the field of records that most likely is the time at which a conversation began: all values are dates as
-    `date_of` reads them, perhaps with the day and the month in either order, and the name is not that of a later time.
-    Of several it is one with a usual name, and of these the earliest. None if there is none."""
+    """Returns the field of records that most likely is the time at which a conversation began; None if there is none.
+
+    All its values are dates as `date_of` reads them, perhaps with the day and the month in either order, and its name
+    is not that of a later time. Of several fields one with a usual name is taken, and of these the earliest.
+    """
     likely = [
         field
         for field in fields
@@ -493,27 +496,30 @@ _GROUP_PATH = re.compile(
     r"(?:conversation|conv|session|thread|chat|dialog(?:ue)?|ticket|case|call|room|channel|contact)",
     re.I,
 )
-"""Finds paths with the name of what a row belongs to."""
+"""Finds paths with the name of what a row belongs to: `session_id`, `chatId`."""
 
 ID_PATH = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
-"""Finds paths whose name is that of an id."""
+"""Finds paths whose name is that of an id: `id`, `ticket`, `record_ref`, `recordId`."""
 
 _OTHER_ID_PATH = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|(?<![a-z])org|project",
     re.I,
 )
-"""Finds paths with the name of an id of something other than the conversation."""
+"""Finds paths with the name of an id of something other than the conversation: `user_id`, `parent`, `last_response`."""
 
 _LIKELY_GROUP_WEIGHT = 0.9
 """Weight from which a field is likely the id of a conversation."""
 
 
 def group_field(fields: Sequence[Field], role: Field) -> Field | None:
-    """Returns the field by which rows belong to a conversation; None if none is likely. All rows have it, its values
-    repeat, and it has the name of a conversation, or that of an id, or with most of its values several speak."""
+    """Returns the field by which rows belong to a conversation; None if none is likely.
+
+    All rows have it, its values repeat, and it has the name of a conversation, or that of an id, or several speak in
+    the rows of most of its values.
+    """
     best = max(fields, key=lambda field: _group_weight(field, role), default=None)
     return best if best and _group_weight(best, role) > _LIKELY_GROUP_WEIGHT else None
 
@@ -575,7 +581,7 @@ _MIN_ID_NUMBER = 10_000
 """Least number that may be an id because all values have its length."""
 
 _ID_SHAPE = re.compile(r"(?=.*\d)(?!-?[\d.]+\Z)[\w./:#-]{3,64}\Z")
-"""Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number."""
+"""Matches what an id looks like, whatever it is called: no blanks, a digit, and more than a number, as `conv-17`."""
 
 
 def _looks_like_ids(values: Sequence[str]) -> bool:
@@ -669,7 +675,7 @@ def call_keys(call: Any) -> dict[str, str] | None:
 _REASONING_PATH = re.compile(
     r"(?:^|[._])(?:reasoning|thinking|thoughts?)(?:_content|_text)?\Z", re.I
 )
-"""Finds paths whose name is that of what an assistant thought."""
+"""Finds paths whose name is that of what an assistant thought: `thinking`, `message.reasoning_content`."""
 
 
 def reasoning_field(fields: Sequence[Field]) -> Field | None:
@@ -679,7 +685,7 @@ def reasoning_field(fields: Sequence[Field]) -> Field | None:
 
 
 _ANSWERED_CALL_PATH = re.compile(r"(?:^|[._])(?:tool_?call_?id|tool_?use_?id|call_?id)\Z", re.I)
-"""Finds paths whose name is that of the id of the call that a tool answers."""
+"""Finds paths whose name is that of the id of the call that a tool answers: `tool_call_id`, `toolUseId`."""
 
 
 def answered_call_field(fields: Sequence[Field]) -> Field | None:

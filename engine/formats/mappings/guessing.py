@@ -27,7 +27,7 @@ _LIST_NAMES = re.compile(
     r"\w*(?:messages|turns|conversations?|dialog(?:ue)?s?|history|chat|log|utterances|transcript|events|steps)\Z",
     re.I,
 )
-"""Matches names of lists of messages."""
+"""Matches names of lists of messages: `messages`, `chat_history`, `allTurns`."""
 
 # Factors on the score of a guess, by which guesses are ordered
 
@@ -249,7 +249,7 @@ def _is_pair(item: Any) -> bool:
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
-    """Returns the elements of all lists within records, and the values of objects of like objects, by their paths."""
+    """Returns the elements of all lists within records, and the objects in objects of like objects, by their paths."""
     lists: dict[str, list[Any]] = {}
     for value in values:
         _collect_lists(value, "", 0, lists)
@@ -257,13 +257,17 @@ def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def split_path(where: str) -> tuple[str, str]:
-    """Divides the path of messages into that of the conversations, if there are several in a record, and the rest."""
+    """Returns the path of the conversations in a record, empty if the record is one, and that of the messages in one:
+    `chats[]` and `turns[]` for `chats[].turns[]`."""
     cut = max(where[:-2].rfind("[]"), where[:-2].rfind("{}")) + 2
     return (where[:cut], where[cut:].removeprefix(".") or ".") if cut > 1 else ("", where)
 
 
 def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
-    """Puts the elements of all lists within a value, and the values of objects of objects, under their paths."""
+    """Puts the elements of all lists within a value, and the objects in an object of like objects, under their paths.
+
+    `{"a": {"role": "user"}, "b": {"role": "bot"}}` is an object of like objects, with the path `{}`.
+    """
     if depth > DEEPEST:
         return
     value = decoded(value)

@@ -1,4 +1,4 @@
-"""Reads records as conversations by a mapping file."""
+"""Reads records as conversations by a mapping file, which says where a record has its messages, roles and texts."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
 """Where a message says who speaks if the mapping does not."""
+
 _OWN_KEY = "@key"
 """Path of the name of a tool call that is the key under which the call stands."""
 
@@ -59,7 +60,7 @@ def reader_of(mapping: Mapping) -> Reader:
     return Reader(
         mapping.name,
         partial(_recognize, mapping, tuple(filter(None, first_keys))),
-        lambda value, fallback_id, outer: _RecordReader(mapping, value, outer).draft(fallback_id),
+        lambda value, fallback_id, outer: _RecordReader(mapping, value, outer).read(fallback_id),
         arrange=partial(arrange_records, mapping) if any(changes) else None,
         conditions=len(mapping.when),
         title=mapping.title,
@@ -113,7 +114,7 @@ class _RecordReader:
         self._speakers: dict[str, Role] = {}  # those whose role their names do not say
         self._user_is_named = False  # whether a word for the user is among the speakers of the list
 
-    def draft(self, fallback_id: str) -> ParsedRecord:
+    def read(self, fallback_id: str) -> ParsedRecord:
         """Returns the conversation.
 
         Raises:
@@ -318,6 +319,7 @@ class _RecordReader:
 
         Args:
             part: The part, with its trail within the item.
+            position: As in `_read_item`.
             used: Gets the trails within the item that were read.
         """
         drafts: list[dict[str, Any]] | None = None
@@ -350,7 +352,7 @@ class _RecordReader:
             rule: The rule of the mapping for such parts.
             part: The part.
             item: The item that it is a part of.
-            position: Position of the item among the items of the record, for roles that take turns.
+            position: Number of the items before it that are messages, for roles that take turns.
             used: Gets the trails of what is read.
 
         Raises:
@@ -448,7 +450,7 @@ class _RecordReader:
     def _role_and_speaker(
         self, rule: MessageRule, value: Any, position: int
     ) -> tuple[Destination, str | None]:
-        """Returns the role of an item, and the name of a speaker whose role its name does not tell; else None.
+        """Returns the role of an item, and the name of its speaker; None for a name that tells the role itself.
 
         The role is told by the first that applies: the turn, the `roles` of the mapping, its `user`, the word itself,
         what the same speaker was before, or whether the speaker is the first.

@@ -43,12 +43,12 @@ _LANGCHAIN_ROLES: dict[str, str] = {
     "developer": "developer",
     "chat": "assistant",
 }
-"""Types of LangChain's messages; `chat` has a role of its own, of which nothing is known."""
+"""Types of LangChain's messages -> the usual roles; `chat` has a role of its own, of which nothing is known."""
 
 _SHOWN_FIELD = re.compile(
     r"\b(\w+)=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\[\{.*?\}\](?=[ ,)]))", re.DOTALL
 )
-"""Matches a field of an object as `repr` writes it, with its value: a text, or a list of objects."""
+"""Matches a field of an object as `repr` writes it, with its value, a text or a list of objects: `content='Hi'`."""
 
 
 def as_message(value: Any) -> ChatMessage | None:
@@ -206,7 +206,7 @@ def _langchain_body(value: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
 
 
 def message_of_pair(value: Any) -> ChatMessage | None:
-    """Returns a message that is a role and a text, as LangChain takes it; None if the value is no such pair."""
+    """Returns a message that is a role and a text (`["human", "Hi"]`), as LangChain takes it; None for any other."""
     if not isinstance(value, list) or len(value) != 2:
         return None
     if not all(isinstance(text, str) for text in value):

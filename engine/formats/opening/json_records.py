@@ -23,7 +23,8 @@ from engine.formats.opening.framing import (
 from engine.formats.opening.source import CHUNK, Source
 
 _RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
-"""Finds where a record may begin after a broken one."""
+"""Finds where a record may begin after a broken one: `{"` or `[{` after a comma or a blank."""
+
 _MAX_EFFORT = 256 << 20
 """Most characters that are parsed in vain while the next record after a broken one is searched for."""
 
@@ -41,7 +42,6 @@ _MAX_FIELD = 8 << 20
 
 _MIN_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
-
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 """Matches what stands between two values."""
@@ -89,7 +89,7 @@ class _JsonCursor:
                 return False
 
     def read_more(self) -> bool:
-        """Drops the text before the position and reads more behind the rest; returns False at the end of the input.
+        """Drops the text before the position and reads more after it; returns False if the end was reached before.
 
         It reads as much as the rest, up to `_MAX_READ_BYTES`, so that a long record is decoded few times.
         """
@@ -245,14 +245,15 @@ def _rest_frame(
 
 
 class _SkippedText:
-    """Collects text that belongs to no record, up to `KEPT_OF_OVERSIZED` bytes."""
+    """Collects text that belongs to no record; of more than `MAX_RECORD` characters only the first
+    `KEPT_OF_OVERSIZED`."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._size = 0
 
     def add(self, piece: str) -> None:
-        """Adds a piece; beyond the largest record only the beginning is kept."""
+        """Adds a piece, unless too much was skipped already."""
         if self._size <= MAX_RECORD:
             self._pieces.append(piece)
             self._size += len(piece)
@@ -292,7 +293,7 @@ class Slices:
 
     def __init__(self, source: Source) -> None:
         self._cursor = _JsonCursor(source)
-        self._fields_after_list: dict[str, Any] = {}  # fields after the long list
+        self._fields_after_list: dict[str, Any] = {}
 
     def is_needed(self) -> bool:
         """Returns whether the source begins with a large object."""
@@ -311,7 +312,7 @@ class Slices:
         cursor = self._cursor
         cursor.skip_blanks()
         cursor.position += 1
-        # held back until the next one comes, because the last one gets the late fields
+        # held back until the next one comes, because the last one gets the fields after the list
         last_slice: tuple[dict[str, Any], int] | None = None
         reason: str | None = None
         try:

@@ -115,7 +115,7 @@ _EDGE_TOKEN = (
     r"|<\|(?:im_end|eot_id|eom_id|end_of_text|begin_of_text|end|endoftext|end_of_turn|return|call)\|>"
     r"|<BOS_TOKEN>|<\|END_OF_TURN_TOKEN\|>)"
 )
-"""Matches a token that begins or ends a text or a turn; it says nothing."""
+"""Matches a token that begins or ends a text or a turn, such as `</s>` or `<|im_end|>`; it says nothing."""
 
 _EDGE_TOKENS = re.compile(rf"\A(?:\s*{_EDGE_TOKEN})+|(?:{_EDGE_TOKEN}\s*)+\Z")
 """Matches all tokens like `_EDGE_TOKEN` at the beginning and at the end of a turn."""
@@ -331,7 +331,8 @@ _NAMED = re.compile(
     r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
     re.MULTILINE,
 )
-"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon."""
+"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon,
+as `Maria Lopez: `."""
 
 _MIN_TURNS = 2
 """Least number of turns that each side needs in a text in which only one side has a known word."""
@@ -492,7 +493,7 @@ def _iso_times(written: list[str]) -> list[str]:
 # Histories of Aider
 
 _AIDER = re.compile(r"^# aider chat started at (?P<time>.+)$", re.MULTILINE)
-"""Matches the first line of a session of Aider."""
+"""Matches the first line of a session of Aider: `# aider chat started at 2024-05-01 12:30:01`."""
 
 _AIDER_USER = re.compile(r"^####", re.MULTILINE)
 """Matches the beginning of a line of the user in Aider's history."""

@@ -36,7 +36,7 @@ from engine.model.embedders.tfidf import MAX_TEXT_CHARS
 MIN_SUPPORT = 0.5
 """Least share of the members that ask for what the name of the cluster says."""
 NEARLY_HALF = 0.445
-"""Least support less its standard error."""
+"""Least that remains of the support of a name when its standard error is taken away."""
 LATER_REQUEST_DECAY = 0.5
 """The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
 ASIDE_WEIGHT = 0.1
@@ -51,7 +51,8 @@ MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
 """Least share of the members that begin with a question where a name says that they ask about something; and where the
 last request of a list says so."""
 MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.15
-"""Share of the members that use a verb as any word, from which on this share of them is enough to ask with it first."""
+"""Where the first share of the members use a verb anywhere in their texts, it is enough that the second share ask with
+it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
 GET_SHARE = 0.2
@@ -81,19 +82,19 @@ _QUESTION = re.compile(
     r"|why|is|are|was|were|do|does|did|has|will)\b",
     re.IGNORECASE,
 )
-"""How a text begins that asks a question."""
+"""Matches the beginning of a text that asks a question: `Hi, how`, `Please tell me what`."""
 
 
 MIN_INSTRUCTION_WORDS = 8
-"""What half of the members repeat word for word was written by a program, and is no request, where one sentence of it
-has this many words."""
+"""Least number of words of the longest sentence that half of the members repeat word for word, where a program wrote
+what they repeat, so that it is no request."""
 MIN_REPEATING = 4
-"""Members that repeat a sentence, or all where there are fewer, where a program wrote it: two may by chance."""
+"""Least number of members that repeat such a sentence, or all three where there are three: two may by chance."""
 MIN_ECHOES = 3
-"""Times that one text has a sentence from which on it is a program's, as "Give me one action."; and members that begin
-alike from which on a list shows what follows."""
+"""Least number of times that one text has a sentence of a program, such as "Give me one action."; also least number of
+members that begin alike where a list shows what follows, and most sentences of such a beginning."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
-"""What separates the parts of a text that a program may have written."""
+"""Matches what separates the sentences and the lines of a text: blanks after one of `.!?:`, or line breaks."""
 
 
 class _Request(NamedTuple):
@@ -363,8 +364,8 @@ def contrast_of(number: int, content: frozenset[str], clusters: Mapping[int, Clu
 
 
 def act_contrast_of(number: int, request: Phrase, clusters: Mapping[int, Cluster]) -> float:
-    """Returns the same of the share of the texts that make a request: where all clusters are about one thing, they
-    differ by what members do about it."""
+    """Returns the logarithm of how many times larger the share of the texts that make a request is than in the mean of
+    other clusters: where all are about one thing, they differ by what members do about it."""
     return _contrast(number, clusters, lambda cluster: cluster.acting_share(request))
 
 

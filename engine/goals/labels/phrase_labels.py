@@ -4,9 +4,10 @@ A name claims no more than members support: at least half have its content words
 act on that thing. Of the requests that are supported, one is chosen by the share of the members who make it, by the
 share of those who make it first, by its support, and by how much rarer its content words are in the other clusters, or
 what members do about them.
-What members ask for after another request of the name is no goal: of a name only those count as covered who ask for it
-first, or for nothing else that the name might list. So what others ask for first follows it ("Find a salon or add an
-alarm"), the commonest first; where the name has most members, a further part must add a fifth of them.
+
+What a member asks for after another request is no goal. So a request covers only the members who ask for it first, or
+for nothing else that the name might list. What others ask for first follows it ("Find a salon or add an alarm"), the
+commonest first; where the name covers most members, a further part must add a fifth of them.
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
@@ -222,7 +223,7 @@ def _name_cluster(
     cluster = clusters[number]
     verb = cluster.activity()
     is_search = bool(verb) and kind_of(verb[0]) == "get"
-    activity = "find" if verb == ("get",) else " ".join(verb) or "get help with" * asks
+    activity = "find" if verb == ("get",) else " ".join(verb) or ("get help with" if asks else "")
     if not cluster.are_questions or (chosen and not cluster.asks_about(chosen.verb)):
         requests = _list_requests(number, chosen, clusters, usage)
         texts = [cluster.texts_asking(request) for request in requests]

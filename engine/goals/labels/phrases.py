@@ -53,7 +53,8 @@ _VERB_AFTER_OPENING = re.compile(
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
 )
-"""What follows is a verb: of verbs that no list has, as in the jargon of a field."""
+"""Finds openings that a verb follows, with the verb: "could you provision". So verbs are found that no list has, as in
+the jargon of a field."""
 
 # The words of these patterns are followed by a space, because a clause is matched with one after it.
 _ADVERB = r"(?:also |really |just |only |now |first |currently |still |kindly |urgently |please )*"
@@ -84,29 +85,30 @@ _OPENINGS = re.compile(
     )
     + r")\b ?"
 )
-"""One part of what comes before the verb of a request; several follow each other."""
+"""Matches one part of what comes before the verb of a request, as "please" or "i would like to"; several follow each
+other."""
 _REQUEST_START = re.compile(
     rf"\b(?:{_USER}{_AUX}(?:like|love|want|wants|need|needs|hope|hoping|wish|trying|planning|plan|looking)\b"
     r"|(?:can|could|will|would) (?:you|i|we) |please |help me |how (?:do|can) i )"
 )
-"""Where a request may begin within a clause."""
+"""Finds where a request may begin within a clause: "i want", "could you", "how do i"."""
 _WISHES = re.compile(
     rf"(?:{_USER})?{_AUX}(?P<verb>looking for|searching for|in need of|want|wants|need|needs|like|love|require)"
     r" (?!to |you |me |us |help )"
 )
-"""What comes before a noun phrase that is wanted."""
+"""Matches what comes before a noun phrase that is wanted: "i am looking for", "need"."""
 _WISH_VERBS = {"looking for": ("look", "for"), "searching for": ("search", "for")}
 """The words of a verb in a wish; the others become "get"."""
 _QUESTIONS = re.compile(
     r"(?:(?P<find>where (?:is|are)|(?:is|are) there|do you have|have you got|(?:which|what) are)"
     r"|(?P<count>how many)|what (?:is|was|will be)|what about|how (?:is|are)) "
 )
-"""What comes before a noun phrase that is asked for."""
+"""Matches what comes before a noun phrase that is asked for: "where is", "how many", "what about"."""
 
 _ROLE = re.compile(
     r"(?:you are|you're|act as|imagine you are|pretend (?:to be|you are)|i want you to act as) an? "
 )
-"""A role that a model is told to play."""
+"""Matches the words that tell a model to play a role: "you are a", "act as an"."""
 
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 """What separates sentences: space after punctuation, CJK punctuation, and line ends."""

@@ -31,12 +31,13 @@ MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
-station", not in "cheap restaurant"."""
+station", not in "cheap restaurant". Nor does a phrase end with a word that has a further one after it in more than this
+share of its uses: "pick" ("up")."""
 MIN_NEXT_SHARE = 0.6
 """Least share of the uses of a word that one word follows which belongs to it: "gift card"."""
 MAX_CONTINUED_SHARE = 0.6
-"""A phrase does not end with a word that a further word of a noun phrase, or an adverb as of a verb, follows in more
-than this share of its uses: "gluten" ("free"), "pick" ("up")."""
+"""A word is no thing by itself where a further word of a noun phrase, or an adverb as of a verb, follows it in more
+than this share of its uses: "gluten" ("free")."""
 MIN_KIND_SHARE, MIN_MODIFIERS = 0.1, 5
 """A word before a noun is a value where it stands before it in less than this share of its uses, and the noun has at
 least this many others: in "lebanese restaurant", not in "rental car"."""

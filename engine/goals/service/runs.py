@@ -110,13 +110,18 @@ class GoalStages:
         name = ONE_SENTENCE_PROMPT if model.follows_instructions else SUMMARY_PROMPT
         return next(iter(self._summarize(model, ALL, name).rehearse(first)), None)
 
-    def cluster_stages(self, request: ClusteringRequest) -> list[Stage]:
+    def cluster_stages(
+        self, request: ClusteringRequest, *, keep_labels: bool = False
+    ) -> list[Stage]:
         """Returns the stages of a clustering run, in order: summaries where these are clustered, vectors, clusters,
         labels where a model writes them, merges, themes.
 
         On merges `request.decided_by` says what is done: for `ask` the model is asked about pairs, and a person sees
         its answers; for `auto` the merge probability decides; for `llm` the model's answers do; for `none` nothing is
         done. A model that follows no instructions is asked as in the paper only.
+
+        Args:
+            keep_labels: Whether labels that a model wrote before stay on a clustering for which no labels are asked.
 
         Raises:
             UsageError: There is no such embedder, or the model cannot summarize or decide as is asked for.
@@ -149,7 +154,7 @@ class GoalStages:
             seed=request.seed,
             paper=request.paper,
             undecided=request.decided_by == "none",
-            unlabeled=label_model is None,
+            unlabeled=not (request.labels or keep_labels),
         )
         stages += [embed, clustering]
         propose: ProposeStage | None = None

@@ -150,11 +150,13 @@ class ClusterStage(CpuStage):
         if self._undecided and (count := log.take_back(key)):
             done = f" {counted(count, 'decision')} of the rule or a model were taken back."
         log.return_to(key)
-        if self._unlabeled:
-            self._project.write(lambda conn: clusterings.show_labels(conn, key, PHRASES))
+        if self._unlabeled and self._project.write(
+            lambda conn: clusterings.show_labels(conn, key, PHRASES)
+        ):
+            done += " Labels are phrases again, in place of those of a model."
         in_force = len(log.by_program(key))
         if in_force and not self._undecided:
-            done = (
+            done += (
                 f" {counted(in_force, 'decision')} of the rule or a model are in force; `--decide none` takes them"
                 " back."
             )

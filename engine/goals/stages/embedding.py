@@ -69,7 +69,11 @@ SummaryItem = tuple[tuple[str, ...], int]
 
 
 class SummarizeStage(BlockStage[int, GoalEntry]):
-    """Summarizes the conversations that have no summary under this configuration, in id order."""
+    """Summarizes the conversations that have no summary under this configuration, in id order.
+
+    Attributes:
+        written: Number of conversations that this run summarized.
+    """
 
     name = "summarize"
 
@@ -240,7 +244,11 @@ class Vectorizer:
 
 
 class EmbedStage(CpuStage):
-    """Embeds the conversations that have no vector under this configuration, in id order."""
+    """Embeds the conversations that have no vector under this configuration, in id order.
+
+    Attributes:
+        embedded, without: Number of conversations for which this run made a vector, and of those that got none.
+    """
 
     name = "embed"
 

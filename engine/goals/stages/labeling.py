@@ -340,7 +340,7 @@ class NameStage(OneActStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"ClusterName {counted(self.renamed, 'group')} by phrases of their members"
+        text = f"Named {counted(self.renamed, 'group')} by phrases of their members"
         if self.joined:
             text += f"; joined {self.joined:,} without a common request"
         return text + "."

@@ -271,11 +271,14 @@ def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | 
     return (None, 0) if row is None else (row[0], int(row[1]))
 
 
-def show_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
-    """Makes the labels of a configuration those that are shown; called before its first ones are stored."""
-    conn.execute(
-        "UPDATE clustering SET label_config = ? WHERE id = ?", (config_hash, clustering_id)
+def show_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> bool:
+    """Makes the labels of a configuration those that are shown; returns whether others were shown before. Called before
+    its first ones are stored."""
+    changed = conn.execute(
+        "UPDATE clustering SET label_config = ?1 WHERE id = ?2 AND label_config IS NOT ?1",
+        (config_hash, clustering_id),
     )
+    return changed.rowcount > 0
 
 
 def clusters_without_label(

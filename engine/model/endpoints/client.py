@@ -129,7 +129,7 @@ class _AttemptFailed(Exception):
     """An attempt at a request failed, and another may succeed.
 
     Attributes:
-        what: What the endpoint did, a verb phrase.
+        what: What the endpoint did, a verb phrase such as `answered 503 (busy)`.
         headers: Headers of the answer; empty without one.
         is_silent: Whether there was no answer at all.
         is_broken: Whether the answer has the status of a success, but is no JSON or holds an error.

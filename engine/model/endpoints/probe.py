@@ -336,15 +336,19 @@ class _Probe:
                     return tokens, prices
         return None, prices
 
-    async def _measure_tokens(self, messages: bool) -> tuple[float | None, float | None]:
+    async def _measure_tokens(self, as_messages: bool) -> tuple[float | None, float | None]:
         """Returns the characters of a token, and the tokens of a piece of text, of a sample of logs, by the tokens that
-        it adds to a request; None for an endpoint that counts none."""
+        it adds to a request; None for an endpoint that counts none.
+
+        Args:
+            as_messages: Whether the sample is sent as a message, else as a text to continue.
+        """
         sample = (resources.files("engine.model") / "sample_logs.txt").read_text("utf-8")
 
         async def prompt_tokens(text: str) -> int | None:
             """Returns the tokens of a request with this text, as the endpoint counts them."""
-            sent = {"messages": [_user_message(text)]} if messages else {"prompt": text}
-            name = "chat/completions" if messages else "completions"
+            sent = {"messages": [_user_message(text)]} if as_messages else {"prompt": text}
+            name = "chat/completions" if as_messages else "completions"
             answer = await self._attempt(self._ask(name, {**sent, "max_tokens": 1}))
             return counted_tokens(answer, "prompt_tokens")
 

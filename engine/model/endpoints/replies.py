@@ -201,6 +201,8 @@ class _PromptWriter:
     """Sends one prompt around logs to an endpoint, as raw text or as a message.
 
     Attributes:
+        access: How the endpoint is asked.
+        prompt: The prompt.
         is_raw: Whether the prompt is sent as raw text.
         room: Number of tokens that are left for the prompt and a log.
         head, tail: The prompt before and after a log.

@@ -426,6 +426,7 @@ class _BatchPacker:
     """Fills decode batches with tokens of many sequences and adds up the log-probabilities.
 
     Attributes:
+        model: Decodes the batches.
         results: The sums of log-probabilities, for each question and continuation.
         _spans, _lookups: The batch, and what is read off each row of logits that it gives.
         _forks: Sequences that were forked since the last flush, from the highest number down.

@@ -78,8 +78,8 @@ class ImportedAnswer:
         source: Label of the source.
         verdict: The answer to the question whether it succeeded, as written; None where there is none.
         note: The note that came with it.
-        answers: The answers to other questions, by name.
         annotator: Name of the person; empty without one.
+        answers: The answers to other questions, by name.
         repeats: Later verdicts of the same person, given blind.
         in_force: Whether this verdict was in force in the project that it comes from, whatever the verdicts of others.
         disputed: Whether others disagreed with it there, and nobody had decided.
@@ -288,8 +288,7 @@ def _answers_of_export(record: Mapping[str, Any]) -> list[ImportedAnswer] | None
 
 
 def _answer_of_export(task: ImportedAnswer, values: Mapping[str, Any]) -> ImportedAnswer:
-    """Returns the answer in force of an export. Each of its tags is the answer
-    yes to the question of this name."""
+    """Returns the answer in force of an export; each of its tags is the answer yes to the question of this name."""
     verdict = values[SUCCEEDED]
     answers = dict.fromkeys(_texts(values.get("tags")), YES)
     for question, value in object_or_empty(values.get("answers")).items():

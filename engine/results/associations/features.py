@@ -35,7 +35,7 @@ _GAP = " … "
 """Stands for the middle of a long message, which is not read; no phrase crosses it."""
 
 _TOKEN = re.compile(rf"[{CJK}]|[^\W\d_{CJK}][^\W{CJK}]*(?:['’][^\W\d_{CJK}]+)?|[\d_]\w*|[^\w\s]+")
-"""Matches a word, a number or signs; numbers and signs end a phrase."""
+"""Matches a word (`don't`), a number (`42`, `3rd`) or signs (`?!`); numbers and signs end a phrase."""
 
 _APOSTROPHE = re.compile("['’]")
 """Matches the sign between the words of a contraction."""
@@ -48,6 +48,7 @@ _BREAK = 0
 
 _SPEAKERS: tuple[Speaker, ...] = get_args(Speaker)
 """Those who say features, by index."""
+
 _SPEAKER_NUMBERS: dict[Role, int] = {
     "system": 0,
     "developer": 0,
@@ -63,10 +64,12 @@ class _Vocabulary(dict[str, int]):
     """Gives each new word the next number, from 1; every other token is `_BREAK`."""
 
     def __init__(self) -> None:
+        """Has no word yet."""
         super().__init__()
         self.words = [""]
 
     def __missing__(self, token: str) -> int:
+        """Returns the number of a token that comes for the first time, and keeps it."""
         number = _BREAK
         if token[0].isalpha():
             number = len(self.words)

@@ -196,7 +196,7 @@ def association_tables(result: Associations, most: int = MAX_ROWS) -> Iterator[R
                     (*association_cells(row), near_equal_text(row))
                     for row in clearest_rows(rows, most)
                 ],
-                (1, 2),
+                figures=(1, 2),
             )
 
 
@@ -257,8 +257,8 @@ def example_ids(result: Associations) -> list[int]:
 
 
 def marked_words(row: Association) -> list[str]:
-    """Returns the words to mark in the conversations of an association: those of the feature, or near-equal to a
-    term."""
+    """Returns the words to mark in the conversations of an association: those of the feature, or, where it is a term,
+    those of its first near-equal features."""
     features = (row.feature, *row.near_equal[:MAX_NEAR_EQUAL])
     words = [feature.text for feature in features if not isinstance(feature, Term)]
     return words if isinstance(row.feature, Term) else words[:1]

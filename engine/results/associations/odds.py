@@ -21,6 +21,7 @@ _MAX_CELLS = 1 << 20
 
 _ADDED = 0.5
 """Number of conversations in each cell of the additional stratum."""
+
 _CONTINUITY = 0.5
 """Number of conversations by which a count moves toward its mean, as correction for continuity."""
 
@@ -134,9 +135,11 @@ def _odds_figures(first_with: Ints, with_feature: Ints, first_size: Ints, size: 
         with_feature: Conversations with the feature, of the same shape.
         first_size, size: Conversations of the first side and of both, shape (strata,).
     """
-    for_first = first_with * (size - first_size - with_feature + first_with) / size
-    for_second = (with_feature - first_with) * (first_size - first_with) / size
-    agree = (first_with + (size - first_size - with_feature + first_with)) / size
+    second_with = with_feature - first_with
+    second_without = size - first_size - second_with
+    for_first = first_with * second_without / size
+    for_second = second_with * (first_size - first_with) / size
+    agree = (first_with + second_without) / size
     differ = 1 - agree
     # R and S of the additional stratum: the product of two opposite cells, divided by the size of the stratum
     extra = _ADDED * _ADDED / (4 * _ADDED)
@@ -151,17 +154,10 @@ def _odds_figures(first_with: Ints, with_feature: Ints, first_size: Ints, size: 
     )
     weights = first_size / max(1, first_size.sum())
     first_share = (first_with / first_size) @ weights
-    second_share = ((with_feature - first_with) / (size - first_size)) @ weights
+    second_share = (second_with / (size - first_size)) @ weights
     log_ratio, error = np.log(first_sum / second_sum), np.sqrt(variance)
-    return np.stack(
-        [
-            log_ratio,
-            error,
-            first_share,
-            second_share,
-            _signed_deviance(first_with, with_feature, first_size, size),
-        ]
-    )
+    z = _signed_deviance(first_with, with_feature, first_size, size)
+    return np.stack([log_ratio, error, first_share, second_share, z])
 
 
 def _signed_deviance(first_with: Ints, with_feature: Ints, first_size: Ints, size: Ints) -> Floats:

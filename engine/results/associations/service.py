@@ -71,8 +71,7 @@ MIN_COUNT = 5
 """Fewest conversations that must have a feature, and fewest that must not have it."""
 
 MIN_SHARE = 0.05
-"""Share of the smaller side that must have a feature, and that must not have it; where this is more than `MIN_COUNT`,
-it counts."""
+"""As `MIN_COUNT`, as a share of the conversations of the smaller side; the greater of both numbers counts."""
 
 NEAR_EQUAL = 0.8
 """Jaccard similarity from which two features stand for nearly the same conversations."""

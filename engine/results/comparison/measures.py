@@ -60,8 +60,8 @@ TIME_FIELDS = {
 _DATE_PATTERN = "[12][0-9][0-9][0-9]-[01][0-9]*"
 """GLOB pattern of SQLite for texts that begin with a year and a month."""
 
-_EPOCH_RANGE = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
-"""SQL ranges of seconds and of milliseconds since 1970 that are in the years of logs."""
+_IS_EPOCH = "number BETWEEN 6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
+"""SQL condition that a number can be the seconds or the milliseconds since 1970 of a time in the years of logs."""
 
 _SELECT_VALUES = {
     "source": SOURCES,
@@ -291,7 +291,7 @@ def _date_hint(conn: sqlite3.Connection) -> str:
     """Returns a sentence on the fields of metadata that have dates, and how dates can be used."""
     rows = conn.execute(
         "SELECT key FROM facet WHERE key LIKE 'meta.%' GROUP BY key"
-        f" HAVING min(coalesce(value GLOB '{_DATE_PATTERN}' OR number BETWEEN {_EPOCH_RANGE}, 0)) ORDER BY key LIMIT 5"
+        f" HAVING min(coalesce(value GLOB '{_DATE_PATTERN}' OR {_IS_EPOCH}, 0)) ORDER BY key LIMIT 5"
     )
     names = [key for (key,) in rows]
     if not names:

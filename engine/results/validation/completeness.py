@@ -3,8 +3,8 @@
 The test itself is in `engine.results.validation.cuts`; here a project is read for it. A *configuration* of scores is
 the mode, model and adapter that made them, named by its hash; it gets one row of the table. *Baselines* need no model:
 the keyword rule, and a regression on position and length. The *scoring* of a row holds its values by conversation and
-boundary (`cuts.Values`). Conversations have two ids: the key in the project, and the *external id* that the source gave
-them, by which training runs record them.
+boundary (`cuts.Values`). Conversations have two ids: the key in the project (`17`), and the *external id* that the
+source gave them (`chat-2031`), by which training runs record them.
 """
 
 from __future__ import annotations

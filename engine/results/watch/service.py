@@ -53,11 +53,11 @@ class LiveEvents:
 
     def add(self, event: Event) -> None:
         """Adds an event."""
-        name = event["event"]
+        name = event["event"]  # such as `17:3`, with the id of the conversation first
         conversation_id = None
         if name is not None:
-            conversation_text, _, _ = name.partition(":")
-            conversation_id = int(conversation_text)
+            id_text, _, _ = name.partition(":")
+            conversation_id = int(id_text)
         with self._guard:
             self._count += 1
             self._events.append(LiveEvent(self._count, conversation_id, event))

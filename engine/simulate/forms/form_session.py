@@ -1,10 +1,8 @@
 """One run of form filling: asks its modules for JSON objects and records the replies.
 
-A module has two attempts, then a fallback replies in its place. The JSON schemas that the replies follow are made here
-too.
-
-A module is one prompt with one kind of reply; a fallback is the object that replies in its place where no reply of the
-model can be used. A section is a part of a form: labels to fields or to further sections.
+A *module* is one prompt with one kind of reply. It has two attempts; where no reply of the model can be used, an object
+that is made here, the *fallback*, takes its place. A *section* is a part of a form: labels to fields or to further
+sections. The JSON schemas that the replies follow are made here too.
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ Schema = dict[str, Any]
 # The schemas of replies
 
 
-_NAME = "free--text"
+_TEXT_DEFINITION = "free--text"
 """Name of the definition of a text; no grammar rule made from a label has this name."""
 
-TEXT: Schema = {"$ref": f"#/$defs/{_NAME}"}
+TEXT: Schema = {"$ref": f"#/$defs/{_TEXT_DEFINITION}"}
 """A text of one to `TEXT_CHARS` characters, defined once however many there are."""
 
 ObjectReply = Generator[Call, Completion, dict[str, Any]]
@@ -144,7 +142,7 @@ def _answer_schema(of_field: Field) -> Schema:
 def _schema_text(schema: Schema) -> str:
     """Returns a schema as JSON text, with the definition of `TEXT`."""
     text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
-    return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)
+    return json.dumps({**schema, "$defs": {_TEXT_DEFINITION: text}}, ensure_ascii=False)
 
 
 # The session
@@ -202,8 +200,9 @@ class FormSession:
     """The state of one run: questions, answers and the form so far.
 
     Attributes:
-        rng: Random generator, seeded by the run; draws profiles and seeds.
         texts: The prompts, by name.
+        rules: The rules by which the run is played.
+        rng: Random generator, seeded by the run; draws profiles and seeds.
         topic: What the form is about, for the simulated user.
         profiles: Profiles of the simulated user; with a fixed profile the first one is used.
         form: Name of the form.

@@ -6,12 +6,18 @@ section a part of the form, and a summary one sentence about a top-level label.
 Names, replies and fallbacks of the modules follow Hakimov et al. (2024), with one correction: their fallback for a
 repeated question uses a key that its caller does not read, so the run fails. Here it uses the key that is read.
 
-The flow is theirs, including its quirks. A chunk whose fields are answered and not validated
-counts as validated for the manager, whose words for a chunk the fillers never use; a field without required parts is
-answered as soon as anything was asked about its chunk; a label that the grouping leaves out is never asked for. Two
-things are added, or runs of weak models would not end: turns, decisions and further questions on one question are
-limited; a filler that asks where nothing is open validates instead; and it asks no more questions in one go than its
-chunk has fields, so that no chunk takes the turns of all.
+The flow is theirs, including its quirks:
+
+- a chunk whose fields are answered and not validated counts as validated for the manager, whose words for a chunk the
+  fillers never use;
+- a field without required parts is answered as soon as anything was asked about its chunk;
+- a label that the grouping leaves out is never asked for.
+
+Three things are added, or runs of weak models would not end:
+
+- turns, decisions and further questions on one question are limited;
+- a filler that asks where nothing is open validates instead;
+- it asks no more questions in one go than its chunk has fields, so that no chunk takes the turns of all.
 """
 
 from __future__ import annotations
@@ -42,9 +48,13 @@ from engine.simulate.forms.form_session import (
 from engine.simulate.play import RunOver
 
 FORM_CHUNKS, FILL_CHUNK, STOP = "form_chunks", "fill_chunk", "stop"
+"""The actions that the manager chooses from."""
+
 ASK, VALIDATE = "question_generation", "fill_validation"
+"""The actions that a filler chooses from, beside `STOP`."""
+
 EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "repeat_question"
-"""The actions that the modules choose from: of the manager, of a filler beside `STOP`, and of the parser."""
+"""The actions that the parser chooses from."""
 
 OPEN_STATES = ("empty", "partially filled")
 """States in which the manager may work on a chunk."""
@@ -116,8 +126,8 @@ VALIDATOR = Module("fill_validation", "answer-validator", max_tokens=512)
 def ask_manager(session: FormSession, state: Content, offered: Sequence[str]) -> ObjectReply:
     """Asks the manager what to do next; returns `{"next action", "chunk to work on"}`. The chunk may not exist.
 
-    The schema allows only the action that the prompt asks for in this state: to split the
-    form at the beginning, then to work on one of the chunks `offered`, and to stop when none is left.
+    The schema allows only the action that the prompt asks for in this state: to split the form at the beginning, then
+    to work on one of the chunks `offered`, and to stop when none is left.
 
     Args:
         state: `ModularRun.manager_view`.
@@ -195,8 +205,8 @@ def ask_filler(session: FormSession, state: Content, may_ask: bool) -> ObjectRep
     """Asks the filler of a chunk what to do next; returns `{"next action"}`. The fallback validates if all fields are
     answered.
 
-    The schema allows only the actions that fit the state: to ask if a field is open and
-    `may_ask` is set, and to validate if a field is answered.
+    The schema allows only the actions that fit the state: to ask if `may_ask` is set, and to validate if a field is
+    answered.
 
     Args:
         state: `Chunk.filler_view`.
@@ -426,6 +436,7 @@ class ModularRun:
     """A modular run in progress.
 
     Attributes:
+        session: Asks the modules and the user, and records their replies.
         content: The form with the answers so far.
         chunks: The chunks by name.
         states: `Chunk.manager_state` of each, as of the last decision of the manager.

@@ -28,7 +28,7 @@ _FENCE = "```"
 _TAG = re.compile(
     r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
 )
-"""Matches the name of the language at the beginning of a block."""
+"""Matches what stands before the content of a block: the name of the language, if it is there, and a line break."""
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 """Characters that are left out of texts before these are compared."""
@@ -58,6 +58,14 @@ class ActionsTask(Task):
     extracts_answer = False
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        """Reads the functions and the reference of an instruction.
+
+        Args:
+            texts: The prompts, by name.
+
+        Raises:
+            BadInstruction: The instruction cannot be played.
+        """
         super().__init__(instruction, texts, _question(instruction))
         self._functions = _objects(instruction, "function", dict[str, Any])
         self._references = _objects(
@@ -256,7 +264,8 @@ def mismatch(
 
     Args:
         functions: The descriptions of the functions that the model saw.
-        category: Category of the leaderboard; without `multiple` in it, all calls are of the only function.
+        category: Category of the leaderboard, such as `parallel`; where it has no `multiple` in it and there is one
+            function, all calls are of that.
 
     Returns:
         "" if every call matches a reference of its own, in any order; else the reason why not.
@@ -368,7 +377,7 @@ def _is_accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any]) -
 
 
 def _type_of(accepted: Sequence[Any]) -> type | None:
-    """Returns the type of the accepted values; None where the only one is ""."""
+    """Returns the type of the first accepted value that is not ""; None where there is none."""
     return next((type(item) for item in accepted if item != ""), None)
 
 

@@ -381,15 +381,10 @@ def ask_user(
     may_idle = _count_idle_turns(trace) < MAX_IDLE_TURNS
     offered = [shard.shard_id for shard in unrevealed] + ([NO_SHARD] if may_idle else [])
     temperature = scenario.setting.user_temperature
+    # a second attempt, at 1 or above, differs from the first
+    temperatures = temperature, max(temperature, 1.0)
     turn = yield from ask_in_play(
-        call,
-        RevealedShard,
-        _turn_of,
-        (
-            temperature,
-            max(temperature, 1.0),
-        ),  # a second attempt, at 1 or above, differs from the first
-        {"shard_id": {"enum": offered}},
+        call, RevealedShard, _turn_of, temperatures, {"shard_id": {"enum": offered}}
     )
     next_shard, *_ = unrevealed
     return turn or UserTurn(next_shard.text, next_shard.shard_id, stand_in=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,14 @@ from engine.completeness.words import DISTANCES, BoundaryWords, MessageWords
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]
 MadeWords = tuple[BoundaryWords, NDArray[np.bool_], NDArray[np.int64]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def repeated() -> Iterator[None]:
+    """Conversations are divided into folds twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "REPEATS", 2)
+        yield
 
 
 def made(conversations: int, signal: float, seed: int = 1, dimensions: int = 12) -> Made:

@@ -87,9 +87,11 @@ capacities = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-@settings(max_examples=60, deadline=None)
-@given(segments=logs(), capacity=capacities)
+NAMES = st.sampled_from(sorted(QUESTIONS))
+
+
+@settings(max_examples=180)
+@given(NAMES, logs(), capacities)
 def test_scores_are_the_products_of_probabilities(
     name: str, segments: list[Segment], capacity: Capacity
 ) -> None:
@@ -99,9 +101,8 @@ def test_scores_are_the_products_of_probabilities(
     check(ToyModel(capacity), segments, QUESTIONS[name])
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-@settings(max_examples=20, deadline=None)
-@given(segments=logs())
+@settings(max_examples=60)
+@given(NAMES, logs())
 def test_what_is_generated_is_the_most_probable_text(name: str, segments: list[Segment]) -> None:
     """A mark is one where the end is generated if each token of the end tag is the most probable one after those
     before it, and no other."""
@@ -117,8 +118,7 @@ def test_what_is_generated_is_the_most_probable_text(name: str, segments: list[S
             assert reading.generated == (tuple(greedy) == asked.end)
 
 
-@settings(max_examples=60, deadline=None)
-@given(blocks=st.lists(logs(), min_size=2, max_size=4), name=st.sampled_from(sorted(QUESTIONS)))
+@given(st.lists(logs(), min_size=2, max_size=4), NAMES)
 def test_a_prefix_kept_from_an_earlier_block_changes_nothing(
     blocks: list[list[Segment]], name: str
 ) -> None:

@@ -22,7 +22,7 @@ class _PrintingImportStage(ImportStage):
 
 def main(project_path: str, path: str) -> None:
     """Runs the import as the command line does, in many small batches."""
-    importing.BATCH_RECORDS = 40
+    importing.BATCH_RECORDS = 20
     with Project.open(project_path, create=True) as project:
         JobRunner(project, lambda event: None).run(_PrintingImportStage(project, [path]))
 

@@ -214,7 +214,7 @@ def to_import(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["the", "of", "order", "flight", "book", "cancel", "ticket", "☂", "42"]
     source = tmp_path_factory.mktemp("in") / "in.jsonl"
     with source.open("w") as file:
-        for number in range(2000):
+        for number in range(1000):
             text = " ".join(rng.choices(words, k=60))
             file.write(line(f"c{number}", text, f"answer {number % 3500}", truth={"n": number}))
             if number % 7 == 0:
@@ -230,7 +230,7 @@ def uninterrupted(to_import: Path) -> dict[str, list[tuple[Any, ...]]]:
     path = to_import.parent / "whole.wb"
     with Project.open(path, create=True) as project:
         stage, _ = execute(project, to_import)
-    assert (stage.counts.new, stage.counts.duplicate, stage.counts.quarantined) == (2000, 286, 40)
+    assert (stage.counts.new, stage.counts.duplicate, stage.counts.quarantined) == (1000, 143, 20)
     return content(path)
 
 

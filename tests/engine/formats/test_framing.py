@@ -59,14 +59,15 @@ def account_of(records: list[Parsed | Rejected]) -> Account:
     return account
 
 
-LONG = {"version": 1, "samples": SAMPLES * 16, "note": "the end"}
-"""More than 100 KiB, from which an object may be large."""
+def large(times: int) -> dict[str, Any]:
+    """An object of more than 100 KiB, from which it may be large."""
+    return {"version": 1, "samples": SAMPLES * times, "note": "the end"}
 
 
 @pytest.mark.usefixtures("small")
 def test_records_in_a_list_of_a_large_object() -> None:
     """The conversations of a large object are those of a small one, with the same ids and places."""
-    data = json.dumps(LONG, ensure_ascii=False).encode()
+    data = json.dumps(large(4), ensure_ascii=False).encode()
     sliced = read(data)
     assert len(slices_of(data)) > 50
     values.LARGE = 1 << 30
@@ -97,7 +98,7 @@ def test_one_large_conversation_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.usefixtures("small")
 def test_large_object_that_ends_early() -> None:
     """Of an object that was cut off, all whole records are read, and the end is told."""
-    data = json.dumps(LONG).encode()
+    data = json.dumps(large(16)).encode()  # half of it is more than is looked at beforehand
     whole = contents_of(read(data))
     cut = contents_of(read(data[: len(data) // 2]))
     assert len(cut) > 100
@@ -148,11 +149,11 @@ def test_slices_have_all_of_an_object(
 @pytest.mark.usefixtures("small")
 def test_entries_of_a_large_object_of_objects() -> None:
     """An object with an object for each conversation is read some entries at a time."""
-    entries = {f"SNG{n}": {**SAMPLES[n % 400], "id": f"a{n}"} for n in range(1600)}
+    entries = {f"SNG{n}": {**SAMPLES[n % 400], "id": f"a{n}"} for n in range(800)}
     found_slices = slices_of(json.dumps(entries).encode())
     assert len(found_slices) > 20
     assert {key: value for frame in found_slices for key, value in frame.value.items()} == entries
-    assert len(read(json.dumps(entries).encode())) == 1600
+    assert len(read(json.dumps(entries).encode())) == 800
 
 
 def record(name: str, text: str = "hi") -> dict[str, object]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,37 +40,32 @@ def conversations(path: Path) -> list[Parsed]:
     return [record for record in opened.records() if isinstance(record, Parsed)]
 
 
-@pytest.mark.parametrize("path", JSON_INPUTS, ids=lambda path: path.name)
-@settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_other_words(path: Path, tmp_path: Path, data: st.DataObject) -> None:
-    """If a message of a golden file says something else, that is what is read, and nothing goes nowhere."""
+@cache
+def golden(path: Path) -> tuple[list[Any], list[Parsed]]:
+    """The JSON values of a golden file, and its conversations."""
     raw = path.read_text(encoding="utf-8")
-    lines = (
-        [json.loads(line) for line in raw.splitlines()]
-        if path.suffix == ".jsonl"
-        else [json.loads(raw)]
-    )
-    before = conversations(path)
-    said = {message.content for record in before for message in record.conversation.messages}
-    mine = copy.deepcopy(lines)
-    places = [
-        place for line in mine for place in leaves(line) if place[2] in said and len(place[2]) > 8
-    ]
-    if not places:
-        return
-    text = places[data.draw(st.integers(0, len(places) - 1))][2]
-    words = data.draw(WORDS)
-    for holder, key, here in places:
-        if here == text:
-            holder[key] = words
-    changed = tmp_path / path.name
-    written = "\n".join(map(json.dumps, mine)) if path.suffix == ".jsonl" else json.dumps(mine[0])
-    changed.write_text(written, encoding="utf-8")
-    after = conversations(changed)
-    messages = [message for record in after for message in record.conversation.messages]
-    assert any(words in (message.content, message.reasoning or "") for message in messages)
-    lost = sum(record.account.chars.get("nowhere", 0) for record in before)
-    assert sum(record.account.chars.get("nowhere", 0) for record in after) <= lost
+    lines = raw.splitlines() if path.suffix == ".jsonl" else [raw]
+    return [json.loads(line) for line in lines], conversations(path)
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=WORDS)
+def test_other_words(tmp_path: Path, words: str) -> None:
+    """If the messages of a golden file say something else, that is what is read, and nothing goes nowhere."""
+    for path in JSON_INPUTS:
+        lines, before = golden(path)
+        said = {message.content for record in before for message in record.conversation.messages}
+        mine = copy.deepcopy(lines)
+        new_words: dict[str, str] = {}
+        for line in mine:
+            for holder, key, text in list(leaves(line)):
+                if text in said and len(text) > 8:
+                    holder[key] = new_words.setdefault(text, f"{words} {len(new_words)}")
+        changed = tmp_path / path.name
+        changed.write_text("\n".join(map(json.dumps, mine)), encoding="utf-8")
+        after = conversations(changed)
+        messages = [message for record in after for message in record.conversation.messages]
+        read = {text for message in messages for text in (message.content, message.reasoning)}
+        assert read.issuperset(new_words.values()), path.name
+        lost = sum(record.account.chars.get("nowhere", 0) for record in before)
+        assert sum(record.account.chars.get("nowhere", 0) for record in after) <= lost, path.name

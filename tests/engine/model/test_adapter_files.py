@@ -25,18 +25,18 @@ class TestByFingerprint:
             refuse_other_base(adapter_file(tmp_path / "a.gguf", origin=origin), shipped)
 
     def test_in_the_model_process(
-        self, shared_process: ModelProcess, shipped: Path, tmp_path: Path
+        self, shared_process: ModelProcess, shallow_weights: Path, tmp_path: Path
     ) -> None:
         """The model process refuses an adapter by the same check, keeps running, and accepts one that fits."""
         options = LoadOptions(context=1024)
         wrong = adapter_file(tmp_path / "wrong.gguf", origin=AdapterOrigin("n1:0000", "another"))
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
-            shared_process.load(shipped, options, wrong)
-        shared_process.load(shipped, options)
+            shared_process.load(shallow_weights, options, wrong)
+        shared_process.load(shallow_weights, options)
         talk = (ChatMessage("user", "The end"),)
         asked = Chat([Call("test", "user", talk, Sampling(temperature=1.0), 40)])
         plain = shared_process.ask(asked)
-        shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
+        shared_process.load(shallow_weights, options, adapter_file(tmp_path / "right.gguf"))
         assert shared_process.ask(asked) != plain
 
 
@@ -82,13 +82,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
 class TestNumbers:
     @pytest.mark.parametrize("scale", [float("nan"), float("inf")])
     def test_an_adapter_without_numbers(
-        self, shared_process: ModelProcess, shipped: Path, tmp_path: Path, scale: float
+        self, shared_process: ModelProcess, shallow_weights: Path, tmp_path: Path, scale: float
     ) -> None:
         """An adapter whose weights are not numbers is named as what is broken."""
         broken = adapter_file(tmp_path / "broken.gguf", scale=scale)
         said = r"The adapter broken\.gguf is broken: in blk\.0\.attn_v"
         with pytest.raises(AdapterError, match=said):
-            shared_process.load(shipped, LoadOptions(context=1024), broken)
+            shared_process.load(shallow_weights, LoadOptions(context=1024), broken)
 
 
 class TestByShape:

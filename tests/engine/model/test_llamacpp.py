@@ -110,9 +110,9 @@ class TestSequences:
             alone = last_row(model, whole)
             assert np.abs(probabilities(row) - probabilities(alone)).max() < 1e-3
 
-    def test_a_full_cache(self, shipped: Path) -> None:
+    def test_a_full_cache(self, shallow_weights: Path) -> None:
         """A full cache is an error that says so, and the model is usable afterwards."""
-        small = LlamaModel(shipped, LoadOptions(context=64, batch=32), lambda: False)
+        small = LlamaModel(shallow_weights, LoadOptions(context=64, batch=32), lambda: False)
         before = last_row(small, [1, 2, 3])
         small.clear()
 
@@ -192,14 +192,7 @@ class TestFiles:
 
 
 class TestEmbeddings:
-    @pytest.fixture(scope="class")
-    def embedder(self, shipped: Path) -> LlamaModel:
-        """The shipped model loaded for embeddings."""
-        return LlamaModel(
-            shipped, LoadOptions(context=256, batch=64, embedding=True), lambda: False
-        )
-
-    def test_vectors(self, embedder: LlamaModel) -> None:
+    def test_vectors(self, quick_weights: Path) -> None:
         """Vectors have length one, similar texts are nearer, and a vector hardly depends on the other texts of its
         batch.
         """
@@ -208,6 +201,8 @@ class TestEmbeddings:
             "Please give me my money back for the boots.",
             "The train to Berlin leaves at nine from platform four.",
         ] + [f"Filler {number}." for number in range(62)]
+        options = LoadOptions(context=256, batch=64, embedding=True)
+        embedder = LlamaModel(quick_weights, options, lambda: False)
         tokens = [embedder.tokenize(text) for text in texts]
         vectors = embedder.embed(tokens)
         assert vectors.shape == (65, 576)

@@ -10,8 +10,8 @@ import llama_cpp
 import numpy as np
 import pytest
 
+from engine.model import batched_replies
 from engine.model.batched_replies import generate
-from engine.model.generation import PARALLEL
 from engine.model.interface import Logits, Sampling, Span
 from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.tasks import uniform_tasks
@@ -82,9 +82,12 @@ class TestGreedy:
         (reply,) = generate(model, uniform_tasks([prompt], sampling=Sampling(), max_tokens=16))
         assert list(reply.tokens) == by_yardstick(yardstick, prompt, 16)
 
-    def test_many_sequences(self, model: LlamaModel, yardstick: llama_cpp.Llama) -> None:
+    def test_many_sequences(
+        self, model: LlamaModel, yardstick: llama_cpp.Llama, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """More prompts than are generated at a time, of different lengths, give the same tokens each."""
-        prompts = [wanted(model, number) for number in range(PARALLEL + 3)]
+        monkeypatch.setattr(batched_replies, "PARALLEL", 8)
+        prompts = [wanted(model, number) for number in range(11)]
         replies = generate(model, uniform_tasks(prompts, sampling=Sampling(), max_tokens=5))
         for prompt, reply in zip(prompts, replies, strict=True):
             assert list(reply.tokens) == by_yardstick(yardstick, prompt, 5)

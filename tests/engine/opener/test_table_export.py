@@ -89,14 +89,19 @@ def test_every_format_has_the_same_rows(project: Project, tmp_path: Path) -> Non
 
 def test_two_fields_of_one_name_have_two_columns(tmp_path: Path) -> None:
     """A key with a dot and a key within a key are columns of their own, with both values; other names stay."""
-    meta = {"a.b": 1, "a": {"b": "in a", "c.d": True}}
+    meta = {"a.b": 1, "a": {"b": "in a", "c.d": True}, '"a.b"': 2}
     record = Parsed(None, b"1", Conversation("c", (Message("user", "Hi"),), meta))
     with Project.open(tmp_path / "p.wb", create=True) as made:
         fill(made, [record])
         with made.reading() as conn:
             (line,) = table_lines(conn, None)
     fields = {name: value for name, value in line.items() if name.startswith("meta")}
-    assert fields == {'meta."a.b"': 1, "meta.a.b": "in a", "meta.a.c.d": True}
+    assert fields == {
+        'meta."a.b"': 1,
+        "meta.a.b": "in a",
+        "meta.a.c.d": True,
+        r'meta."\"a.b\""': 2,
+    }
 
 
 def test_the_views_have_the_goals() -> None:

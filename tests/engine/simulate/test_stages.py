@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +26,7 @@ from engine.project.project import Project
 from engine.simulate import tables
 from engine.simulate.play import StoredPlay
 from tests.engine.completeness import scored
-from tests.engine.project.support import REPOSITORY, check_whole, content, kill_amid
+from tests.engine.project.support import check_whole, content, kill_amid
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat
 
@@ -51,22 +49,25 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that an uninterrupted program played."""
-    folder = tmp_path_factory.mktemp("whole")
-    path = folder / "p.wb"
-    subprocess.run(
-        [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), str(folder / "log")],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    """A model process for all tests."""
+    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
+    yield model_process
+    model_process.close()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(process: ModelProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that was played without an interruption."""
+    path = tmp_path_factory.mktemp("whole") / "p.wb"
+    with Project.open(path, create=True) as project:
+        simulated.run(project, process)
     return path
 
 
 @pytest.fixture(scope="module")
 def expected(uninterrupted: Path) -> Content:
-    """What the uninterrupted program wrote."""
+    """What the uninterrupted run wrote."""
     return content(uninterrupted)
 
 
@@ -211,14 +212,14 @@ class TestBreakingOff:
         assert ConversationService(project).counts().quarantined == 1
 
 
-def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:
+def test_a_kill_at_any_moment_changes_no_bit(
+    tmp_path: Path, expected: Content, process: ModelProcess
+) -> None:
     """After kill -9 at a random moment, a last run leaves the content of an undisturbed one, bit for bit."""
     path = tmp_path / "p.wb"
     kill_amid("tests.engine.simulate.simulated", path, random.Random(1).randrange(1, 14))
-    process = ModelProcess(tmp_path / "log")
     with Project.open(path) as project:
         assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
         assert isinstance(simulated.run(project, process), JobDone)
-    process.close()
     check_whole(path)
     assert content(path) == expected

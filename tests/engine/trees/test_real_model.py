@@ -27,7 +27,7 @@ PROMPTS = (
     f"{RULES}TURN 2, STEP 2, user chat:\nDo you have red paint?\n\nTURN 2, STEP 3, assistant chat:\n",
     f"{RULES}TURN 2, STEP 2, user chat:\nWhere is my order?\n\nTURN 2, STEP 3, assistant chat:\n",
 )
-LONG = TreeOptions(alpha=0.02, max_tokens=6, stop=("\n",))
+LONG = TreeOptions(alpha=0.04, max_tokens=6, stop=("\n",))
 WIDE = TreeOptions(alpha=0.005, max_tokens=2)
 TOKEN = TreeOptions(alpha=0.09, mode="token", max_tokens=3, stop=("\n",))
 NOISE = 1e-4

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import NotYet
+from engine.completeness import probe
 from engine.completeness.records import ProbeFeatures
 from engine.completeness.service.word_reasons import WordReasons
 from engine.completeness.stages.fitting import FittingStage
@@ -22,6 +23,14 @@ from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness.stages.test_fitting import KEY, give_states, run
 
 COUNT = 48
+
+
+@pytest.fixture(scope="module", autouse=True)
+def repeated() -> Iterator[None]:
+    """Conversations are divided into folds twice, so that reasons add up what several fits say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "REPEATS", 2)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 
 from engine.base.conversation import Conversation
 from engine.base.events import Event, JobProgress
-from engine.completeness import probe
 from engine.completeness.records import ScoreSet
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import reading_states
@@ -29,13 +28,11 @@ COUNT = 44
 
 @pytest.fixture(scope="module", autouse=True)
 def single_layer(single_layer_weights: Path) -> Iterator[None]:
-    """Reads with one layer of the shipped weights, in small blocks; fits first at 24 conversations, and by one
-    division into folds: when it is fitted is the matter here, not how."""
+    """Reads with one layer of the shipped weights, in small blocks; fits first at 24 conversations."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(scored.WEIGHTS, str(single_layer_weights))
         patch.setattr("engine.jobs.contract.BLOCK_CHARS", 1)
         patch.setattr(reading_states, "FIRST_READ", 24)
-        patch.setattr(probe, "REPEATS", 1)
         yield
 
 

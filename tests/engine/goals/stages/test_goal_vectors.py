@@ -120,6 +120,7 @@ class TestClustering:
         again = clustering.ClusterStage(project, decision_log, embed, k=4, unlabeled=True)
         goal_runs.run(project, [embed, again])
         assert labels() == phrases
+        assert again.summary().endswith("Labels are phrases again, in place of those of a model.")
 
     def test_cancelled_while_it_computes(
         self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch

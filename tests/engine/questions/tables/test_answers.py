@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, field
+from functools import cache
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -109,10 +110,9 @@ def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | No
     return (kind, keys[-1], len(keys), verdict, "" if kind == "give" else said)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(_action, max_size=25))
-def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
-    """After any sequence of acts the current verdicts are those of an undo stack and a redo stack."""
+@cache
+def unanswered() -> bytes:
+    """A database of conversations without an answer."""
     conn = sqlite3.connect(":memory:", isolation_level=None)
     migrate(conn, 0)
     conn.execute("INSERT INTO source VALUES (1, 'p', 'l', 'f', 'w')")
@@ -120,6 +120,15 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         "INSERT INTO conversation VALUES (?, 1, ?, ?, '', 1, 1, 1, NULL, '{}', NULL)",
         [(n, str(n), bytes([n])) for n in range(1, CONVERSATIONS + 1)],
     )
+    return conn.serialize()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_action, max_size=25))
+def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
+    """After any sequence of acts the current verdicts are those of an undo stack and a redo stack."""
+    conn = sqlite3.connect(":memory:", isolation_level=None)
+    conn.deserialize(unanswered())
     model = Model()
     rows_before: list[tuple[object, ...]] = []
     for action in actions:
