@@ -92,7 +92,8 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
     # causal, so nothing before it changes
     tokens = [*window.tokens, *opening[:-1]]
     tokens += [end] * (padded_length(len(tokens)) - len(tokens))
-    # the logits at a position are those of the next token; needed are those of all tokens of the opening
+    # the logits at a position are those of the next token; needed are those of all tokens of the opening: for one of
+    # two tokens after the boundary 7, which has tokens[7] behind it, the positions 6 and 7
     places = [
         boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
     ]
@@ -109,7 +110,9 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
         ).logits
         # shape (boundaries, tokens of the opening, vocabulary)
         log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
-        log_end = log_p[:, 0, end]
+        log_end = log_p[
+            :, 0, end
+        ]  # the end would stand in the place of the first token of the opening
         offsets = torch.arange(len(opening), device=device)
         log_continue = log_p[:, offsets, torch.tensor(opening, device=device)].sum(-1)
     return [Point(*both) for both in zip(log_end.tolist(), log_continue.tolist(), strict=True)]

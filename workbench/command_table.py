@@ -1,6 +1,6 @@
 """The table of the commands: their words, their line in the help, and the function that runs each.
 
-It imports nothing: the module of a command is imported when the command is named.
+It imports no command: the module of a command is imported when the command is named.
 """
 
 from __future__ import annotations

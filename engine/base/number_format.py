@@ -19,7 +19,9 @@ def with_minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-# Probabilities and other figures
+# Probabilities and other figures: a probability is written by `probability`, an estimated one by `estimate`, a
+# difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC by `figure`, with two
+# digits even where it is 1
 
 
 def probability(p: float | None, digits: int = 2) -> str:
@@ -104,7 +106,7 @@ def percent_range(low: float, high: float) -> str:
 
 
 def share_range(part: int, of: int) -> str:
-    """Returns a share of at least one with its 95% interval, `71% (68% to 74%)`."""
+    """Returns the share of a part with its 95% interval, `71% (68% to 74%)`; `of`, the whole, is not 0."""
     share = wilson(part, of)
     return f"{share.value:.0%} ({share.low:.0%} to {share.high:.0%})"
 
@@ -145,12 +147,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def amount(number: float) -> str:
-    """Returns a count in at most five characters, `912`, `12.4k`, `3.1M`."""
-    for limit, divisor, unit in ((1e3, 1, ""), (1e6, 1e3, "k"), (1e9, 1e6, "M")):
-        if number < limit:
-            value = number / divisor
-            return f"{value:.0f}{unit}" if divisor == 1 or value >= 100 else f"{value:.1f}{unit}"
-    return f"{number / 1e9:.1f}G"
+    """Returns a count in at most five characters, `912`, `12.4k`, `3.1M`, up to `9999G`."""
+    units = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+    divisor, unit = next(((least, unit) for least, unit in units if number >= least), (1.0, ""))
+    value = number / divisor
+    digits = 1 if unit and value < 99.95 else 0  # one digit of 99.95 would be 100.0
+    return f"{value:.{digits}f}{unit}"
 
 
 def size(count: int | None) -> str:

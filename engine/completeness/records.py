@@ -17,12 +17,11 @@ RuleSource = Literal["default", "calibrated"]
 """Where the threshold of a rule is from: the default, or calibration by verdicts."""
 
 Mode = Literal["words", "probe", "base", "tuned"]
-"""What scores are made by: a probe on the words of the log, a probe on these and on the hidden states of a model, a
-prompt around the log, or the end tag of a tuned model."""
+"""What scores are made by: a probe on the words of the log, a probe that reads hidden states of a model, too or alone
+(`ProbeFeatures`), a prompt around the log, or the end tag of a tuned model."""
 
 ProbeFeatures = Literal["words", "both", "states"]
-"""What a probe reads at a boundary: the words of the last messages, both these and the hidden state of a model, or
-the hidden state alone."""
+"""What a probe reads at a boundary: the words of the last messages, the hidden state of a model, or both."""
 
 BUNDLED_PROBE_ADAPTER = "samples"
 """Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
@@ -54,7 +53,7 @@ class DecisionRule:
 
     Attributes:
         threshold: Normalized score from which a conversation has ended, in [0, 1].
-        band: Half-width of the band around the threshold, in which a score is open.
+        band: Half-width of the band around the threshold, in which a score is borderline.
         source: Where the threshold is from.
     """
 
@@ -149,9 +148,9 @@ class EndingTest:
 
     @property
     def at_chance(self) -> bool:
-        """Whether it does not show that whole and cut are told apart.
+        """Whether whole and cut are told apart no better than by guessing, so that nothing is scored.
 
-        On fewer conversations than a probe needs it says nothing.
+        False on fewer conversations than a probe needs, of which no test says so.
         """
         return self.conversations >= MIN_CONVERSATIONS_FOR_PROBE and self.auroc.low <= 0.5
 
@@ -180,9 +179,10 @@ class ScoreSet:
         config_hash: The configuration under which the scores are stored.
         mode: What the scores were made by.
         model: Name of the model.
-        adapter: Name of the model's adapter; None without one.
+        adapter: Name of the model's adapter; None without one. `BUNDLED_PROBE_ADAPTER` for the probe that comes with
+            the program.
         scored: Number of conversations with a score in it.
-        test: Out-of-fold test of a probe; None for other modes.
+        test: Out-of-fold test of a probe; None for other modes, and for a probe that could not be tested.
         in_force: Whether its scores are the ones that are shown.
         features: What the probe reads; None for other modes.
         read: Number of conversations whose score is by states too; None for modes without a probe.

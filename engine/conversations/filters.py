@@ -2,7 +2,7 @@
 
 A filter is a line of terms that must all hold: `state:broken-off turns>5 -tag:spam "refund please"`.
 
-    word, "some words"      occurs in a message (a word also as the beginning of one), the signs in it too
+    word, "some words"      occurs in a message (a word also as the beginning of one), with its punctuation
     field:a,b               is a or b; a number equals one of them, a date begins with one
     field:3..7              lies in the range, ends included
     field>5  >=  <  <=      compares
@@ -69,7 +69,7 @@ class Term:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
         field, name = FIELDS[self.field.partition(".")[0]], quote_key(self.field)
         if field.name == QUESTION_FIELD and is_question(self.key):
-            name = self.key
+            name = self.key  # `question.rude` is written `rude:yes`
         values = (
             "..".join(self.values)
             if self.span
@@ -256,26 +256,22 @@ def _term_on_field(
         FilterError: The field cannot be compared so, or cannot have such a value.
     """
     op: Op = ":" if sign == "=" else sign  # type: ignore[assignment]
+    has_sign_of_order = op != ":"
     is_alias = field.name in _DATE_ALIASES
-    has_no_order = field.kind in ("choice", "text") or is_alias
-    compares = op != ":"
-    needs_one_value = compares or is_alias
-    if (compares and has_no_order) or (needs_one_value and len(values) != 1):
+    has_order = field.kind not in ("choice", "text") and not is_alias
+    compares = has_sign_of_order or is_alias
+    if (has_sign_of_order and not has_order) or (compares and len(values) != 1):
         raise FilterError(
             f"“{name}” cannot be compared so.", usage_hint(field), values_start - len(sign)
         )
-    ends = [] if needs_one_value or len(values) > 1 else values[0].split("..")
-    is_literal = field.kind == "anything" and any_quoted  # as in meta.version:"1..2"
-    is_range = len(ends) == 2 and all(ends) and _can_be_range(field, ends) and not is_literal
+    ends = () if compares else _range_ends(field, values, any_quoted)
     # `draw` is a random number from 0 to 1: no conversation has exactly the one that is asked for
-    if field.name == "draw" and not compares and not is_range:
+    if field.name == "draw" and not compares and not ends:
         raise FilterError("“draw” is never just that number.", usage_hint(field), values_start)
-    checked_values = tuple(
-        _check_value(field, value, values_start) for value in (ends if is_range else values)
-    )
+    checked_values = tuple(_check_value(field, value, values_start) for value in ends or values)
     if is_alias:
         return Term("date", _DATE_ALIASES[field.name], checked_values, negated)
-    return Term(name, op, checked_values, negated, span=is_range)
+    return Term(name, op, checked_values, negated, span=bool(ends))
 
 
 _FIELD_AND_SIGN = re.compile(
@@ -414,18 +410,22 @@ _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-W\d{2})?$", re.ASCII)
 """Matches a year, a month, a day or a week."""
 
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-"""Matches a finite number."""
+"""Matches a finite number: `5`, `-.5`, `1.5e-3`."""
 
 
-def _can_be_range(field: Field, ends: Sequence[str]) -> bool:
-    """Returns whether a field can be asked for a range with these two ends."""
-    if field.kind == "anything":
-        return all(map(is_number, ends)) or all(map(_DATE.match, ends))
-    return field.kind in ("number", "date")
+def _range_ends(field: Field, values: Sequence[str], any_quoted: bool) -> Sequence[str]:
+    """Returns the two ends of a range such as `3..7`; () where the values are no range of this field."""
+    ends = values[0].split("..")
+    if len(values) != 1 or len(ends) != 2 or not all(ends):
+        return ()
+    if field.kind == "anything":  # meta.version:"1..2" is the text itself
+        are_ordered = all(map(is_number, ends)) or all(map(_DATE.match, ends))
+        return ends if are_ordered and not any_quoted else ()
+    return ends if field.kind in ("number", "date") else ()
 
 
 def is_number(text: str) -> bool:
-    """Returns whether a text is a finite number."""
+    """Returns whether a text is a finite number, with an exponent of at most two digits."""
     return _NUMBER.fullmatch(text) is not None
 
 

@@ -29,9 +29,8 @@ def detect_language(text: str) -> str | None:
     if not text:
         return None
     code, probability = _model().classify(text)
-    if (
-        probability < MIN_LANGUAGE_PROBABILITY or code == "zxx"
-    ):  # which stands for no language at all
+    is_no_language = code == "zxx"
+    if probability < MIN_LANGUAGE_PROBABILITY or is_no_language:
         return None
     return _SAME_LANGUAGE.get(code) or str(code)
 

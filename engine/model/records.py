@@ -44,7 +44,7 @@ class ModelRow:
         memory: Bytes of memory that it needs with the default context; None if unknown.
         fits: Whether the machine has so much memory; None if either figure is unknown.
         runs_as: Format that tuning found fastest, empty before tuning.
-        tokens_per_s: Of a prompt, as measured on this machine.
+        tokens_per_s: Tokens of a prompt that it reads in a second, as measured on this machine; None before.
         license: Empty if unknown.
         note: The name in the model's header; for an adapter its base model and figures; for an endpoint its abilities.
         problem: Why it cannot be used; empty when it can.
@@ -149,10 +149,10 @@ class ModelRequest:
         work: What the model is loaded for.
         model: Name or path; None is the one that the adapter was made for, or that the project uses for the work.
         adapter: Name, file or run of an adapter, or None.
-        tuned: Where no adapter is named, take the one in use, if there is one.
+        tuned: Whether the adapter in use is taken where `adapter` names none.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
         first_layers: Of the built-in model without an adapter, load the first `catalog.FIRST_LAYERS` layers only.
-        max_cost, fresh: See `Spending`.
+        max_cost, fresh: See `engine.model.interface.Spending`.
     """
 
     work: Work

@@ -3,15 +3,15 @@
 
 From the declaration follow the JSON schema that a server is given, the words that ask for the form, and the reading of
 what a model wrote. Reading is tolerant of how a reply is dressed (thoughts, code fences, bold print, words around the
-JSON, `Field: value` on lines of its own), and strict about what it says: a value of another type or beyond its limit
-is an error that says which.
+JSON, `Field: value` on lines of its own), and strict about what it says: a value that cannot be taken for one of its
+type, or that is beyond its limit, is an error that says which.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,15 +26,15 @@ VERDICT_WORDS = {"true": ("true", "yes"), "false": ("false", "no")}
 """The words of a verdict, by the JSON value that they stand for."""
 
 VERDICT_LINES = 3
-"""Number of first lines of a plain reply that are searched for a verdict."""
+"""Number of first lines of a plain reply in which `read_reply` looks for a verdict."""
 
 _VERDICT = re.compile(
-    r"(?:^\W*(?P<first>yes|no)\b"
-    r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<word>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$)))",
+    r"^\W*(?P<first>yes|no)\b"
+    r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<later>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$))",
     re.I,
 )
-"""Matches a verdict in one word, which begins the reply or a sentence, or follows "Answer:", "The answer is" or a
-comma. The group `first` or `word` has the word."""
+"""Finds a verdict in one word: the `first` of the reply, as in `**Yes**, both book`, or a `later` one that stands
+alone, as in `Answer: "no".` or `The answer is yes.`"""
 
 _MARKS = " \t*_`#\"'"
 """Characters of print that surround a field or its value in a plain reply."""
@@ -214,8 +214,10 @@ class ValuePlace(NamedTuple):
 
 
 def value_words(schema: str | None, field: str) -> Mapping[str, Sequence[str]]:
-    """Returns the values of a field of a JSON schema, each with the words that stand for it."""
-    values = json.loads(schema or "{}")["properties"][field].get("enum")
+    """Returns the values of a field of a JSON schema, each with the words that stand for it; those of a verdict where
+    no schema says which values the field has."""
+    properties = {} if schema is None else json.loads(schema)["properties"]
+    values = properties.get(field, {}).get("enum")
     return {value: (value,) for value in values} if values else VERDICT_WORDS
 
 
@@ -228,26 +230,35 @@ def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> 
     text = reply.decode("utf-8", "surrogateescape")
     _, answer = split_thinking(text)
     value_by_word = {word.casefold(): value for value, several in words.items() for word in several}
-    any_word = "|".join(sorted(map(re.escape, value_by_word), key=len, reverse=True))
-    json_label = rf'(?<!\\)"{field}"'
-    line_label = rf"""^[ \t*_`#"'-]*{field.replace("_", "[ _]")}[ *_`"']*"""
-    place = re.search(
-        rf"""(?:{json_label}|{line_label})\s*:[\s*_`"']*({any_word})(?!\w)""", answer, re.I | re.M
-    )
+    place = _find_labeled_word(answer, field, value_by_word)
     if place is None and words is VERDICT_WORDS:
         place = find_verdict(answer)
     if place is None:
         return None
-    group = place.lastgroup or 1
-    before = text[: len(text) - len(answer) + place.start(group)]
-    after = answer[place.end(group) : place.end(group) + 1]
+    group = place.lastgroup or 0
+    start, end = place.span(group)
+    answer_start = len(text) - len(answer)  # the answer is the end of the text, after the thoughts
+    before = text[: answer_start + start]
     return ValuePlace(
         len(before.encode("utf-8", "surrogateescape")),
         value_by_word[place[group].casefold()],
-        after if after == '"' else "",
+        '"' if answer.startswith('"', end) else "",
+    )
+
+
+def _find_labeled_word(answer: str, field: str, words: Iterable[str]) -> re.Match[str] | None:
+    """Returns where a word follows the name of a field, as in `"same_goal": "yes"` or, at the beginning of a line,
+    `**Same goal:** yes`; the group `word` has it. None if none does."""
+    any_word = "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    json_label = rf'(?<!\\)"{field}"'
+    line_label = rf"""^[ \t*_`#"'-]*{field.replace("_", "[ _]")}[ *_`"']*"""
+    return re.search(
+        rf"""(?:{json_label}|{line_label})\s*:[\s*_`"']*(?P<word>{any_word})(?!\w)""",
+        answer,
+        re.I | re.M,
     )
 
 
 def find_verdict(text: str) -> re.Match[str] | None:
-    """Returns the first verdict in one word, yes or no, in a text; its last group has the word. None for none."""
+    """Returns the first verdict in one word, yes or no, in a text; its `lastgroup` has the word. None for none."""
     return _VERDICT.search(text)

@@ -52,7 +52,8 @@ class EgressPreview:
         cost: Cost of reading the whole project once; None without prices.
         with_personal_data: Number of conversations in which the program finds personal data.
         redacted: Whether personal data is replaced by pseudonyms.
-        first_request: Body of the first request for a summary, as it would be sent; None for an embedder.
+        first_request: Body of the first request for a summary, as it would be sent; None for an embedder, and where
+            there is no conversation.
     """
 
     address: str
@@ -95,8 +96,9 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
     address = entry.address if entry else parse_address(model, leaf="embeddings")
     if address.local:
         raise UsageError(f"{model} is on this machine: nothing leaves it.", "Just use it.")
-    writes = entry is not None and (named is not None or why_no_fields(entry.can) is None)
-    served = entry.loadable(LoadOptions()) if entry is not None and writes else None
+    # an endpoint that is given by its URL and cannot write a summary is taken for an embedder
+    is_writer = named is not None or (entry is not None and why_no_fields(entry.can) is None)
+    writer = entry.loadable(LoadOptions()) if entry is not None and is_writer else None
     with workspace.project.reading() as conn:
         ids = ALL.ids(conn)
         characters = sum(conversations.chars(conn, ids))
@@ -112,7 +114,7 @@ def egress_preview(workspace: OpenProject, model: str) -> EgressPreview:
         cost=tokens * prices.read / TOKENS_PRICED if prices else None,
         with_personal_data=personal,
         redacted=entry is None or entry.redacted,
-        first_request=workspace.goal_stages().first_request(served) if served else None,
+        first_request=workspace.goal_stages().first_request(writer) if writer else None,
     )
 
 
@@ -194,6 +196,7 @@ class PromptTrial:
         if self._is_interrupted:
             work.interrupt()
         work.load()
+        form = REPLY_FORMS[prompt.name]
         if prompt.name in GROUP_PROMPTS:
             bodies = workspace.goal_stages().bodies(model, prompt, count)
         else:
@@ -202,13 +205,15 @@ class PromptTrial:
                 subjects = _distinct_names(conn, ids)
                 rows = conversations.conversations_for(conn, ids)
             logs = {subjects[key]: remaining_item(messages) for key, messages in rows}
-            if REPLY_FORMS[prompt.name] is None:
+            if form is None:
                 replies = work.replies(list(logs.values()), prompt, lambda _count, _note: None)
                 texts = [(prompt.reply + reply.text).strip() for reply in replies]
                 return dict(zip(logs, texts, strict=True))
-            bodies = {name: fenced_log(*log, work.room(prompt))[0] for name, log in logs.items()}
-        form = REPLY_FORMS[prompt.name]
-        assert form is not None
+            room = work.room(prompt)
+            bodies = {
+                name: fenced_log(pieces, pinned, room)[0] for name, (pieces, pinned) in logs.items()
+            }
+        assert form is not None  # as the replies about groups have fields
         structured_replies = ask(work.process, prompt, form, list(bodies.values()))
         return {
             name: reply.failure

@@ -1,9 +1,10 @@
 """An open project, the services with which screens and commands read and change it, and a watch for what other programs
 do to its file.
 
-A *part*, such as a service, is made and its modules are imported when it is first used: a command or a first screen
-that needs no model does not wait for one. Methods of services may be called from any thread. Those whose docstring
-begins with *Quick* read by key and are fit for the thread that draws; the others belong in a thread worker.
+A *part*, such as a service, is made when it is first used, and so are the modules imported that take long: a command or
+a first screen that needs no model does not wait for one. Methods of services may be called from any thread. Those whose
+docstring has the sentence *Quick* read by key and are fit for the thread that draws; the others belong in a thread
+worker.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ TABLES_BY_STAGE = {
     "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-"""Names of the tables that a stage changes, by its name, so that screens know what to read again."""
+"""What a stage changes, by its name, so that screens know what to read again: names of tables, and `goal` and `model`
+for all tables of these subjects."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -181,7 +183,41 @@ class OpenProject:
         switch = network_guard.switch()
         return None if switch is None else switch.name
 
-    # Parts
+    # Parts: the project file
+
+    @cached_once
+    def file(self) -> ProjectFileWatch:
+        """Watches what other programs do to the project file."""
+        tables = frozenset[str]().union(
+            *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
+        )
+        return ProjectFileWatch(self.project, self._emit, tables)
+
+    @cached_once
+    def conversations(self) -> ConversationService:
+        """Lists, counts and reads conversations."""
+        return ConversationService(self.project)
+
+    @cached_once
+    def saved(self) -> SavedViews:
+        """Keeps saved filters and the state of the screens."""
+        return SavedViews(self.project)
+
+    @cached_once
+    def jobs(self) -> JobService:
+        """Starts, watches and cancels long work."""
+        from engine.opener.jobs import JobService
+
+        return JobService(self.project, self.runner, lambda: self.scoring_runs)
+
+    @cached_once
+    def exports(self) -> ExportFiles:
+        """Writes exports of the project to files."""
+        from engine.opener.exports import ExportFiles
+
+        return ExportFiles(self.project)
+
+    # Parts: models
 
     @cached_once
     def catalog(self) -> Catalog:
@@ -243,6 +279,22 @@ class OpenProject:
         )
 
     @cached_once
+    def models(self) -> ModelService:
+        """The models of this machine as a person manages them."""
+        from engine.model.service.service import ModelService
+
+        return ModelService(self.run_setup, self.runner, self.change_notifier("model"))
+
+    @cached_once
+    def training(self) -> TrainingService:
+        """Training runs, which belong to the machine."""
+        from engine.training.service import TrainingService
+
+        return TrainingService(self.project, self.catalog)
+
+    # Parts: scores
+
+    @cached_once
     def scoring_runs(self) -> ScoringRuns:
         """Makes scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
@@ -258,46 +310,27 @@ class OpenProject:
         return ConversationScorer(self.run_setup, self.scoring_runs)
 
     @cached_once
-    def merge_queue_cache(self) -> MergeQueueCache:
-        """The views of the clusterings, read once and kept until a clustering changes."""
-        from engine.goals.views.decision_log import DecisionLog
-        from engine.goals.views.merge_queue import MergeQueueCache
+    def score_sets(self) -> ScoreSets:
+        """Lists sets of scores, and puts a set in force."""
+        from engine.completeness.service.sets import ScoreSets
 
-        return MergeQueueCache(self.project, DecisionLog(self.project))
-
-    @cached_once
-    def training(self) -> TrainingService:
-        """Training runs, which belong to the machine."""
-        from engine.training.service import TrainingService
-
-        return TrainingService(self.project, self.catalog)
+        return ScoreSets(self.project, self.change_notifier("score"))
 
     @cached_once
-    def example_probes(self) -> ExampleProbeService:
-        """Probes that are fitted to answers of people."""
-        from engine.questions.service.example_probes import ExampleProbeService
+    def word_reasons(self) -> WordReasons:
+        """Takes scores apart into words."""
+        from engine.completeness.service.word_reasons import WordReasons
 
-        return ExampleProbeService(self.project, self.change_notifier("example probes"))
-
-    @cached_once
-    def file(self) -> ProjectFileWatch:
-        """Watches what other programs do to the project file."""
-        tables = frozenset[str]().union(
-            *TABLES_BY_STAGE.values(), {"answer", "goal_decision", "run"}
-        )
-        return ProjectFileWatch(self.project, self._emit, tables)
+        return WordReasons(self.project)
 
     @cached_once
-    def models(self) -> ModelService:
-        """The models of this machine as a person manages them."""
-        from engine.model.service.service import ModelService
+    def calibration(self) -> CalibrationService:
+        """Fits the decision rule to verdicts."""
+        from engine.questions.service.calibration import CalibrationService
 
-        return ModelService(self.run_setup, self.runner, self.change_notifier("model"))
+        return CalibrationService(self.project, self.change_notifier("rule"))
 
-    @cached_once
-    def conversations(self) -> ConversationService:
-        """Lists, counts and reads conversations."""
-        return ConversationService(self.project)
+    # Parts: questions and answers
 
     @cached_once
     def triage(self) -> TriageService:
@@ -319,44 +352,43 @@ class OpenProject:
         return AskingRuns(self.project, self.runner, lambda: self.run_setup)
 
     @cached_once
-    def saved(self) -> SavedViews:
-        """Keeps saved filters and the state of the screens."""
-        return SavedViews(self.project)
+    def example_probes(self) -> ExampleProbeService:
+        """Probes that are fitted to answers of people."""
+        from engine.questions.service.example_probes import ExampleProbeService
+
+        return ExampleProbeService(self.project, self.change_notifier("example probes"))
+
+    # Parts: goals
 
     @cached_once
-    def jobs(self) -> JobService:
-        """Starts, watches and cancels long work."""
-        from engine.opener.jobs import JobService
+    def merge_queue_cache(self) -> MergeQueueCache:
+        """The views of the clusterings, read once and kept until a clustering changes."""
+        from engine.goals.views.decision_log import DecisionLog
+        from engine.goals.views.merge_queue import MergeQueueCache
 
-        return JobService(self.project, self.runner, lambda: self.scoring_runs)
-
-    @cached_once
-    def score_sets(self) -> ScoreSets:
-        """Lists sets of scores, and puts a set in force."""
-        from engine.completeness.service.sets import ScoreSets
-
-        return ScoreSets(self.project, self.change_notifier("score"))
+        return MergeQueueCache(self.project, DecisionLog(self.project))
 
     @cached_once
-    def word_reasons(self) -> WordReasons:
-        """Takes scores apart into words."""
-        from engine.completeness.service.word_reasons import WordReasons
+    def goals(self) -> GoalService:
+        """Lists the goals, and their members."""
+        from engine.goals.service.groups import GoalService
 
-        return WordReasons(self.project)
-
-    @cached_once
-    def exports(self) -> ExportFiles:
-        """Writes exports of the project to files."""
-        from engine.opener.exports import ExportFiles
-
-        return ExportFiles(self.project)
+        return GoalService(
+            self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
+        )
 
     @cached_once
-    def calibration(self) -> CalibrationService:
-        """Fits the decision rule to verdicts."""
-        from engine.questions.service.calibration import CalibrationService
+    def merge_review(self) -> MergeReviewService:
+        """Shows proposals to merge groups, and takes decisions."""
+        from engine.goals.service.groups import GoalService
+        from engine.goals.service.merge_review import MergeReviewService
+        from engine.goals.tables.clusterings import open_id
 
-        return CalibrationService(self.project, self.change_notifier("rule"))
+        changed = self.change_notifier("goal_decision")
+        groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
+        return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
+
+    # Parts: results, and other subjects
 
     @cached_once
     def comparison(self) -> ComparisonService:
@@ -379,26 +411,6 @@ class OpenProject:
         from engine.trees.service import TreeService
 
         return TreeService(self.run_setup, self.runner, goals_of)
-
-    @cached_once
-    def goals(self) -> GoalService:
-        """Lists the goals, and their members."""
-        from engine.goals.service.groups import GoalService
-
-        return GoalService(
-            self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
-        )
-
-    @cached_once
-    def merge_review(self) -> MergeReviewService:
-        """Shows proposals to merge groups, and takes decisions."""
-        from engine.goals.service.groups import GoalService
-        from engine.goals.service.merge_review import MergeReviewService
-        from engine.goals.tables.clusterings import open_id
-
-        changed = self.change_notifier("goal_decision")
-        groups = GoalService(self.project, self.merge_queue_cache, changed, open_id)
-        return MergeReviewService(self.project, groups, self.goal_stages(), self.runner, changed)
 
     @cached_once
     def simulations(self) -> SimulationService:
@@ -445,7 +457,7 @@ class OpenProject:
         return lambda: self._emit(DataChanged(frozenset({table})))
 
     def answer_changed(self) -> None:
-        """Notifies the listeners that a person gave an answer or took one back."""
+        """Notifies the listeners that a person gave an answer or took one back, and fits the probes on answers anew."""
         self._emit(DataChanged(frozenset({"answer"})))
         self.example_probes.refit_soon()
 
@@ -538,7 +550,7 @@ class ProjectFileWatch:
             return
         try:
             self._project.check()
-            if self._project.read_only is not None:
+            if self._project.read_only is not None:  # else only this process changes the data
                 self._look_for_changes()
         except ProjectMoved as moved:
             self.moved = moved

@@ -45,6 +45,9 @@ _BAR_HEIGHT = 14
 _BAR_TOP = 4
 """Distance from the top of a row to its bar."""
 
+_LABEL_GAP = 8
+"""Distance of a label from the rail of its bar."""
+
 _LABEL_CHARACTERS = 38
 """Most characters of a label beside a row."""
 
@@ -52,13 +55,16 @@ _TEXT_DROP = 15
 """Distance from the top of a row to the base line of its text."""
 
 _TEXT_GAP = 6
-"""Distance of a value from its bar."""
+"""Distance of a value from the rail of its bar."""
 
 _TOP = 20
 """Room above the greatest of several columns, for its count."""
 
 _COLUMNS_HEIGHT = 150
 """Height of the greatest of several columns."""
+
+_COLUMN_MARGIN = 2
+"""Free room on either side of a column."""
 
 _MAX_COLUMN_NAMES = 14
 """Most names that fit under the columns; of more columns, only every second, third, ... is named."""
@@ -164,8 +170,8 @@ class Document:
     def map_texts(self, change: Callable[[str], str]) -> Document:
         """Returns the document with its texts changed by a function.
 
-        Texts of the program stay as they are: titles of charts and columns, the text beside a bar, the label of a
-        vertical line, and the names of speakers.
+        Texts of the program stay as they are: titles of charts and columns, notes below a table, the text beside a
+        bar, the label of a vertical line, and the names of speakers. Rows lose what no document shows.
         """
         return Document(
             change(self.title),
@@ -320,10 +326,10 @@ def _html_table(table: ReportTable) -> str:
 
     The first cell of each row is the heading of the row, and is never faint.
     """
-    kinds = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
+    classes = ["" if column.kind == "text" else ' class="number"' for column in table.columns]
     head = "".join(
-        f'<th scope="col"{kind}>{escape(column.title)}</th>'
-        for kind, column in zip(kinds, table.columns, strict=True)
+        f'<th scope="col"{css_class}>{escape(column.title)}</th>'
+        for css_class, column in zip(classes, table.columns, strict=True)
     )
     rows = "\n".join(_html_row(table, row) for row in table.rows)
     return (
@@ -367,7 +373,7 @@ def _svg_bars(figure: BarChart) -> str:
         y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CHARACTERS))
         length = max(0.0, min(1.0, value)) * room
         elements += [
-            f'<text x="{_LABEL_WIDTH - 8}" y="{y + _TEXT_DROP}" text-anchor="end">{name}</text>',
+            f'<text x="{_LABEL_WIDTH - _LABEL_GAP}" y="{y + _TEXT_DROP}" text-anchor="end">{name}</text>',
             f'<rect class="rail" x="{_LABEL_WIDTH}" y="{y + _BAR_TOP}" width="{room}" height="{_BAR_HEIGHT}"/>',
             f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + _BAR_TOP}" width="{length:.1f}" height="{_BAR_HEIGHT}"/>',
             f'<text x="{_LABEL_WIDTH + room + _TEXT_GAP}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
@@ -382,6 +388,7 @@ def _svg_columns(figure: ColumnChart) -> str:
     """Returns vertical columns with their counts above them and a dashed line."""
     most = max((count for _, count in figure.values), default=0) or 1
     step = WIDTH / max(1, len(figure.values))
+    width = step - 2 * _COLUMN_MARGIN
     columns_per_name = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
     foot = _TOP + _COLUMNS_HEIGHT
     elements = []
@@ -389,7 +396,8 @@ def _svg_columns(figure: ColumnChart) -> str:
         height = _COLUMNS_HEIGHT * count / most
         x = number * step
         elements.append(
-            f'<rect class="bar" x="{x + 2:.1f}" y="{foot - height:.1f}" width="{step - 4:.1f}" height="{height:.1f}"/>'
+            f'<rect class="bar" x="{x + _COLUMN_MARGIN:.1f}" y="{foot - height:.1f}" width="{width:.1f}"'
+            f' height="{height:.1f}"/>'
         )
         if count and step > _MIN_WIDTH_FOR_COUNT:
             elements.append(

@@ -45,11 +45,12 @@ TASK_CLASSES: Mapping[str, Callable[[Instruction, Mapping[str, str]], Task]] = {
     "math": MathTask,
     "actions": ActionsTask,
 }
-"""Binds the task that an instruction names to it, with the prompts."""
+"""What makes the task of an instruction, given the prompts too; by the name of the task in the instruction."""
 
 
 def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
-    """Returns the plays of every instruction under every condition, each `request.runs` times.
+    """Returns the plays of the first `request.limit` instructions under each condition of a request, `request.runs` of
+    each.
 
     Raises:
         UsageError: The instructions cannot be read, or one cannot be simulated.
@@ -112,17 +113,19 @@ def load_instructions(name: str) -> tuple[list[Instruction], str]:
 
 
 def plan_forms(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
-    """Returns the plays that fill every form by every variant, each `request.runs` times.
+    """Returns the plays that fill each form of a request by each variant, `request.runs` of each; of all these the
+    first `request.limit`.
 
     Raises:
         UsageError: A file cannot be read, or is not a form.
     """
     rules = Rules(temperature=request.temperature or 0.0, profile=request.profile)
     profiles = known_profiles() if request.profile == "run" else people_of_paper()
+    forms = load_forms(request)
     runs = [
         FormRun(form, variant, number, rules, texts, profiles, request.seed)
         for number in range(1, request.runs + 1)
-        for form in load_forms(request)
+        for form in forms
         for variant in request.variants or VARIANTS
     ]
     return PlannedPlays(
@@ -158,7 +161,8 @@ def _form(name: str) -> Form:
 
 
 def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
-    """Returns `request.runs` conversations of each task between people with profiles and an assistant."""
+    """Returns `request.runs` conversations of each task between people with profiles and an assistant; of all these
+    the first `request.limit`."""
     setting = recsim.Setting(
         texts,
         max_turns=request.turns,

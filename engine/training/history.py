@@ -1,4 +1,4 @@
-"""Reads the state of a training run, its curves, and the cause of a failure, from its events and its log.
+"""Reads the state of a training run, its curves, and the cause of a failure, from the files of its directory.
 
 Each read continues after the last one. A run may have several processes, one after another, because it can be resumed.
 """
@@ -65,12 +65,11 @@ class _Events:
         resumed: Steps at which the run was resumed.
         started, last_step: The last events `started` and `step`.
         validating: Whether a validation has begun and not ended.
-        decisive: The newest event from which the state of the run follows if no process is alive.
         ending: The event `done` or `error` of the last process.
+        decisive: The newest event from which the state of the run follows if no process is alive.
         best: The last validation that is marked as best; the first one if none is.
         past_seconds: Running time of earlier processes.
-        began, last_time: Time of the first event of the last process, and of the newest event, in seconds since the
-            epoch.
+        began, last_time: Time of `started`, and of the newest event that is no warning, in seconds since the epoch.
     """
 
     offset: int = 0
@@ -263,11 +262,11 @@ class RunHistory:
         seconds_left = last_step.get("seconds_left")
         if seconds_left is None or not math.isfinite(seconds_left):
             return None
-        if events.began is not None and last_step.get("time", events.last_time) < events.began:
-            return None
-        if pid is not None and (events.started or {}).get("pid", pid) != pid:
-            return None
-        return float(seconds_left)
+        # a process that resumes the run has first no `started` of its own, and then no step after that
+        has_started = pid is None or (events.started or {}).get("pid", pid) == pid
+        step_time = last_step.get("time", events.last_time)
+        is_of_earlier_process = events.began is not None and step_time < events.began
+        return float(seconds_left) if has_started and not is_of_earlier_process else None
 
 
 def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
@@ -312,11 +311,12 @@ def _add_event(events: _Events, event: Event) -> None:
         events.decisive = event
     if kind in ("started", "step", "valid", "validating", "done", "error"):
         events.validating = kind == "validating"
-    events.last_time = max(events.last_time, time)
+    if kind != "warning":  # a process that resumes may warn before it has `started`
+        events.last_time = max(events.last_time, time)
 
 
 def _drop_events_after(events: _Events, step: int) -> None:
-    """Drops the events after a step, which a resumed process repeats."""
+    """Drops what the curves have after a step, which a resumed process repeats."""
     events.loss = {at_step: loss for at_step, loss in events.loss.items() if at_step <= step}
     events.valid = {at_step: point for at_step, point in events.valid.items() if at_step <= step}
     events.samples = {key: sample for key, sample in events.samples.items() if sample.step <= step}

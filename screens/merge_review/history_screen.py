@@ -23,15 +23,15 @@ from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
 """Who decided, as it is shown."""
 NOTHING_DECIDED = EmptyState(
-    "Nothing was decided yet. Every decision is kept here.",
-    "goes back to the pairs that wait for a decision",
-    "close",
+    message="Nothing was decided yet. Every decision is kept here.",
+    enter_label="goes back to the pairs that wait for a decision",
+    action="close",
 )
 """What is shown before the first decision."""
 
 
 class MergeHistoryScreen(DecisionScreen):
-    """Lists the decisions, newest first."""
+    """Lists the decisions, newest first; an act may be several, which are undone together."""
 
     PLACE = "history"
     AUTO_FOCUS = "#decisions"
@@ -85,20 +85,21 @@ class MergeHistoryScreen(DecisionScreen):
         self.in_background(read, lambda parts: self._show(*parts), group="history")
 
     def _show(self, decisions: list[GoalDecision], groups: int, to_review: int) -> None:
-        """Shows the decisions, newest first, and how many groups there are now."""
+        """Shows the decisions, newest first, and a summary: of the acts that they belong to, and of the groups now."""
         self.set_class(not decisions, "-empty")
         if not decisions:
             self.show_empty(NOTHING_DECIDED)
-        undone = sum(not decision.active for decision in decisions)
-        transferred = sum(decision.transferred for decision in decisions)
-        parts: list[tuple[str, str]] = [(number_format.counted(len(decisions), "act"), "bold")]
+        acts = {decision.act for decision in decisions}
+        undone = acts - {decision.act for decision in decisions if decision.active}
+        transferred = {decision.act for decision in decisions if decision.transferred}
+        parts: list[tuple[str, str]] = [(number_format.counted(len(acts), "act"), "bold")]
         if undone:
-            parts.append((f" · {undone:,} undone", "$tone-muted"))
+            parts.append((f" · {len(undone):,} undone", "$tone-muted"))
         if to_review:
             parts.append((f" · {to_review:,} of a model to review", "$tone-muted"))
         if transferred:
             parts.append(
-                (f" · {transferred:,} carried over from an earlier clustering", "$tone-muted")
+                (f" · {len(transferred):,} carried over from an earlier clustering", "$tone-muted")
             )
         parts.append((f" · {number_format.counted(groups, 'group')} now", "$tone-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts))

@@ -21,13 +21,17 @@ T = TypeVar("T")
 
 
 class ResultScreen(WorkbenchScreen[None], Generic[T]):
-    """Shows the newest result; before the first one, a sentence that names the keys that start one (`NO_RESULT`)."""
+    """Shows the newest result, and while a first one is worked out a sentence that says so.
+
+    A subclass makes the table, shows `NO_RESULT` where it works out nothing when it is opened, calls `work_out`, and
+    gives the texts of a result to `show_result`.
+    """
 
     AUTO_FOCUS = "#rows"
     NO_RESULT: ClassVar[EmptyState]
-    """The sentence that is shown before there is a result."""
+    """What is shown before there is a result: a sentence that names the keys that start one."""
     table: ItemTable[Any]
-    """The table of the result; a subclass makes it before the screen is composed."""
+    """The table of the result, whose id is `rows`; it is made before the screen is composed."""
     result: T | None = None
     """The newest result."""
 

@@ -453,6 +453,8 @@ class RowTable(CursorView, Generic[RowT]):
 class ItemTable(RowTable[RowT]):
     """A table of items in memory; the cursor stays on an item with the same key when others are shown.
 
+    A key may be of any type, and the id of a row is a number: each new key gets the next one, and keeps it.
+
     Attributes:
         sort: Key of the column that orders the items, and whether it is descending; None for their own order.
     """
@@ -467,16 +469,15 @@ class ItemTable(RowTable[RowT]):
     ) -> None:
         """Shows nothing yet; `key` returns what tells an item from the others."""
         self.sort = sort
-        # The id of a row is a number, which each new key gets in turn.
-        super().__init__(
-            columns,
-            lambda numbers: [self._items[number] for number in numbers],
-            lambda item: self._numbers[self._key(item)],
-            id=id,
-        )
         self._key = key
         self._numbers: dict[Hashable, int] = {}
         self._items: dict[int, RowT] = {}
+        super().__init__(
+            columns,
+            lambda numbers: [self._items[number] for number in numbers],
+            lambda item: self._numbers[key(item)],
+            id=id,
+        )
 
     def show_items(self, items: Iterable[RowT]) -> None:
         """Shows these items in this order; the header marks the column of `sort`."""

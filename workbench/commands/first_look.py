@@ -38,7 +38,7 @@ from engine.opener.key_figures import (
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import group_lines, shown_clustering
-from workbench.commands.importing import map_command, with_command
+from workbench.commands.importing import map_hint, with_map_hint
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
@@ -118,7 +118,7 @@ def first_look(
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
-        raise with_command(error, project) from None
+        raise with_map_hint(error, project) from None
     except (Cancelled, KeyboardInterrupt) as error:
         reason_text = error.message if isinstance(error, Cancelled) else "Cancelled."
         raise Cancelled(
@@ -300,11 +300,11 @@ class _FirstLook:
     def _badly_read(self, import_stage: ImportStage) -> list[str]:
         """Returns lines on sources that were badly read and on refused files, with the command that helps."""
         badly = [source for source in import_stage.sources if source.badly_read]
-        lines = account_lines(badly, partial(map_command, self._project))
+        lines = account_lines(badly, partial(map_hint, self._project))
         for refused in import_stage.refused:
             refusal: WorkbenchError = refused
             if isinstance(refused, UnknownFormat):
-                refusal = with_command(refused, self._project)
+                refusal = with_map_hint(refused, self._project)
             lines += [refusal.message, f"  {refusal.hint}"]
         return ["\nNot well read:", *lines] if lines else []
 

@@ -72,13 +72,13 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
         try:
             return _dry_run(arguments, request)
         except UnknownFormat as error:
-            raise with_command(error, arguments.project) from None
+            raise with_map_hint(error, arguments.project) from None
     stage, signs, check = _run_import(Path(arguments.project), arguments.paths, request)
-    remedy = partial(map_command, arguments.project)
+    remedy = partial(map_hint, arguments.project)
     lines = [stage.summary(), *account_lines(stage.sources, remedy)]
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
-            lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
+            lines += [refusal.message, f"  {with_map_hint(refusal, arguments.project).hint}"]
     document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -113,12 +113,12 @@ def _run_import(
     except WorkbenchError:
         if stages is None:
             raise
-        stage, *_ = stages
-        if is_new and not stage.sources:
+        reading = stages[0]
+        if is_new and not reading.sources:
             path.unlink(missing_ok=True)
-        for refusal in stage.refused:
+        for refusal in reading.refused:
             if isinstance(refusal, UnknownFormat):
-                raise with_command(refusal, path) from None
+                raise with_map_hint(refusal, path) from None
         raise
 
 
@@ -150,7 +150,7 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
             report.count(record)
             if isinstance(record, Parsed) and len(examples) < MAX_CONVERSATIONS_SHOWN:
                 examples.append(record.conversation)
-    lines = account_lines(sources, partial(map_command, arguments.project))
+    lines = account_lines(sources, partial(map_hint, arguments.project))
     logs = [_log_text(conversation) for conversation in examples]
     for conversation, log in zip(examples, logs, strict=True):
         characters_left = len(log) - MAX_CHARACTERS_SHOWN
@@ -229,18 +229,16 @@ def guessed_mapping(path: str) -> CommandResult:
     )
 
 
-def map_command(project: str | PathLike[str], path: str) -> str:
+def map_hint(project: str | PathLike[str], path: str) -> str:
     """Returns a sentence with the command that drafts the mapping of a file."""
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}"
 
 
-def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file with the command that drafts its mapping as the hint, and with the mapping files
-    that cannot be used, one of which may be meant for this file."""
+def with_map_hint(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
+    """Returns the refusal of a file with `map_hint` as its hint, and with the mapping files that cannot be used, one of
+    which may be meant for this file; unchanged where the file is not there any more."""
     path = file_of(error.path)
     if path is None:
         return error
-    return FormatError(
-        error.message, "\n  ".join([map_command(project, path), *_skipped_formats()])
-    )
+    return FormatError(error.message, "\n  ".join([map_hint(project, path), *_skipped_formats()]))

@@ -21,13 +21,13 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.project.project import Project
 
 WEAK_AUROC = 0.7
-"""AUROC below which scores are doubted although they are better than chance."""
+"""AUROC that makes scores doubted, although they are better than chance, where their whole interval is below it."""
 
-_MORE = (
+_MORE_CONVERSATIONS = (
     f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
 )
-"""What helps scores that the bundled probe made."""
+"""What helps a probe that was not fitted to these conversations, or is not tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,11 @@ def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
 
 
 def name_of(score_set: ScoreSet | ScoreConfig) -> str:
-    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and how far the model is where it
-    has not read all; of one from outside its name."""
+    """Returns the mode, model and adapter of a set, as in `probe · smollm2-135m (bf16)`.
+
+    Where the model has not read all conversations that have a score, it also says how many: `words of all 900, states
+    of 300`.
+    """
     mode = mode_in_words(score_set.mode, score_set.features)
     parts = [mode, score_set.model, score_set.adapter or ""]
     read, scored = score_set.read, score_set.scored
@@ -118,7 +121,7 @@ def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
         if best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
         elif score_set.mode == "probe":
-            remedy = _MORE
+            remedy = _MORE_CONVERSATIONS
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
@@ -129,7 +132,7 @@ def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
         return Reliability(words, kinds=kinds)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
     if score_set.mode == "probe" and score_set.adapter == BUNDLED_PROBE_ADAPTER:
-        remedy = _MORE
+        remedy = _MORE_CONVERSATIONS
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"
     return Reliability(words, doubt, remedy, best, kinds)
@@ -183,7 +186,7 @@ def _doubt(score_set: ScoreSet) -> str:
     test = score_set.test
     if test is None:
         return ""
-    if test.auroc.low <= 0.5:
+    if test.auroc.low <= 0.5:  # also on fewer conversations than `at_chance` judges
         chance = "whole and cut are not told apart better than by chance"
         return (
             f"these scores mean little: {chance}"

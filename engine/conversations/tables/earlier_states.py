@@ -36,7 +36,8 @@ _COMPUTED = (
 
 def verdict_sql(conversation: str) -> str:
     """Returns the SQL expression for the current verdict of the conversation whose id the expression `conversation`
-    gives."""
+    gives: the value of the newest answer that was neither undone nor given to an earlier text."""
+    # both conditions are on an answer `v`
     return (
         f"(SELECT v.value FROM answer AS v WHERE v.conversation_id = {conversation}"
         f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {NOT_UNDONE}"
@@ -45,7 +46,7 @@ def verdict_sql(conversation: str) -> str:
 
 
 def count_replaced_texts(conn: sqlite3.Connection) -> int:
-    """Returns how many times an import replaced the text of a conversation."""
+    """Returns the number of earlier states that were kept so far, which grows whenever a text is replaced."""
     return int(conn.execute("SELECT coalesce(max(id), 0) FROM earlier_state").fetchone()[0])
 
 
@@ -74,7 +75,11 @@ def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
 def keep_duplicate_as_earlier_state(
     conn: sqlite3.Connection, alias_id: int, conversation_id: int
 ) -> None:
-    """Makes a duplicate an earlier state of a conversation that has its id in the source, and another text."""
+    """Makes a duplicate an earlier state of the conversation that has the same id in the source and gets another text.
+
+    Args:
+        alias_id: The duplicate; it is deleted as such.
+    """
     values = conn.execute(
         "SELECT a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.id = ?",

@@ -1,4 +1,4 @@
-"""Reads times: those of messages, by which they are ordered, and the one at which a conversation began.
+"""Reads times of any usual form, and orders messages by them.
 
 A *time* is a text as a log has it (`as_time`), or of ISO 8601 if it was a number. A *date* is a time as the program
 shows and compares it (`date_of`): always ISO 8601, with the offset from UTC that it was written with.
@@ -6,15 +6,11 @@ shows and compares it (`date_of`): always ISO 8601, with the offset from UTC tha
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, TypeVar
-
-from engine.base.conversation import Conversation
+from typing import Any, TypeVar
 
 # Times as logs have them
 
@@ -22,13 +18,13 @@ TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 """Keys of the time of a message, the surest first."""
 
 _WRAPPER_KEYS = ("$date", "$numberLong", "_seconds", "seconds")
-"""Keys of a time that is an object."""
+"""Keys of a time that is an object, as in `{"$date": "2026-03-14T09:30:00Z"}`."""
 
 _NET_DATE = re.compile(r"/Date\((\d{9,15})(?:[+-]\d{4})?\)/$")
-"""Matches milliseconds since 1970 as .NET writes them in JSON."""
+"""Matches milliseconds since 1970 as .NET writes them in JSON: `/Date(1773480600000)/`."""
 
 _HAS_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
-"""What a text has in it that is a time."""
+"""Finds what makes a text a time: `2026-03`, `14.3.26`, the year in `March 2026`, or `9:30` at its beginning."""
 
 _MAX_TIME_CHARACTERS = 64
 """Most characters of a text that is a time."""
@@ -70,19 +66,22 @@ _FIRST_YEAR, _END_YEAR = "1990", "2100"
 """Years in which logs are written; a number outside is no time since 1970."""
 
 _ISO_DATE = re.compile(r"\d{4}([-/]\d{2}){1,2}([T ]\d{2}:.{0,40})?\Z")
-"""Matches a whole text that is a date of ISO 8601."""
+"""Matches what may be a date of ISO 8601: `2026-03-14`, `2026/03`, `2026-03-14T09:30:00Z`."""
 
 _RFC_DATE = re.compile(r"([A-Z][a-z]{2},? )?\d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}")
-"""Matches a date of RFC 2822."""
+"""Matches a date of RFC 2822: `Sat, 14 Mar 2026 09:30:00 +0100`."""
 
 _UNIX_TIME = re.compile(r"\d{9,19}(\.\d+)?\Z")
-"""Matches a time since 1970 as text."""
+"""Matches a time since 1970 as text: `1773480600`, `1773480600.25`."""
 
 _BASIC_ISO_DATE = re.compile(r"\d{8}T\d{6}")
-"""Matches the basic form of ISO 8601."""
+"""Matches the basic form of ISO 8601: `20260314T093000`."""
 
-_NUMERIC_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
-"""Matches a date whose year comes last."""
+_YEAR_FIRST_DATE = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})(?!\d)")
+"""Matches a date whose year comes first, before a time of day in a form that ISO 8601 lacks: `2026-03-14 9:30 PM`."""
+
+_YEAR_LAST_DATE = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?!\d)")
+"""Matches a date whose year comes last: `14.03.2026`, `3/14/2026`."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 """Beginnings of the English names of months, in their order."""
@@ -92,24 +91,28 @@ _NAMED_MONTH_DATE = re.compile(
     r"(?: (?P<day_after>\d{1,2})(?:st|nd|rd|th)?,?)?,? (?P<year>\d{4})(?!\d)",
     re.IGNORECASE,
 )
-"""Matches a date with the English name of its month."""
+"""Matches a date with the English name of its month: `14 March 2026`, `Sat, Mar 14th, 2026`."""
 
 _TIME_OF_DAY = re.compile(
-    r"(?<!\d)(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
+    r"\W*(?:(?:T|at|um|à)\W*)?"
+    r"(\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d+)?\s*([ap])?\.?(?:m\b|(?=Z\b)|(?!\w))",
     re.IGNORECASE,
 )
-"""Finds a time of day, with 12 or 24 hours."""
+"""Matches the time of day right after a day, with 12 or 24 hours: `, 9:30 p.m.`, ` at 21:30`, `T21:30:05.25`."""
 
 _ZONE = re.compile(
     r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
 )
-"""Matches the offset from UTC after a time of day; not the end of a span of time, as in `10:00-11:00`."""
+"""Matches the offset from UTC after a time of day: ` GMT+0100`, `+01:00`, `Z`; not the end of a span of time, as in
+`10:00-11:00`."""
 
 
 def date_of(value: Any, day_first: bool | None = None) -> str | None:
-    """Returns a date as ISO 8601: such a text unchanged, a text of RFC 2822, a date with the name of its month or with
-    its day before the month, or a time since 1970 in seconds, milliseconds, microseconds or nanoseconds; None if it is
-    something else, such as a date whose day and month could be either.
+    """Returns a date as ISO 8601; None if the value is no date, or one whose day and month could be either.
+
+    A text of ISO 8601 stays as it is, but for `/`, `UTC` and `GMT`: `2026/03/14` becomes `2026-03-14`. Read are also
+    texts of RFC 2822, dates as people write them (`14 March 2026, 9:30 pm`), and seconds, milliseconds, microseconds or
+    nanoseconds since 1970.
 
     Args:
         day_first: Whether the day comes before the month where both are numbers of at most 12; None if that is unknown.
@@ -118,7 +121,8 @@ def date_of(value: Any, day_first: bool | None = None) -> str | None:
     if isinstance(value, str):
         if _ISO_DATE.match(value):
             iso = re.sub(r" ?(?:UTC|GMT)\Z", "+00:00", value.replace("/", "-"))
-            return iso if _is_date(iso[:10]) else None
+            if _is_iso_date(iso):
+                return iso
         if _RFC_DATE.match(value):
             try:
                 return parsedate_to_datetime(value).isoformat()
@@ -131,10 +135,10 @@ def date_of(value: Any, day_first: bool | None = None) -> str | None:
     return time if time is not None and _FIRST_YEAR < time < _END_YEAR else None
 
 
-def _is_date(text: str) -> bool:
-    """Returns whether a text of the form `2026-12-31` or `2026-12` is a day or a month that there is."""
+def _is_iso_date(text: str) -> bool:
+    """Returns whether a text is a month that there is, `2026-12`, or a date that `datetime` reads as ISO 8601."""
     try:
-        datetime.strptime(text, "%Y-%m-%d" if len(text) > 7 else "%Y-%m").replace(tzinfo=UTC)
+        datetime.fromisoformat(f"{text}-01" if len(text) == len("2026-12") else text)
     except ValueError:
         return False
     return True
@@ -150,7 +154,9 @@ def _written_date(text: str, day_first: bool | None = None) -> str | None:
     try:
         if _BASIC_ISO_DATE.match(text):
             return datetime.fromisoformat(text).isoformat()
-        if match := _NUMERIC_DATE.match(text):
+        if match := _YEAR_FIRST_DATE.match(text):
+            year, month, day = map(int, match.groups())
+        elif match := _YEAR_LAST_DATE.match(text):
             first, sign, second, year = int(match[1]), match[2], int(match[3]), int(match[4])
             is_month_first = second > 12 or (day_first is False and sign != "." and first <= 12)
             day, month = (second, first) if is_month_first else (first, second)
@@ -169,13 +175,15 @@ def _written_date(text: str, day_first: bool | None = None) -> str | None:
 def _with_time_of_day(day: datetime, text: str, start: int) -> str | None:
     """Returns a day with the time of day that follows it in a text, as ISO 8601; None if anything else follows it.
 
+    What stands after the time of day and its offset, such as the name of a zone or the end of a span, is not read.
+
     Args:
         start: Where the text goes on after the day.
 
     Raises:
         ValueError: There is no such time of day.
     """
-    time = _TIME_OF_DAY.search(text, start)
+    time = _TIME_OF_DAY.match(text, start)
     if time is None:
         return day.date().isoformat() if text[start:].strip(" ,") == "" else None
     hour, minute, second = int(time[1]), int(time[2]), int(time[3] or 0)
@@ -189,7 +197,7 @@ def _with_time_of_day(day: datetime, text: str, start: int) -> str | None:
 def day_comes_first(text: str) -> bool | None:
     """Returns whether the day comes before the month in a date of numbers; None if either may, or if the text is no
     such date."""
-    match = _NUMERIC_DATE.match(text)
+    match = _YEAR_LAST_DATE.match(text)
     if match is None or int(match[3]) > 12:
         return None if match is None else False
     return True if match[2] == "." or int(match[1]) > 12 else None
@@ -205,10 +213,10 @@ def is_ambiguous(text: str) -> bool:
 _Item = TypeVar("_Item")
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
-"""Matches a number in a text."""
+"""Matches a text that is a number: `12`, ` -0.5 `."""
 
 _ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
-"""Matches a date of ISO 8601, perhaps with a time of day."""
+"""Matches a day of ISO 8601, alone or with the beginning of a time of day: `2026-03-14`, `2026-03-14T09:30`."""
 
 
 def order_keys(values: Sequence[Any]) -> list[float] | None:
@@ -242,7 +250,8 @@ def order_keys(values: Sequence[Any]) -> list[float] | None:
 def sort_by(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
     """Returns the items sorted by their values if these can be compared (`order_keys`), else as they are.
 
-    Where the values only fall, the items are reversed before, so that those with one value are too.
+    Where the values only fall, the items were listed newest first. Then items of equal value change places too: of
+    the values 3, 2, 2 the last item becomes the first.
     """
     keys = order_keys(values)
     if keys is None:
@@ -262,109 +271,3 @@ def oldest_first(items: list[_Item], times: list[Any]) -> list[_Item]:
 def _is_newest_first(keys: Sequence[float]) -> bool:
     """Returns whether the keys only fall."""
     return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
-
-
-# When a conversation began
-
-_START_NAMES = (
-    "createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime",
-    "datecreated", "timecreated", "startedat", "started", "starttime", "startdate", "starttimestamp",
-)  # fmt: skip
-"""Names of fields that can only have the time at which the conversation began, without signs and in small letters."""
-
-_TIME_NAMES = (
-    *_START_NAMES, "start", "begin", "conversationdate", "conversationtime", "sessiondate", "sessionstart", "timestamp",
-    "ts", "datetime", "date", "time", "sentat", "sent", "receivedat",
-)  # fmt: skip
-"""Names of a time in metadata, the surest first."""
-
-_HOLDER_NAMES = frozenset(
-    ("metadata", "meta", "info", "attributes", "properties", "headers", "header")
-)
-"""Names of objects that hold facts of the whole conversation. A date elsewhere is that of a flight or of an order."""
-
-_DAY_NUMBER = 20_000
-"""Number above which a number may be a day since 1900, and not a position in a recording."""
-
-
-class _RankedDate(NamedTuple):
-    """A date in metadata.
-
-    Attributes:
-        rank: How sure the name of its field is; the lower the surer.
-        path: Keys that lead to it.
-    """
-
-    rank: int
-    path: str
-    date: str
-
-
-def created_at(record: Mapping[str, Any]) -> str | None:
-    """Returns when the conversation began, by the usual names of the field; None if unknown."""
-    for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        if time := as_time(record.get(key)):
-            return time
-    return None
-
-
-def with_date(conversation: Conversation) -> tuple[Conversation, str]:
-    """Returns the conversation with the date at which it began, and what should be its date but cannot be read.
-
-    The date is that of the conversation itself, else the surest in its metadata, else that of its first message with
-    one; None if there is none. The second value is empty if everything was read.
-    """
-    own_time = conversation.created_at
-    if own_time is not None and (date := date_of(own_time)) is not None:
-        return replace(conversation, created_at=date), ""
-    earliest = min(_dates_in(conversation.meta, ""), default=None)
-    if earliest is not None:
-        return replace(conversation, created_at=earliest.date), ""
-    candidates = [
-        own_time,
-        *(value for key, value in conversation.meta.items() if _plain_name(key) in _START_NAMES),
-    ]
-    unread = next((str(value) for value in candidates if _may_be_time(value)), "")
-    return replace(conversation, created_at=_first_message_date(conversation)), unread
-
-
-def _dates_in(fields: Mapping[str, Any], prefix: str) -> Iterator[_RankedDate]:
-    """Yields the dates with a usual name in metadata.
-
-    Args:
-        prefix: What the paths begin with: the keys that lead to these fields, each with a dot.
-    """
-    for key, value in fields.items():
-        plain = _plain_name(key)
-        path = f"{prefix}{key}"
-        if plain in _TIME_NAMES and (date := date_of(value)) is not None:
-            yield _RankedDate(_TIME_NAMES.index(plain), path, date)
-        elif plain in _HOLDER_NAMES and isinstance(value, dict) and prefix.count(".") < 2:
-            yield from _dates_in(value, f"{path}.")
-
-
-def _first_message_date(conversation: Conversation) -> str | None:
-    """Returns the date of the first message that has one; None if none has."""
-    for message in conversation.messages:
-        facts = json.loads(message.facts or "{}")
-        for key in TIMES:
-            if (date := date_of(facts.get(key))) is not None:
-                return date
-    return None
-
-
-def _may_be_time(value: Any) -> bool:
-    """Returns whether a value is a text, or a number such as days since 1900, and no position in a recording."""
-    if isinstance(value, str):
-        return value != ""
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > _DAY_NUMBER
-
-
-def is_usual_name(path: str) -> bool:
-    """Returns whether the last key of a path usually has the time of the conversation."""
-    return _plain_name(path.rpartition(".")[2]) in _TIME_NAMES
-
-
-def _plain_name(key: str) -> str:
-    """Returns a name without signs and in small letters."""
-    return re.sub(r"[^a-z]", "", key.lower())

@@ -1,6 +1,7 @@
 """Kinds of English words that phrases are read by: closed lists, stems, and the words that a noun phrase may contain.
 
-The lists are named for the word class that they hold. They are closed: no word is added by what texts contain.
+The lists are named for the word class that they hold; only those say more whose name does not tell it. They are closed:
+no word is added by what texts contain.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ ING_NOUNS = word_set(
     "flooring lighting whitening cleansing living charging"
 )
 """Nouns that end as verbs in -ing do."""
-ED_NOUNS = word_set("bed feed seed speed need weed shed thread bread red breed med creed")
+ED_NOUNS = word_set("bed feed seed speed need weed shed red breed med creed")
 """Words that end as participles in -ed do, and are none."""
 MASS_NOUNS = word_set(
     "code software advice feedback music homework content data traffic food furniture"
@@ -163,8 +164,8 @@ def stems(text: str) -> set[str]:
 
 @cache
 def is_content(word: str) -> bool:
-    """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, in none of the
-    closed lists, and no adverb by its ending -ly."""
+    """Returns whether a word of lower case can stand in a noun phrase: letters of a script with spaces, and no function
+    word, number, time, or adverb by its ending -ly."""
     return (
         len(word) > 1
         and _WORD.match(word) is not None

@@ -4,6 +4,9 @@ groups.
 An *act* is one or more decisions that were made together; its id is that of the first one. An undo appends a row that
 names the act, which is active as long as there is no such row. `reviewed` names the decision of a model that a person's
 decision confirms (one of kind `agree`, which changes no group) or replaces.
+
+A new clustering repeats the decisions on an earlier one where they can be transferred: the column `carried` names the
+decision that was repeated, which is `GoalDecision.source_id`. The table `decision_kept` has those that could not be.
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ from engine.project.sql import not_undone, to_json, utc_now
 _IS_ACTIVE = not_undone("decision", "d.act")
 """SQL condition that the act of a decision `d` is active."""
 _COLUMNS = (
-    "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
-    " d.id, d.act, d.given_at, d.reviewed"
+    "id, act, kind, sides, labels, names, author, model, probability, evidence, given_at, carried,"
+    " reviewed"
 )
-"""The columns of a decision `d`, as `_decision` reads them; `carried` is `GoalDecision.source_id`."""
+"""The columns of a decision, in the order in which it is stored and read."""
 
 
 def next_id(conn: sqlite3.Connection) -> int:
@@ -46,12 +49,10 @@ def newest_row(conn: sqlite3.Connection, clustering_id: int) -> int:
 def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[GoalDecision]) -> None:
     """Appends decisions, which have their ids and that of their act already."""
     conn.executemany(
-        "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
-        " probability, evidence, given_at, carried, reviewed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO decision (clustering_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                d.id, clustering_id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
+                clustering_id, d.id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
                 d.author, d.model, d.probability, None if d.evidence is None else to_json(d.evidence),
                 d.given_at, d.source_id, d.reviewed,
             )
@@ -65,7 +66,7 @@ def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[Goa
 
 
 def undo(conn: sqlite3.Connection, clustering_id: int, act: int) -> None:
-    """Appends a row that undoes an act."""
+    """Appends a row that undoes an act; it is an act of its own, so its id stands in both columns."""
     conn.execute(
         "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
         " model, given_at) VALUES (?1, ?2, ?1, 'undo', ?3, '[]', '[]', '[]', 'human', '', ?4)",
@@ -94,8 +95,8 @@ def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
 
 def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
     """Returns the decision of a row of `_COLUMNS` and `_IS_ACTIVE`; `parts` has its parts by id of the decision."""
-    kind, sides, names, author, model, probability, evidence, source_id, labels, *rest = row
-    decision_id, act, given_at, reviewed, active = rest
+    decision_id, act, kind, sides, labels, names, author, model, probability, *rest = row
+    evidence, given_at, source_id, reviewed, active = rest
     return GoalDecision(
         kind=kind,
         sides=tuple(json.loads(sides)),

@@ -9,6 +9,7 @@ from engine.questions.question import Question, parse_question, read_built_in, t
 
 def names(conn: sqlite3.Connection) -> list[str]:
     """Returns the names of all questions that can be asked or were answered, in alphabetical order."""
+    # an answer that undoes another has no question; a probe fitted to answers has its question as `subject`
     rows = conn.execute(
         "SELECT name FROM question UNION SELECT DISTINCT question FROM answer WHERE question <> ''"
         " UNION SELECT question FROM answerer UNION SELECT subject FROM taught"

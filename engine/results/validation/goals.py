@@ -80,13 +80,15 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     with project.reading() as conn, snapshot(conn):
         stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
-        cluster_by_id = dict(zip(*clusterings.membership(conn, stored.id), strict=True))
+        clustered, clusters = clusterings.membership(conn, stored.id)
+        cluster_by_id = dict(zip(clustered, clusters, strict=True))
         gold = _gold_goals(conn, query)
+    in_no_group = view.members(None).tolist()
     group_by_id = {
         int(conversation_id): number
         for number, group in enumerate(view.sizes)
         for conversation_id in view.members(group)
-    } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
+    } | dict.fromkeys(in_no_group, OUTSIDE)
     clustered_ids = [conversation_id for conversation_id in gold if conversation_id in group_by_id]
     names = [gold[conversation_id] for conversation_id in clustered_ids]
     _require_two_goals(names, len(gold))

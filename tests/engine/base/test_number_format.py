@@ -72,8 +72,11 @@ class TestDuration:
 
     @pytest.mark.parametrize(
         ("number", "shown"),
-        [(0, "0"), (999, "999"), (12_400, "12.4k"), (250_000, "250k"), (3_100_000, "3.1M")],
-    )
+        [
+            (0, "0"), (999, "999"), (12_400, "12.4k"), (99_960, "100k"), (250_000, "250k"),
+            (3_100_000, "3.1M"), (1e11, "100G"),
+        ],
+    )  # fmt: skip
     def test_amount(self, number: float, shown: str) -> None:
         """A count has at most five characters."""
         assert number_format.amount(number) == shown

@@ -173,6 +173,7 @@ def test_every_usual_form_of_a_date_is_the_same_moment(moment: datetime) -> None
         ("March 14, 2026 9:30 PM UTC", "2026-03-14T21:30:00+00:00"),
         ("14.03.2026 09:30:05Z", "2026-03-14T09:30:05+00:00"),
         ("14.03.2026 09:30-11:00", "2026-03-14T09:30:00"),
+        ("2026-03-14 9:30 PM", "2026-03-14T21:30:00"),
     ],
 )
 def test_a_written_date_has_its_offset(text: str, date: str) -> None:
@@ -207,7 +208,10 @@ def test_any_text_or_number_is_a_time_or_none(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["03/04/2026", "2026", "2026-13-01", "2026-02-30", "morning", "12:30", 5, 9e8 * 10, True, None, "1" * 30],
+    [
+        "03/04/2026", "2026", "2026-13-01", "2026-02-30", "morning", "12:30", 5, 9e8 * 10, True, None, "1" * 30,
+        "2026-03-14 10:foo", "3 May 2026 hello 10:30 world",
+    ],
 )  # fmt: skip
 def test_what_may_be_no_date_is_none(value: Any) -> None:
     """A date whose day and month could be either, a time of day, or a small number is not taken."""

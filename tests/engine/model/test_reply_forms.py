@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from engine.completeness.stages.remaining import OpenRequest, OpenRequests
 from engine.goals.questions import GoalSummary, MergeVerdict
-from engine.model.reply_forms import UnreadableReply, form_request, read_reply, reply_schema
+from engine.model.reply_forms import (
+    VERDICT_WORDS,
+    UnreadableReply,
+    find_value,
+    form_request,
+    read_reply,
+    reply_schema,
+    value_words,
+)
 from engine.questions.model_answers import reply_form
 from engine.questions.question import read_built_in
 
@@ -92,3 +100,12 @@ def test_any_reply(reply: str) -> None:
             read_reply(form, reply)
         except UnreadableReply:
             continue
+
+
+def test_a_verdict_needs_no_schema() -> None:
+    """Where no schema says what the values of a field are, they are those of a verdict."""
+    words = value_words(None, "same_goal")
+    assert words is VERDICT_WORDS
+    place = find_value(b"<think>No?</think>The answer is yes.", "same_goal", words)
+    assert place is not None
+    assert (place.start, place.value) == (len("<think>No?</think>The answer is "), "true")

@@ -159,6 +159,7 @@ class TestStates:
         lines = [
             {"event": "started", "time": 1000.0, "step": 0, "steps": 9},
             {"event": "step", "time": 1060.0, "step": 1, "loss": 1.0},
+            {"event": "warning", "time": 8990.0, "message": "A checkpoint is damaged."},
             {"event": "started", "time": 9000.0, "step": 1, "steps": 9},
             {"event": "step", "time": 9030.0, "step": 2, "loss": 1.0},
         ]

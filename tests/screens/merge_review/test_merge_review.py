@@ -239,10 +239,12 @@ class TestDeciding:
 
 class TestHistory:
     async def test_any_act_is_undone(self) -> None:
-        """H lists the acts, the newest first; u undoes the one under the cursor."""
-        async with opened(clustered(), (160, 40), mode="6") as pilot:
+        """H lists the decisions, the newest first, and counts the acts; u undoes the one under the cursor."""
+        support = clustered()
+        support.merge_review.place([group.id for group in support.goals.groups()][-2:], "Rest")
+        async with opened(support, (160, 40), mode="6") as pilot:
             await press(pilot, "e", "ctrl+u", *"Lamps", "enter", "y", "n", "H")
-            assert "2 acts" in text(pilot)
+            assert "3 acts" in text(pilot)
             await press(pilot, "down")
             assert "into “Lamps”" in text(pilot)
             await press(pilot, "u")
@@ -250,7 +252,7 @@ class TestHistory:
             await press(pilot, "u")
             assert "It is undone already." in text(pilot)
             await press(pilot, "escape")
-            assert "2 acts" not in text(pilot)
+            assert "3 acts" not in text(pilot)
 
     async def test_notices_leave_the_newest_decisions_and_the_keys(self) -> None:
         """After an undo the notice covers neither the decision that it is about nor a key; the list says it too."""
