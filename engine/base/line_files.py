@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from engine.base.conversation import without_surrogates
-from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.errors import ProjectError, UsageError, WorkbenchError
 from engine.base.files import (
     atomic_replacement,
     disk_full_error,
@@ -137,8 +137,14 @@ def write_parquet(
 
     Raises:
         WorkbenchError: pyarrow is not installed.
+        UsageError: The path is that of a pipe.
         ProjectError: The file cannot be written.
     """
+    if path.is_fifo():  # the end of the file says where its parts are, so that a reader has to seek
+        raise UsageError(
+            f"{path} is a pipe, and Parquet can only be written to a file.",
+            "Name one with -o FILE, or write CSV or JSON Lines.",
+        )
     try:
         import pyarrow
         from pyarrow import parquet
