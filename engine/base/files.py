@@ -234,7 +234,9 @@ def is_project(path: str) -> bool:
     Raises:
         OSError: The file cannot be opened.
     """
-    return is_database(path) and (is_in_use(path) or _header(path)[68:] == APPLICATION_ID.to_bytes(4))
+    return is_database(path) and (
+        is_in_use(path) or _header(path)[68:] == APPLICATION_ID.to_bytes(4)
+    )
 
 
 def is_database(path: str) -> bool:

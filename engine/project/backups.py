@@ -34,6 +34,7 @@ BACKUPS_KEPT = 5
 _DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
 """Matches the end of the name of a backup of `back_up`: `.backup-20260701T120000Z`, and `-2` for a second one."""
 
+
 @dataclass(frozen=True, slots=True)
 class Backup:
     """A backup of a project.

@@ -44,7 +44,9 @@ FORMATS = ("jsonl", "csv", "parquet")
 @takes(
     PROJECT,
     argument("what", choices=get_args(ExportKind), help="what is written"),
-    argument("-o", "--output", metavar="FILE", help="the file to write (default: - for standard output)"),
+    argument(
+        "-o", "--output", metavar="FILE", help="the file to write (default: - for standard output)"
+    ),
     FORCE,
     argument(
         "--format",
