@@ -78,7 +78,8 @@ def repair(damaged: str, target: str) -> Repair:
     The new file has the schema of the damaged one; `Project.open` migrates it.
 
     Raises:
-        ProjectError: There is a file at `target`, or it is kept for a file beside a project; or `damaged` is no project or has lost its table of contents.
+        ProjectError: There is a file at `target`, or it is kept for a file beside a project; or `damaged` is no
+            project or has lost its table of contents.
     """
     new_file(target)
     if not os.path.isfile(damaged):
