@@ -23,7 +23,7 @@ from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
-from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -478,9 +478,9 @@ class OpenProject:
         try:
             for stage in stages:
                 outcome = self.runner.run(stage)
-                if isinstance(outcome, JobFailed):
+                if outcome.error:
                     raise outcome.error
-                if isinstance(outcome, JobCancelled):
+                if outcome.state == "cancelled":
                     raise Cancelled(outcome.message)
         finally:
             if unsubscribe:

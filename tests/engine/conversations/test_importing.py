@@ -21,7 +21,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations, selecting, sources
 from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
-from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
 from engine.project import runs
 from engine.project.project import Project
@@ -67,7 +67,7 @@ class TestCounting:
         )
         stage, outcome = execute(project, path)
         assert counted(stage) == (4, 2, 1, 0, 1)
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
@@ -112,7 +112,7 @@ class TestInputs:
         (folder / "a.jsonl").write_text(line("a", "a"))
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert sources.labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
@@ -125,7 +125,7 @@ class TestInputs:
         """Where one of several files cannot be opened, the others are imported and the summary names it."""
         (tmp_path / "a.jsonl").write_text(line("1", "a"))
         stage, outcome = execute(project, tmp_path / "missing.jsonl", tmp_path / "a.jsonl")
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert stage.counts.new == 1
         assert "not read" in outcome.message
         assert "missing.jsonl" in outcome.message
@@ -138,7 +138,7 @@ class TestInputs:
         except OSError:
             pytest.skip("the file system takes UTF-8 names only")
         stage, outcome = execute(project, path)
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert stage.counts.new == 1
 
 
@@ -181,7 +181,7 @@ class TestStopping:
         runner.cancel(1)
         thread.join()
         (outcome,) = outcomes
-        assert isinstance(outcome, JobCancelled)
+        assert outcome.state == "cancelled"
         assert stage.counts.read >= 1000
         assert stage.counts.read % importing.BATCH_RECORDS == 0
         found = selecting.ids(project.reader(), ListQuery())
@@ -202,7 +202,7 @@ class TestStopping:
         monkeypatch.setattr(importing, "open_inputs", lambda *a, **k: iter([BreakingInput()]))
         monkeypatch.setattr(importing, "BATCH_SECONDS", 3600.0)
         _, outcome = execute(project, "-")
-        assert isinstance(outcome, JobFailed)
+        assert outcome.state == "failed"
         assert "half-way" in outcome.message
         assert len(selecting.ids(project.reader(), ListQuery())) == 500
 
@@ -343,12 +343,12 @@ def test_a_project_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(path)
     with Project.open(path, create=True) as project:
         stage, outcome = execute(project, tmp_path)
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert "hold no conversations: link.db, other.db, p.db" in stage.sources[1].detection.why
         assert stage.counts.new == 1
         for refused in (path, other):
             stage, outcome = execute(project, refused)
-            assert isinstance(outcome, JobFailed)
+            assert outcome.state == "failed"
             assert "is a project and not read as a log" in stage.refused[0].message
         assert in_child(lambda: is_locked(path))
 

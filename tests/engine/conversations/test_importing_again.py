@@ -25,7 +25,7 @@ from engine.goals.tables import clusterings
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.question import YES
@@ -309,7 +309,7 @@ def _cluster(project: Project, log: DecisionLog) -> int:
     embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all-user"))
     cluster = ClusterStage(project, log, embed, k=4)
     for outcome in goal_runs.run(project, [embed, cluster]):
-        assert isinstance(outcome, JobDone), outcome
+        assert outcome.state == "done", outcome
     assert cluster.clustering_id is not None
     return cluster.clustering_id
 

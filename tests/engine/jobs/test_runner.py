@@ -11,7 +11,7 @@ import pytest
 from engine.base.errors import Cancelled, ModelError, ProjectError
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
-from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.project import runs, settings
 from engine.project.project import Project
 from tests.engine.jobs.test_progress import Clock
@@ -120,7 +120,7 @@ class TestOutcomes:
         listener = Listener()
         stage = CountingStage(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
-        assert outcome == JobDone(1, "Counted to 3.")
+        assert outcome == RunOutcome("done", "Counted to 3.")
         (run,) = runs.all_runs(project.reader())
         assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
         assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
@@ -144,7 +144,7 @@ class TestOutcomes:
         listener = Listener()
         error = ModelError("The model is ill.", "Give it tea.")
         outcome = JobRunner(project, listener).run(CountingStage(project, error=error))
-        assert outcome == JobFailed(1, error)
+        assert outcome == RunOutcome("failed", error.message, error)
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
         assert listener.of(JobEnded)[0].hint == "Give it tea."
         assert settings.get(project.reader(), "count") == 2
@@ -153,7 +153,7 @@ class TestOutcomes:
         """Ctrl-C while a command waits for a job cancels the run."""
         stage = CountingStage(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
-        assert outcome == JobCancelled(1, "Cancelled. Counted to 2.")
+        assert outcome == RunOutcome("cancelled", "Cancelled. Counted to 2.")
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
 
 
