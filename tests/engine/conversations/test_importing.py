@@ -71,7 +71,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = sources.quarantine_rows(project.reader(), 200)
+        (bad,) = project.read(sources.quarantine_rows, 200)
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_the_same_content_elsewhere_keeps_its_id_bytes_and_truth(
@@ -92,7 +92,7 @@ class TestCounting:
         path = tmp_path / "a.jsonl"
         path.write_text("".join(line(str(n), str(n)) for n in range(1200)))
         stage, outcome = execute(project, path)
-        (run,) = runs.all_runs(project.reader())
+        (run,) = project.read(runs.all_runs)
         assert (run.stage, run.state, run.message) == ("import", "done", outcome.message)
         assert run.done == run.total == path.stat().st_size
         assert run.params == {
@@ -113,12 +113,12 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert outcome.state == "done"
-        assert sources.labels(project.reader()) == [
+        assert project.read(sources.labels) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),
         ]
-        (run,) = runs.all_runs(project.reader())
+        (run,) = project.read(runs.all_runs)
         assert run.done == run.total
 
     def test_one_of_several_cannot_be_opened(self, project: Project, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ class TestStopping:
         assert outcome.state == "cancelled"
         assert stage.counts.read >= 1000
         assert stage.counts.read % importing.BATCH_RECORDS == 0
-        found = selecting.ids(project.reader(), ListQuery())
+        found = project.read(selecting.ids, ListQuery())
         assert list(found) == list(range(1, stage.counts.read + 1))
 
     def test_an_error_in_the_middle_keeps_what_was_committed(
@@ -204,7 +204,7 @@ class TestStopping:
         _, outcome = execute(project, "-")
         assert outcome.state == "failed"
         assert "half-way" in outcome.message
-        assert len(selecting.ids(project.reader(), ListQuery())) == 500
+        assert len(project.read(selecting.ids, ListQuery())) == 500
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +270,7 @@ def test_a_kill_at_any_moment_loses_nothing(
     assert conversation_counts == sorted(conversation_counts)
 
     with Project.open(killed) as project:
-        assert all(run.state in ("interrupted", "done") for run in runs.all_runs(project.reader()))
+        assert all(run.state in ("interrupted", "done") for run in project.read(runs.all_runs))
         execute(project, to_import)
     check_whole(killed)
     assert content(killed) == uninterrupted

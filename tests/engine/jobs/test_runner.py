@@ -110,7 +110,7 @@ class Listener:
 
 def _finished(project: Project) -> list[tuple[int, str, int, str | None]]:
     """(id, state, done, message) of every run in order."""
-    rows = reversed(runs.all_runs(project.reader()))
+    rows = reversed(project.read(runs.all_runs))
     return [(run.id, run.state, run.done, run.message) for run in rows]
 
 
@@ -121,7 +121,7 @@ class TestOutcomes:
         stage = CountingStage(project)
         outcome = JobRunner(project, listener, code_version="1.2").run(stage)
         assert outcome == RunOutcome("done", "Counted to 3.")
-        (run,) = runs.all_runs(project.reader())
+        (run,) = project.read(runs.all_runs)
         assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
         assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
         assert (run.code_version, run.message) == ("1.2", "Counted to 3.")
@@ -147,7 +147,7 @@ class TestOutcomes:
         assert outcome == RunOutcome("failed", error.message, error)
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
         assert listener.of(JobEnded)[0].hint == "Give it tea."
-        assert settings.get(project.reader(), "count") == 2
+        assert project.read(settings.get, "count") == 2
 
     def test_interrupt_from_the_keyboard(self, project: Project) -> None:
         """Ctrl-C while a command waits for a job cancels the run."""

@@ -219,7 +219,7 @@ def test_a_kill_at_any_moment_changes_no_bit(
     path = tmp_path / "p.wb"
     kill_amid("tests.engine.simulate.simulated", path, random.Random(1).randrange(1, 14))
     with Project.open(path) as project:
-        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
+        assert {run.state for run in project.read(runs.all_runs)} <= {"interrupted", "done"}
         assert simulated.run(project, process).state == "done"
     check_whole(path)
     assert content(path) == expected

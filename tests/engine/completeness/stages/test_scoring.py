@@ -108,7 +108,7 @@ class TestWhatIsWritten:
         reason.
         """
         with Project.open(uninterrupted) as project:
-            exported = list(scores.export_scores(project.reader()))
+            exported = list(project.read(scores.export_scores))
         assert [named.external_id for named, _ in exported] == [
             c.external_id for c in scored.conversations()
         ]
@@ -151,7 +151,7 @@ class TestWhatIsWritten:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
             store = ConversationService(project)
-            for named, score in scores.export_scores(project.reader()):
+            for named, score in project.read(scores.export_scores):
                 assert score is not None
                 value = score.p_end_normalised
                 found = store.remaining(named.conversation_id)
@@ -182,7 +182,7 @@ def test_a_kill_at_any_moment_changes_no_bit(
     assert score_counts == sorted(score_counts)
 
     with Project.open(path) as project:
-        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
+        assert {run.state for run in project.read(runs.all_runs)} <= {"interrupted", "done"}
         assert all(o.state == "done" for o in scored.run(project, process))
     check_whole(path)
     assert content(path) == expected
@@ -212,7 +212,7 @@ def test_cancel_keeps_what_was_committed(
     assert committed.wait(60)
     runner.cancel(job)
     assert runner.close(60)
-    (run,) = (r for r in runs.all_runs(project.reader()) if r.stage == scoring.name)
+    (run,) = (r for r in project.read(runs.all_runs) if r.stage == scoring.name)
     assert run.state == "cancelled"
     kept = content(path)["score"]
     assert len(kept) in (4, 8)
