@@ -141,7 +141,6 @@ class JobRunner:
         project: Project in which the runs are recorded.
         emit: Called with every event, from any thread.
         tables_by_stage: Names of the tables that a stage changes, by its name; `conversation` for other stages.
-        code_version: Version of this program, stored in run records.
         clock: Monotonic clock, in seconds.
         check: Called before stages are queued; raises WorkbenchError if they may not run.
     """
@@ -152,14 +151,12 @@ class JobRunner:
         emit: events.Listener,
         *,
         tables_by_stage: Mapping[str, frozenset[str]] | None = None,
-        code_version: str = "unknown",
         clock: Clock = time.monotonic,
         check: Callable[[Sequence[Stage]], None] = lambda stages: None,
     ) -> None:
         self._project = project
         self._emit_to = emit
         self._tables = tables_by_stage or {}
-        self._code_version = code_version
         self._clock = clock
         self._check = check
         self._guard = threading.Lock()
@@ -289,7 +286,6 @@ class JobRunner:
                 config_hash=config_hash,
                 params=stage.params,
                 fingerprints=stage.fingerprints,
-                code_version=self._code_version,
             )
         )
         return _RunningStage(stage, run_id, self._clock)

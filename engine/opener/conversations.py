@@ -277,29 +277,15 @@ class ConversationService:
         """Returns the tags in force in alphabetical order, each with its number of conversations."""
         return self._project.read(tags)
 
-    def histogram(self, query: ListQuery | None, bins: int) -> tuple[int, ...]:
-        """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
-
-        It is the number of conversations in each bin, lowest first; an inner edge belongs to the bin above it.
-
-        Args:
-            bins: Number of bins, which have equal widths.
-
-        Raises:
-            ValueError: `bins` is not positive.
-        """
-        if bins < 1:
-            raise ValueError(f"a histogram of {bins} parts")
+    def histogram(self, bins: int) -> tuple[int, ...]:
+        """Returns the number of conversations with a score in each of `bins` equal parts of 0 to 1, lowest first; an
+        inner edge belongs to the part above it."""
         with self._project.reading() as conn, snapshot(conn):
-            condition, flags = matching(conn, (query or ListQuery()).filter).condition(
-                "conversation_id"
-            )
             counts_by_bin = dict(
                 conn.execute(
                     "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
-                    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-                    f" AND {condition} GROUP BY 1",
-                    (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
+                    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL GROUP BY 1",
+                    (bins, bins - 1, score_sets.hash_in_force(conn)),
                 ).fetchall()
             )
         return tuple(counts_by_bin.get(index, 0) for index in range(bins))

@@ -152,7 +152,6 @@ class OpenProject:
             self.project,
             self._emit,
             tables_by_stage=TABLES_BY_STAGE,
-            code_version=folders.version(),
             check=self._check_addresses,
         )
 

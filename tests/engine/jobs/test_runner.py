@@ -119,12 +119,12 @@ class TestOutcomes:
         """A completed stage is recorded as done; its run row has everything that determined it."""
         listener = Listener()
         stage = CountingStage(project)
-        outcome = JobRunner(project, listener, code_version="1.2").run(stage)
+        outcome = JobRunner(project, listener).run(stage)
         assert outcome == RunOutcome("done", "Counted to 3.")
         (run,) = project.read(runs.all_runs)
         assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
         assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
-        assert (run.code_version, run.message) == ("1.2", "Counted to 3.")
+        assert run.message == "Counted to 3."
         assert run.config_hash == config_hash("count", {"total": 3}, {"weights": "sha"})
         assert run.finished_at is not None
         assert run.finished_at >= run.started_at

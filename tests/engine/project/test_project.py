@@ -263,5 +263,4 @@ def _create_run(conn: sqlite3.Connection) -> int:
         config_hash="h",
         params={"a": 1},
         fingerprints={"b": [2]},
-        code_version="1",
     )

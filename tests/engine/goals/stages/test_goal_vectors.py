@@ -220,9 +220,7 @@ class TestStability:
 
 def _run_id(project: Project) -> int:
     return project.write(
-        lambda conn: runs.create(
-            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
-        )
+        lambda conn: runs.create(conn, stage="s", config_hash="c", params={}, fingerprints={})
     )
 
 
