@@ -29,7 +29,7 @@ from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.tables import groups as goal_groups
 from engine.project.project import Project
-from engine.project.sql import IdSet, chunks, placeholders, snapshot
+from engine.project.sql import IdSet, rows_in, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
@@ -111,37 +111,34 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
         success = example_probes.success_of(conn, ids)
         trouble = sign_tables.trouble_of(conn, ids)
         signs_by_id = sign_tables.of_conversations(conn, ids)
-        for page in chunks(ids):
-            for row in conn.execute(
-                "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
-                " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
-                f" {verdict_sql('c.id')}"
-                " FROM conversation AS c JOIN source ON source.id = c.source_id"
-                " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
-                f" WHERE c.id IN ({placeholders(page)})",
-                (config, *page),
-            ):
-                key, name, source, opening, message_count, turns, chars, created_at, *judgment = row
-                p_end, p_end_normalised, reason, verdict = judgment
-                by_id[key] = ConversationRow(
-                    id=key,
-                    external_id=name,
-                    source=source,
-                    opening=opening,
-                    messages=message_count,
-                    turns=turns,
-                    chars=chars,
-                    created_at=created_at,
-                    p_end=p_end,
-                    p_end_normalised=p_end_normalised,
-                    state=rule.state(p_end_normalised),
-                    reason=reason,
-                    verdict=None if verdict is None else Verdict(verdict),
-                    tags=tags_by_id.get(key, ()),
-                    success=success.get(key),
-                    trouble=trouble.get(key),
-                    signs=signs_by_id.get(key, ()),
-                )
+        query = (
+            "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
+            f" c.created_at, s.p_end, s.p_end_normalised, s.reason, {verdict_sql('c.id')}"
+            " FROM conversation AS c JOIN source ON source.id = c.source_id"
+            " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ? WHERE c.id IN"
+        )
+        for row in rows_in(conn, query, ids, (config,)):
+            key, name, source, opening, message_count, turns, chars, created_at, *judgment = row
+            p_end, p_end_normalised, reason, verdict = judgment
+            by_id[key] = ConversationRow(
+                id=key,
+                external_id=name,
+                source=source,
+                opening=opening,
+                messages=message_count,
+                turns=turns,
+                chars=chars,
+                created_at=created_at,
+                p_end=p_end,
+                p_end_normalised=p_end_normalised,
+                state=rule.state(p_end_normalised),
+                reason=reason,
+                verdict=None if verdict is None else Verdict(verdict),
+                tags=tags_by_id.get(key, ()),
+                success=success.get(key),
+                trouble=trouble.get(key),
+                signs=signs_by_id.get(key, ()),
+            )
     return [by_id[key] for key in ids if key in by_id]
 
 
