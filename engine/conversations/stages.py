@@ -205,8 +205,7 @@ class ImportStage(Stage):
             text += "; changed ones are kept beside the stored ones (--replace replaces them)"
         if counts.judged:
             text += f"; {counts.judged:,} had a verdict on the earlier text"
-        if self.sources:
-            names = {source.detection.format for source in self.sources} - {SKIPPED}
+        if names := {source.detection.format for source in self.sources} - {SKIPPED}:
             text += f"; format {', '.join(sorted(names))}"
         if self._shared:
             texts = counted(len(self._shared.shown), "text")

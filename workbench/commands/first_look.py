@@ -24,6 +24,7 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.records import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
 from engine.conversations.stages import CheckStage, ImportStage
+from engine.formats.records import SourceReport
 from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
@@ -38,7 +39,7 @@ from engine.opener.key_figures import (
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import group_lines, shown_clustering
-from workbench.commands.importing import map_hint, with_map_hint
+from workbench.commands.importing import map_hint, opened_for_import, with_map_hint
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
@@ -110,15 +111,11 @@ def first_look(
             project is removed.
         Cancelled: The command was cancelled from the keyboard; what was committed stays.
     """
-    is_new = not project.exists()
     try:
-        with OpenProject(project, create=True) as workspace:
+        with opened_for_import(project) as workspace:
             look = _FirstLook(workspace, paths, project, as_json, further, minutes, check)
-            return look.run(screens, importing)
-    except UnknownFormat as error:
-        if is_new:
-            project.unlink(missing_ok=True)
-        raise with_map_hint(error, project) from None
+            result = look.run(screens, importing)
+        return result
     except (Cancelled, KeyboardInterrupt) as error:
         reason_text = error.message if isinstance(error, Cancelled) else "Cancelled."
         raise Cancelled(
@@ -126,6 +123,15 @@ def first_look(
             f"What is done is in {project}. The same command goes on from there;"
             f" `workbench {shlex.quote(str(project))}` opens what there is.",
         ) from None
+
+
+def _nothing_read(sources: Sequence[SourceReport]) -> UnknownFormat:
+    """Returns the error for sources that hold no conversation: why the first of them was not read."""
+    first, *others = sources
+    reason = next(iter(first.reasons), first.detection.why)
+    where = "" if reason.startswith(first.label) else f"{first.label}: "
+    more = f" {counted(len(others), 'more source')} had none either." if others else ""
+    return UnknownFormat(f"No conversation was read. {where}{reason.rstrip('.')}.{more}", first.label)
 
 
 @dataclass
@@ -153,6 +159,8 @@ class _FirstLook:
         import_stage, signs, _ = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         self._run([import_stage])
+        if not workspace.conversations.counts().conversations:
+            raise _nothing_read(import_stage.sources)
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS, keep_labels=True)
         self._expect_stages([signs, *clustering])
         self._run([signs])

@@ -8,9 +8,11 @@ that cannot be read.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, render_log
-from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.errors import FormatError, ProjectError, UnknownFormat, UsageError
+from engine.base.files import SIDE_FILE_ENDINGS
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage, ImportStage
@@ -98,21 +101,36 @@ def _skipped_formats() -> list[str]:
 def _run_import(
     path: Path, paths: Sequence[str], request: ImportRequest
 ) -> tuple[ImportStage, SignStage, CheckStage]:
-    """Runs the stages of an import and returns them; removes a new project if no input could be read.
+    """Runs the stages of an import and returns them.
 
     Raises:
-        WorkbenchError: A stage failed.
+        WorkbenchError: A stage failed; see `opened_for_import`.
+    """
+    with opened_for_import(path) as workspace:
+        stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
+        run_stages(workspace, stages)
+    return stages
+
+
+@contextmanager
+def opened_for_import(path: Path) -> Iterator[OpenProject]:
+    """Yields the project to import into, which is made if it is missing. If the block fails because nothing can be
+    read, or the disk is full, a new one is removed unless it has conversations.
+
+    Raises:
+        FormatError: That of the block; where a format is unknown, the hint is the command that maps it.
     """
     is_new = not path.exists()
-    stages = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
-            run_stages(workspace, stages)
-            return stages
-    except WorkbenchError as error:
-        if is_new and stages is not None and not stages[0].sources:
-            path.unlink(missing_ok=True)
+            try:
+                yield workspace
+            finally:
+                is_new = is_new and not workspace.conversations.counts().conversations
+    except (FormatError, ProjectError) as error:
+        if is_new:
+            for ending in ("", *SIDE_FILE_ENDINGS):
+                Path(os.path.realpath(path) + ending).unlink(missing_ok=True)
         if isinstance(error, UnknownFormat):
             raise with_map_hint(error, path) from None
         raise
