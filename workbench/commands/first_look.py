@@ -131,7 +131,9 @@ def _nothing_read(sources: Sequence[SourceReport]) -> UnknownFormat:
     reason = next(iter(first.reasons), first.detection.why)
     where = "" if reason.startswith(first.label) else f"{first.label}: "
     more = f" {counted(len(others), 'more source')} had none either." if others else ""
-    return UnknownFormat(f"No conversation was read. {where}{reason.rstrip('.')}.{more}", first.label)
+    return UnknownFormat(
+        f"No conversation was read. {where}{reason.rstrip('.')}.{more}", first.label
+    )
 
 
 @dataclass
