@@ -114,8 +114,7 @@ def first_look(
     try:
         with opened_for_import(project) as workspace:
             look = _FirstLook(workspace, paths, project, as_json, further, minutes, check)
-            result = look.run(screens, importing)
-        return result
+            return look.run(screens, importing)
     except (Cancelled, KeyboardInterrupt) as error:
         reason_text = error.message if isinstance(error, Cancelled) else "Cancelled."
         raise Cancelled(

@@ -109,7 +109,7 @@ def _run_import(
     with opened_for_import(path) as workspace:
         stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
         run_stages(workspace, stages)
-    return stages
+        return stages
 
 
 @contextmanager
