@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability, trouble
-from engine.base.text import one_line
+from engine.base.text import message_safe, one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
@@ -308,7 +308,7 @@ class _FirstLook:
             refusal: WorkbenchError = refused
             if isinstance(refused, UnknownFormat):
                 refusal = with_map_hint(refused, self._project)
-            lines += [refusal.message, f"  {refusal.hint}"]
+            lines += [message_safe(refusal.message), message_safe(f"  {refusal.hint}")]
         return ["\nNot well read:", *lines] if lines else []
 
     def _after(self) -> str:
@@ -348,8 +348,8 @@ class _FirstLook:
 
     def _steps_by_hand(self) -> list[str]:
         """Returns lines with a command for each step."""
-        project = shlex.quote(str(self._project))
-        files = " ".join(shlex.quote(str(path)) for path in self._paths)
+        project = message_safe(shlex.quote(str(self._project)))
+        files = message_safe(shlex.join(map(str, self._paths)))
         order = "success" if success_probe(self._workspace) else "trouble --reverse"
         return [
             "\nEach step by hand, to do it again or in another way:",
