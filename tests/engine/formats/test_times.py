@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.base import folders
-from engine.base.errors import FormatError, NotFound
+from engine.base.errors import NotFound
 from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import as_time, date_of, order_keys, sort_by
