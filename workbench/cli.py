@@ -288,18 +288,19 @@ def _run_and_report(
         topic: The words that `help` has to explain.
         offline: Whether no network may be used.
         json: Whether errors are printed as JSON.
-        output: Standard output, which knows whether output was lost; None in some tests.
+        output: Standard output, which knows whether output was lost; None in some tests. What was lost because its
+            reader has ended, as `head` does, is no error, be it standard output or a pipe that `-o` names.
     """
     try:
         code = _run(words, topic, offline)
         sys.stdout.flush()
         return code
     except (WorkbenchError, KeyboardInterrupt) as error:
-        if output is None or output.lost is None:
-            return _print_error(error, json)
-        if output.unread:  # nobody waits for the rest
+        unread = output is not None and output.unread
+        if unread or isinstance(error.__cause__, BrokenPipeError):  # nobody waits for the rest
             return EXIT_DONE
-        return _print_error(output.lost, json)
+        lost = None if output is None else output.lost
+        return _print_error(lost or error, json)
 
 
 def version_line() -> str:

@@ -63,9 +63,12 @@ class JobFailed:
     """The stage raised an error; what it committed stays."""
 
     run_id: int
-    message: str
-    hint: str = ""
-    code: str = WorkbenchError.__name__
+    error: WorkbenchError
+
+    @property
+    def message(self) -> str:
+        """What happened, one sentence."""
+        return self.error.message
 
 
 RunOutcome = JobDone | JobCancelled | JobFailed
@@ -332,7 +335,7 @@ class JobRunner:
         except WorkbenchError as error:
             _log.warning("the end of run %d is not recorded: %s", running.run_id, error)
             if isinstance(outcome, JobDone):
-                outcome = JobFailed(running.run_id, error.message, error.hint, error.code)
+                outcome = JobFailed(running.run_id, error)
         self._emit(running.progress_event())
         self._emit(events.DataChanged(self._tables_of(stage) | {"run"}))
         self._emit(
@@ -342,8 +345,8 @@ class JobRunner:
                 title=stage.title,
                 outcome=_OUTCOME_NAMES[type(outcome)],
                 message=outcome.message,
-                hint=outcome.hint if isinstance(outcome, JobFailed) else "",
-                code=outcome.code if isinstance(outcome, JobFailed) else "",
+                hint=outcome.error.hint if isinstance(outcome, JobFailed) else "",
+                code=outcome.error.code if isinstance(outcome, JobFailed) else "",
             )
         )
         return outcome
@@ -358,15 +361,11 @@ class JobRunner:
             pass
         except WorkbenchError as error:
             _log.warning("run %d failed: %s", run_id, without_surrogates(str(error)))
-            return JobFailed(run_id, error.message, error.hint, error.code)
+            return JobFailed(run_id, error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the run ends and says so
             _log.exception("run %d failed", run_id)
-            return JobFailed(
-                run_id,
-                f"{type(error).__name__}: {error}",
-                "This is a fault; the log has details.",
-                ProgramFault.__name__,
-            )
+            fault = f"{type(error).__name__}: {error}"
+            return JobFailed(run_id, ProgramFault(fault, "This is a fault; the log has details."))
         return JobCancelled(run_id, f"Cancelled. {running.stage.summary()}".rstrip())
 
     def _run_batches(self, job: _Job, running: _RunningStage) -> bool:

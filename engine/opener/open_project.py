@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders, network_guard
-from engine.base.errors import Cancelled, ProjectError, ProjectMoved, WorkbenchError
+from engine.base.errors import Cancelled, ProjectError, ProjectMoved
 from engine.base.events import DataChanged, Event, FileChanged, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
@@ -470,7 +470,7 @@ class OpenProject:
             listener: Called with the events of these stages.
 
         Raises:
-            WorkbenchError: A stage failed, or may not run; see `_check_addresses`.
+            WorkbenchError: The error of a stage that failed; or one may not run, see `_check_addresses`.
             Cancelled: A stage was cancelled, such as from the keyboard.
         """
         self._check_addresses(stages)
@@ -479,7 +479,7 @@ class OpenProject:
             for stage in stages:
                 outcome = self.runner.run(stage)
                 if isinstance(outcome, JobFailed):
-                    raise WorkbenchError(outcome.message, outcome.hint, outcome.code)
+                    raise outcome.error
                 if isinstance(outcome, JobCancelled):
                     raise Cancelled(outcome.message)
         finally:

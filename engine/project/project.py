@@ -28,7 +28,7 @@ from engine.base.errors import (
     ProjectReadOnly,
     ProjectTooOld,
 )
-from engine.base.files import remove_leftovers
+from engine.base.files import SQLITE_BEGINNING, refuse_side_file, remove_leftovers
 from engine.project import connections, runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
 from engine.project.file_lock import ProjectFile
@@ -40,9 +40,6 @@ P = ParamSpec("P")
 
 _ERRORS_OF_DAMAGED_VALUES = (AttributeError, LookupError, TypeError, ValueError)
 """Errors that code raises when it reads a value that only a damaged file has."""
-
-_SQLITE_BEGINNING = b"SQLite format 3\0"
-"""The first bytes of every database of SQLite."""
 
 _NO_SIDE_FILES_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """Error codes of SQLite where it may not create the side files that a log needs."""
@@ -537,11 +534,12 @@ def _check_path(name: str, real: str, create: bool) -> bool:
         raise ProjectError(f"{name}: there is no folder {folder}.", "Create the folder first.")
     if not create:
         raise _missing(name)
+    refuse_side_file(real)
     return False
 
 
 def _check_beginning(name: str, file: ProjectFile) -> None:
     """Raises NotAProject unless a file is empty or a database of SQLite."""
-    beginning = os.pread(file.fd, len(_SQLITE_BEGINNING), 0)
-    if beginning and beginning != _SQLITE_BEGINNING:
+    beginning = os.pread(file.fd, len(SQLITE_BEGINNING), 0)
+    if beginning and beginning != SQLITE_BEGINNING:
         raise NotAProject(f"{name} is not a project file.", NOT_OURS_HINT)

@@ -44,7 +44,9 @@ FORMATS = ("jsonl", "csv", "parquet")
 @takes(
     PROJECT,
     argument("what", choices=get_args(ExportKind), help="what is written"),
-    argument("-o", "--output", metavar="FILE", help="the file to write (default: standard output)"),
+    argument(
+        "-o", "--output", metavar="FILE", help="the file to write (default: - for standard output)"
+    ),
     FORCE,
     argument(
         "--format",
@@ -86,6 +88,8 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         UsageError: Options do not go together.
         ProjectError: The file is there already, or cannot be written.
     """
+    if arguments.output == "-":
+        arguments.output = None
     companions = _companions(arguments.companions)
     file_format = _checked_format(arguments, companions)
     if arguments.output is not None:

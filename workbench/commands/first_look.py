@@ -152,13 +152,7 @@ class _FirstLook:
         paths = [str(path) for path in self._paths]
         import_stage, signs, _ = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
-        try:
-            self._run([import_stage])
-        except WorkbenchError:
-            for refusal in import_stage.refused:
-                if isinstance(refusal, UnknownFormat):
-                    raise refusal from None
-            raise
+        self._run([import_stage])
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS, keep_labels=True)
         self._expect_stages([signs, *clustering])
         self._run([signs])

@@ -110,15 +110,11 @@ def _run_import(
             stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
             run_stages(workspace, stages)
             return stages
-    except WorkbenchError:
-        if stages is None:
-            raise
-        reading = stages[0]
-        if is_new and not reading.sources:
+    except WorkbenchError as error:
+        if is_new and stages is not None and not stages[0].sources:
             path.unlink(missing_ok=True)
-        for refusal in reading.refused:
-            if isinstance(refusal, UnknownFormat):
-                raise with_map_hint(refusal, path) from None
+        if isinstance(error, UnknownFormat):
+            raise with_map_hint(error, path) from None
         raise
 
 

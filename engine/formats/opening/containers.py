@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.base.errors import FormatError, TooMuch
-from engine.base.files import is_project
+from engine.base.files import SQLITE_BEGINNING, is_project
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.agent_stores import session_tables, stored_sessions
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
@@ -171,7 +171,7 @@ def _kind_of_bytes(start: bytes) -> Literal["zip", "tar", "Parquet", "SQLite", "
         return "zip"
     if start.startswith(b"PAR1"):
         return "Parquet"
-    if start.startswith(b"SQLite format 3\0"):
+    if start.startswith(SQLITE_BEGINNING):
         return "SQLite"
     if start.startswith(OLE_MAGIC):
         return "workbook"

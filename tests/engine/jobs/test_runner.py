@@ -142,9 +142,9 @@ class TestOutcomes:
     def test_an_error_of_ours(self, project: Project) -> None:
         """A WorkbenchError fails the run with its message and hint; committed rows stay."""
         listener = Listener()
-        stage = CountingStage(project, error=ModelError("The model is ill.", "Give it tea."))
-        outcome = JobRunner(project, listener).run(stage)
-        assert outcome == JobFailed(1, "The model is ill.", "Give it tea.", "ModelError")
+        error = ModelError("The model is ill.", "Give it tea.")
+        outcome = JobRunner(project, listener).run(CountingStage(project, error=error))
+        assert outcome == JobFailed(1, error)
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
         assert listener.of(JobEnded)[0].hint == "Give it tea."
         assert settings.get(project.reader(), "count") == 2

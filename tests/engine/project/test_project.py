@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from engine.base.errors import NotAProject, ProjectError
 from engine.base.files import APPLICATION_ID
 from engine.project import runs, settings
+from engine.project.backups import restore
 from engine.project.project import Project
+from engine.project.repair import repair
 from engine.project.schema import SCHEMA
 from tests.engine.project.support import check_whole, fill, in_child, talk
 
@@ -51,6 +54,22 @@ class TestOpening:
         Project.open(tmp_path / name, create=True).close()
         assert [p.name for p in tmp_path.iterdir()] == [name]
         Project.open(tmp_path / name).close()
+
+    def test_names_beside_a_project_are_kept_for_it(self, tmp_path: Path) -> None:
+        """No project is made, copied, repaired or restored where the log of another one belongs."""
+        path = str(tmp_path / "p.wb")
+        with Project.open(path, create=True) as project:
+            attempts: list[Callable[[str], object]] = [
+                lambda name: Project.open(name, create=True),
+                project.save_copy,
+                lambda name: repair(path, name),
+                lambda name: restore(name, path),
+            ]
+            before = sorted(os.listdir(tmp_path))
+            for attempt in attempts:
+                with pytest.raises(ProjectError, match="belongs to"):
+                    attempt(path + "-journal")
+            assert sorted(os.listdir(tmp_path)) == before
 
     @pytest.mark.parametrize("create", [False, True])
     def test_not_a_database(self, tmp_path: Path, create: bool) -> None:
