@@ -14,7 +14,9 @@ def test_the_demo_is_right(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     for group in result["groups"][:3]:
         assert f"{group['size']:>8}  {group['label']}\n" in readme
-    assert f"{result['read_first'][0]['trouble']:+.1f}  {result['read_first'][0]['name']}  " in readme
+    assert (
+        f"{result['read_first'][0]['trouble']:+.1f}  {result['read_first'][0]['name']}  " in readme
+    )
     check = result["check"]
     assert check["goals"] == 9
     assert check["goals_found"] >= 8
