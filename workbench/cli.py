@@ -22,7 +22,7 @@ from engine.base import network_guard
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.folders import version
-from engine.base.text import as_json, display_safe
+from engine.base.text import as_json, message_safe
 from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.surroundings import Output, checked_streams, like_ctrl_c, on_terminal
@@ -398,9 +398,9 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
         }
         sys.stderr.write(as_json(report) + "\n")
         return code
-    sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
+    sys.stderr.write(message_safe(f"workbench: {error.message}") + "\n")
     if error.hint:
-        sys.stderr.write(display_safe(f"  {error.hint}\n"))
+        sys.stderr.write(message_safe(f"  {error.hint}") + "\n")
     if not isinstance(error, Cancelled | OutputLost):
         sys.stderr.write(f"  ({error.code}: `workbench help {error.code}` says more)\n")
     return code

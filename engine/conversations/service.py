@@ -11,7 +11,7 @@ from typing import get_args
 
 from engine.base.errors import FilterError
 from engine.base.number_format import counted
-from engine.base.text import one_line
+from engine.base.text import message_safe, one_line
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.records import CheckCounts
@@ -50,7 +50,7 @@ def account_lines(
             lines.append(f"  {remedy(path)}")
     if len(sources) > len(shown):
         lines.append(f"... and {len(sources) - len(shown):,} more sources (all with --json)")
-    return lines
+    return [message_safe(line) for line in lines]
 
 
 def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:

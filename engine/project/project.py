@@ -167,12 +167,13 @@ class Project:
 
     @classmethod
     def _open_for_writing(cls, name: str, real: str, *, create: bool) -> Project:
-        """Locks the file and opens it for writing.
+        """Locks the file and opens it for writing; a new one that cannot be opened, as on a full disk, is removed.
 
         Raises:
             _NotWritable: The file is locked or write-protected, or has a second name.
         """
-        if os.path.exists(real) and not os.access(real, os.W_OK):
+        is_there = os.path.exists(real)
+        if is_there and not os.access(real, os.W_OK):
             raise _NotWritable("the file is write-protected")
         lock = WriteLock(real)
         try:
@@ -188,10 +189,15 @@ class Project:
         if lock.file is None:  # removed a moment ago
             lock.release()
             raise _missing(name)
+        is_new = not is_there and os.fstat(lock.file.fd).st_size == 0  # nobody made it meanwhile
         project = cls(name, real, read_only=None, immutable=False, file=lock.file, lock=lock)
         try:
             project._start(lock, create)
         except BaseException:
+            if is_new:
+                for ending in ("", "-wal", "-shm", "-journal"):
+                    with contextlib.suppress(OSError):
+                        os.unlink(real + ending)
             project.close()
             raise
         return project

@@ -8,9 +8,11 @@ that cannot be read.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -18,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, render_log
-from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.errors import Cancelled, FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.files import SIDE_FILE_ENDINGS
+from engine.base.text import message_safe
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
 from engine.conversations.stages import CheckStage, ImportStage
@@ -78,7 +82,8 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
     lines = [stage.summary(), *account_lines(stage.sources, remedy)]
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
-            lines += [refusal.message, f"  {with_map_hint(refusal, arguments.project).hint}"]
+            hint = with_map_hint(refusal, arguments.project).hint
+            lines += [message_safe(refusal.message), message_safe(f"  {hint}")]
     document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -98,21 +103,36 @@ def _skipped_formats() -> list[str]:
 def _run_import(
     path: Path, paths: Sequence[str], request: ImportRequest
 ) -> tuple[ImportStage, SignStage, CheckStage]:
-    """Runs the stages of an import and returns them; removes a new project if no input could be read.
+    """Runs the stages of an import and returns them.
 
     Raises:
-        WorkbenchError: A stage failed.
+        WorkbenchError: A stage failed; see `opened_for_import`.
+    """
+    with opened_for_import(path) as workspace:
+        stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
+        run_stages(workspace, stages)
+        return stages
+
+
+@contextmanager
+def opened_for_import(path: Path) -> Iterator[OpenProject]:
+    """Yields the project to import into, which is made if it is missing. If the block fails, as where nothing can be
+    read or the disk is full, a new one is removed unless it has conversations.
+
+    Raises:
+        WorkbenchError: That of the block; where a format is unknown, the hint is the command that maps it.
     """
     is_new = not path.exists()
-    stages = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
-            run_stages(workspace, stages)
-            return stages
+            try:
+                yield workspace
+            finally:
+                is_new = is_new and not workspace.conversations.counts().conversations
     except WorkbenchError as error:
-        if is_new and stages is not None and not stages[0].sources:
-            path.unlink(missing_ok=True)
+        if is_new and not isinstance(error, Cancelled):
+            for ending in ("", *SIDE_FILE_ENDINGS):
+                Path(os.path.realpath(path) + ending).unlink(missing_ok=True)
         if isinstance(error, UnknownFormat):
             raise with_map_hint(error, path) from None
         raise
@@ -151,7 +171,8 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
     for conversation, log in zip(examples, logs, strict=True):
         characters_left = len(log) - MAX_CHARACTERS_SHOWN
         more_text = f"\n... {characters_left:,} characters more" if characters_left > 0 else ""
-        lines.append(f"\n== {conversation.external_id} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
+        name = message_safe(conversation.external_id)
+        lines.append(f"\n== {name} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
     document = {"sources": [_source_json(source) for source in sources], "conversations": logs}
     return CommandResult([*lines, "\nNothing was stored."], document, _exit_code(sources))
 

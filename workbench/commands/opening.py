@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.files import is_database
 from engine.base.number_format import duration
-from engine.base.text import display_safe
+from engine.base.text import message_safe
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.records import ImportRequest
 from engine.jobs.contract import Stage
@@ -303,7 +303,7 @@ def _confirm_new(path: Path) -> None:
     similar_name = next(iter(similar_names), None)
     suggestion = "" if similar_name is None else f"Did you mean {path.with_name(similar_name)}? "
     if on_terminal():
-        print(display_safe(f"There is no project {path}. {suggestion}".rstrip()))
+        print(message_safe(f"There is no project {path}. {suggestion}".rstrip()))
         try:
             answer = input("Make a new project? [y/N] ")
         except EOFError:

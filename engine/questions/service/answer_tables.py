@@ -87,7 +87,8 @@ def read_text(path: Path, hint: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path} cannot be read: {error}.", hint) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FormatError(f"{path} cannot be read: {reason}.", hint) from error
 
 
 def json_records(path: Path, text: str, hint: str) -> list[Any]:

@@ -6,9 +6,11 @@ from array import array
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
+from engine.goals.stages import labeling
 from engine.goals.stages.deciding import DecideStage
 from engine.goals.stages.labeling import NameStage
 from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
@@ -145,8 +147,9 @@ def test_names_of_people(project: Project, decision_log: DecisionLog) -> None:
     assert groups[second].label == kept
 
 
-def test_rest(tmp_path: Path) -> None:
-    """Groups whose members have no request in common become one, which is in no proposal; the act is undone as one."""
+def test_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups whose members have no request in common become one, which is in no proposal; the act is undone as one. In
+    a language whose requests are not read they stay apart."""
     nouns = ["sky", "sea", "car", "hat", "bag", "cup", "pen", "box"]
     texts = [
         *(f"I want to find a cheap flight to {noun} island." for noun in nouns),
@@ -175,3 +178,5 @@ def test_rest(tmp_path: Path) -> None:
         assert name(project, decision_log).joined == 0
         decision_log.undo(key, decision_log.history(key)[0].act)
         assert labels(decision_log, key) == before
+        monkeypatch.setattr(labeling, "language_of", lambda texts: "de")
+        assert name(project, decision_log).joined == 0
