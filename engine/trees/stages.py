@@ -163,8 +163,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def _ask(self, places: Sequence[Place], report: OnProgress) -> Sequence[GrownTree | str]:
         """Returns the tree of each place."""
         budget = Budget(None if self._nodes is None else self._nodes * len(places))
-        grown, _ = self._work.process.ask(Grow(places, self._options, budget), report)
-        return grown
+        return self._work.process.ask(Grow(places, self._options, budget), report)
 
 
 def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:

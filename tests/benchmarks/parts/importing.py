@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.base.errors import WorkbenchError
 from engine.conversations.stages import ImportStage
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from tests.benchmarks.parts.bare_import import bare_import
 from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
@@ -77,6 +77,6 @@ def _import(path: Path, source: Path) -> float:
         start = time.perf_counter()
         outcome = runner.run(stage)
         seconds = time.perf_counter() - start
-    if not isinstance(outcome, JobDone) or stage.counts.quarantined:
+    if outcome.state != "done" or stage.counts.quarantined:
         raise WorkbenchError(f"The import to be measured failed: {outcome.message}")
     return seconds
