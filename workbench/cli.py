@@ -298,10 +298,9 @@ def _run_and_report(
         sys.stdout.flush()
         return code
     except (WorkbenchError, KeyboardInterrupt) as error:
-        unread = output is not None and output.unread
-        if unread or isinstance(error.__cause__, BrokenPipeError):  # nobody waits for the rest
-            return EXIT_DONE
         lost = None if output is None else output.lost
+        if isinstance((lost or error).__cause__, BrokenPipeError):  # nobody waits for the rest
+            return EXIT_DONE
         return _print_error(lost or error, json)
 
 
