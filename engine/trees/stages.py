@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.base.conversation import Message, render_log
 from engine.base.errors import UsageError
+from engine.base.number_format import counted
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
@@ -115,7 +116,9 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
-        text += f"; {self.without:,} conversations have none." if self.without else "."
+        text += (
+            f"; {counted(self.without, 'place has', 'places have')} none." if self.without else "."
+        )
         return text + self._work.spent()
 
     def _key_of(self, entry: TreeEntry) -> int:

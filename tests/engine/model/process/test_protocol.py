@@ -52,9 +52,8 @@ def test_calls() -> None:
         "simulator",
         "user",
         (ChatMessage("system", "S"), ChatMessage("user", "Hi")),
-        Sampling(0.5, 4, 0.9, 0.1, "{}"),
+        Sampling(0.5, "{}"),
         7,
-        ("a", "b"),
         9,
         "O",
     )
