@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,15 +33,14 @@ def score(number: int) -> float:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Two hundred scored conversations, half of them short, and one that is not scored."""
-    with Project.open(tmp_path / "p.wb", create=True) as project:
-        fill(
-            project,
-            [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
-        )
-        give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
-        yield project
+    fill(
+        project,
+        [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
+    )
+    give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
+    return project
 
 
 def judge(project: Project, count: int) -> None:
