@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.files import is_database
 from engine.base.number_format import duration
-from engine.base.text import display_safe
+from engine.base.text import message_safe
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.records import ImportRequest
 from engine.jobs.contract import Stage
@@ -299,11 +299,12 @@ def _confirm_new(path: Path) -> None:
             f"There is no file {path}.",
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
-    similar_names = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
+    projects = [file.name for file in path.parent.glob("*.wb")]
+    similar_names = difflib.get_close_matches(path.name, projects, n=1)
     similar_name = next(iter(similar_names), None)
     suggestion = "" if similar_name is None else f"Did you mean {path.with_name(similar_name)}? "
     if on_terminal():
-        print(display_safe(f"There is no project {path}. {suggestion}".rstrip()))
+        print(message_safe(f"There is no project {path}. {suggestion}".rstrip()))
         try:
             answer = input("Make a new project? [y/N] ")
         except EOFError:
@@ -313,11 +314,3 @@ def _confirm_new(path: Path) -> None:
     raise NotFound(
         f"There is no project {path}.", f"{suggestion}`workbench {path} --create` makes a new one."
     )
-
-
-def _projects_beside(path: Path) -> list[str]:
-    """Returns the names of the project files in the folder of a path."""
-    try:
-        return sorted(file.name for file in path.parent.iterdir() if file.suffix == ".wb")
-    except OSError:
-        return []
