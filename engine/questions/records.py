@@ -593,7 +593,9 @@ class ExampleProbe:
             predicted = f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
         elif rate is None and self.subject == SUCCEEDED:
             # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
-            predicted = "not told: verdicts that were picked, not drawn at random, give a wrong share"
+            predicted = (
+                "not told: verdicts that were picked, not drawn at random, give a wrong share"
+            )
         if rate is None or test.drawn < MIN_DRAWN:
             share = explain_no_share(test.drawn)
         elif rate.low == rate.high:
