@@ -69,7 +69,8 @@ def span_of(record: Any) -> Span | None:
     session = _session_id(attributes, nested)
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
     span_input, span_output = _input_and_output(nested, record)
-    tool_message: ChatMessage = next(filter(_is_of_tool, (span_output, span_input)), [{}])[0]
+    tool_messages = next(filter(_is_of_tool, (span_output, span_input)), [{}])
+    tool_message: ChatMessage = objects_in(tool_messages)[0]
     name = tool_name(attributes) or tool_message.get("name")
     kind = _span_kind(record, attributes, nested)
     return Span(
@@ -106,7 +107,7 @@ def _facts(start: str, nested: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of_tool(messages: Any) -> bool:
     """Returns whether messages are the call of a tool or its answer alone."""
-    return len(objects_in(messages)) == 1 and messages[0].get("role") == "tool"
+    return [message.get("role") for message in objects_in(messages)] == ["tool"]
 
 
 def tool_name(attributes: dict[str, Any]) -> Any:
@@ -294,7 +295,7 @@ def spans_of(record: Any) -> SpansOfRecord:
     An export is one of OTLP, one of Jaeger, or an object of lists of spans; any other object is a span itself.
     """
     if not isinstance(record, dict):
-        return SpansOfRecord([])
+        return SpansOfRecord([record])
     if isinstance(record.get("resourceLogs"), list):
         return _spans_of_logs(record["resourceLogs"])
     spans: list[Any] = []
@@ -303,7 +304,7 @@ def spans_of(record: Any) -> SpansOfRecord:
     for resource in objects_in(outer):
         scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
         for scope in objects_in(scopes):
-            spans += objects_in(scope.get("spans"))
+            spans += list_or_empty(scope.get("spans"))
         if "resource" in resource:
             statements.append({"resource": resource["resource"]})
     if outer is not None:
@@ -335,17 +336,19 @@ def _spans_of_logs(resources: list[Any]) -> SpansOfRecord:
         if "resource" in resource:
             statements.append({"resource": resource["resource"]})
         for scope in objects_in(resource.get("scopeLogs")):
-            logs = objects_in(scope.get("logRecords"))
+            logs = list_or_empty(scope.get("logRecords"))
             statements += [log for log in logs if not _add_to_span(spans, log)]
     return SpansOfRecord(list(spans.values()), statements)
 
 
-def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:
+def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: Any) -> bool:
     """Adds a log record to the span that it names, as an event; returns False if it is no event of GenAI.
 
     Args:
         spans: The spans so far, by the ids of their trace and of themselves; a new one is added.
     """
+    if not isinstance(log, dict):
+        return False
     name = _event_name(log)
     collected = _collected_body(log)
     if not name.startswith("gen_ai.") and not collected:

@@ -76,11 +76,14 @@ def _langsmith_spans(record: Any) -> SpansOfRecord:
         return SpansOfRecord(list(_with_children(record, None)))
     runs: dict[str, dict[str, Any]] = {}
     patch = record.get("patch")
+    others: list[Any] = []
     for run in [*record["post"], *list_or_empty(patch)]:
         if isinstance(run, dict):
             stored_run = runs.setdefault(as_text(run.get("id")), {})
             stored_run.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
-    return SpansOfRecord(list(runs.values()))
+        else:
+            others.append(run)
+    return SpansOfRecord([*runs.values(), *others])
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
@@ -91,10 +94,10 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         return
     trace = run.get("trace_id") or trace or run.get("id")
     yield {**without_keys(run, "child_runs"), "trace_id": trace}
-    for child in objects_in(children):
-        yield from _with_children(
-            {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
-        )
+    for child in children:
+        if isinstance(child, dict):
+            child = {"parent_run_id": run.get("id"), "child_runs": [], **child}
+        yield from _with_children(child, trace)
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -146,7 +149,7 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
     what people said of it is returned beside the observations.
     """
     if not isinstance(record, dict):
-        return SpansOfRecord([])
+        return SpansOfRecord([record])
     if isinstance(record.get("traces"), list):
         all_spans: list[Any] = []
         all_statements: list[Any] = []
@@ -164,10 +167,10 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
         trace = without_keys(record, "observations")
     trace_id = trace.get("id")
     spans = [
-        observation
-        if first_filled(observation, "traceId", "trace_id")
-        else {**observation, "traceId": trace_id}
-        for observation in objects_in(record["observations"])
+        {**observation, "traceId": trace_id}
+        if isinstance(observation, dict) and not first_filled(observation, "traceId", "trace_id")
+        else observation
+        for observation in record["observations"]
     ]
     keys = ("scores", "corrections")
     judgments = {key: trace[key] for key in keys if trace.get(key)}
@@ -223,7 +226,10 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
         "trace_id": first_filled(info, "trace_id", "request_id"),
         "session": first_filled(metadata, "mlflow.trace.session"),
     }
-    spans = [{**span, "mlflow.trace": trace_names} for span in objects_in(data["spans"])]
+    spans = [
+        {**span, "mlflow.trace": trace_names} if isinstance(span, dict) else span
+        for span in data["spans"]
+    ]
     return SpansOfRecord(spans, [{**info, "id": trace_names["trace_id"]}])
 
 
