@@ -83,7 +83,8 @@ def _langsmith_spans(record: Any) -> SpansOfRecord:
             stored_run.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
         else:
             others.append(run)
-    return SpansOfRecord([*runs.values(), *others])
+    about = without_keys(record, "post", "patch")
+    return SpansOfRecord([*runs.values(), *others], [about] if about else [])
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
@@ -162,9 +163,10 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
         return SpansOfRecord(all_spans, [*all_statements, remaining])
     if not isinstance(record.get("observations"), list):
         return SpansOfRecord([record])
-    trace = record.get("trace")
+    trace, others = record.get("trace"), without_keys(record, "observations", "trace")
     if not isinstance(trace, dict):
-        trace = without_keys(record, "observations")
+        trace, others = without_keys(record, "observations"), {}
+    beside = [others] if others else []
     trace_id = trace.get("id")
     spans = [
         {**observation, "traceId": trace_id}
@@ -177,8 +179,9 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
     root = without_keys(trace, *keys, "observations")
     if "timestamp" in root:  # the trace itself is its outermost step
         root = {"input": None, "output": None, "tags": [], **root}
-        return SpansOfRecord([root, *spans], [{"id": trace_id, **judgments}] if judgments else ())
-    return SpansOfRecord(spans, [{**root, **judgments}])
+        judged = [{"id": trace_id, **judgments}] if judgments else []
+        return SpansOfRecord([root, *spans], [*judged, *beside])
+    return SpansOfRecord(spans, [{**root, **judgments}, *beside])
 
 
 def _mlflow_span(record: Any) -> Span | None:
@@ -213,9 +216,10 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
     record says of the trace; the record itself for any other."""
     row = object_in(record)
     data, info = object_in(row.get("data")), object_in(row.get("info"))
+    others = [without_keys(row, "data", "info"), without_keys(data, "spans")]
     is_of_table = isinstance(row.get("spans"), list)
     if is_of_table and first_filled(row, "trace_id", "request_id"):
-        data, info = row, without_keys(row, "spans")
+        data, info, others = row, without_keys(row, "spans"), []
         attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
         if not any("mlflow.spanType" in names for names in attributes):
             return SpansOfRecord([record])
@@ -230,7 +234,8 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
         {**span, "mlflow.trace": trace_names} if isinstance(span, dict) else span
         for span in data["spans"]
     ]
-    return SpansOfRecord(spans, [{**info, "id": trace_names["trace_id"]}])
+    about = {**info, "id": trace_names["trace_id"]}
+    return SpansOfRecord(spans, [about, *filter(None, others)])
 
 
 def _weave_span(call: Any) -> Span | None:
