@@ -144,7 +144,7 @@ def test_guides_name_code_that_is_there() -> None:
         files = [REPOSITORY / path for path in _PATH.findall(text) if path.endswith(".py")]
         code = "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
         for named in _CODE.findall(_FENCE.sub("", text)):
-            name = re.fullmatch(r"`(_?[A-Z]\w+|\w+(?=\())(?:\(.*\))?`", named)
+            name = re.fullmatch(r"`(?:self\.)?(_\w+|[A-Z]\w+|\w+(?=\())(?:\(.*\))?`", named)
             if name and name[1] not in elsewhere and not re.search(rf"\b{name[1]}\b", code):
                 missing.append(f"{page.name}: {name[1]}")
     assert missing == []

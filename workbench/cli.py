@@ -22,7 +22,7 @@ from engine.base import network_guard
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.folders import version
-from engine.base.text import as_json, display_safe
+from engine.base.text import as_json, message_safe
 from workbench.command_result import EXIT_DONE, CommandResult, exit_code
 from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.surroundings import Output, checked_streams, like_ctrl_c, on_terminal
@@ -135,8 +135,8 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def build_parser() -> Parser:
-    """Returns the parser of all commands."""
+def build_parser(first: str | None = None) -> Parser:
+    """Returns the parser of all commands, or only of those that begin with the word `first`, which takes less time."""
     parser = Parser(
         prog="workbench",
         description=DESCRIPTION,
@@ -150,18 +150,20 @@ def build_parser() -> Parser:
     top = parser.add_subparsers(dest="command", metavar="COMMAND")
     groups: dict[str, argparse._SubParsersAction[Parser]] = {}
     for command in COMMANDS:
-        first, _, second = command.words.partition(" ")
+        word, _, second = command.words.partition(" ")
+        if first not in (None, word):
+            continue
         parsers = top
         if second:  # a command of a group, such as `goals split`
-            if first not in groups:
-                group = GROUPS[first]
-                group_parser = top.add_parser(first, help=group.help, description=group.description)
-                groups[first] = group_parser.add_subparsers(
+            if word not in groups:
+                group = GROUPS[word]
+                group_parser = top.add_parser(word, help=group.help, description=group.description)
+                groups[word] = group_parser.add_subparsers(
                     dest="subcommand", metavar=group.metavar, required=True
                 )
-            parsers = groups[first]
+            parsers = groups[word]
         parsers.add_parser(
-            second or first, help=command.help, description=command.help, command=command
+            second or word, help=command.help, description=command.help, command=command
         )
     return parser
 
@@ -288,18 +290,18 @@ def _run_and_report(
         topic: The words that `help` has to explain.
         offline: Whether no network may be used.
         json: Whether errors are printed as JSON.
-        output: Standard output, which knows whether output was lost; None in some tests.
+        output: Standard output, which knows whether output was lost; None in some tests. What was lost because its
+            reader has ended, as `head` does, is no error, be it standard output or a pipe that `-o` names.
     """
     try:
         code = _run(words, topic, offline)
         sys.stdout.flush()
         return code
     except (WorkbenchError, KeyboardInterrupt) as error:
-        if output is None or output.lost is None:
-            return _print_error(error, json)
-        if output.unread:  # nobody waits for the rest
+        lost = None if output is None else output.lost
+        if isinstance((lost or error).__cause__, BrokenPipeError):  # nobody waits for the rest
             return EXIT_DONE
-        return _print_error(output.lost, json)
+        return _print_error(lost or error, json)
 
 
 def version_line() -> str:
@@ -326,7 +328,9 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             "The current folder is no longer there.", "Go to another one: `cd ~`."
         ) from None
     try:
-        arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
+        whole_words = _with_joined_filters(_with_command(words))
+        first = next((word for word in whole_words[:1] if word in _FIRST_WORDS), None)
+        arguments = build_parser(first).parse_args(whole_words)
     except SystemExit as stop:  # after --help
         if topic:
             explaining = import_module("workbench.commands.explaining")
@@ -397,9 +401,9 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
         }
         sys.stderr.write(as_json(report) + "\n")
         return code
-    sys.stderr.write(display_safe(f"workbench: {error.message}\n"))
+    sys.stderr.write(message_safe(f"workbench: {error.message}") + "\n")
     if error.hint:
-        sys.stderr.write(display_safe(f"  {error.hint}\n"))
+        sys.stderr.write(message_safe(f"  {error.hint}") + "\n")
     if not isinstance(error, Cancelled | OutputLost):
         sys.stderr.write(f"  ({error.code}: `workbench help {error.code}` says more)\n")
     return code

@@ -14,7 +14,7 @@ from engine.base import folders
 from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.base.number_format import duration
-from engine.base.text import as_json, display_safe, one_line
+from engine.base.text import as_json, display_safe, message_safe, one_line
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft, time_left_text
 from engine.opener.open_project import OpenProject
@@ -30,9 +30,9 @@ PLAN_TITLE_WIDTH = 22
 """Width of the title of a stage beside the bar and the time left of a plan, in columns."""
 
 
-def narrate(text: str) -> None:
-    """Prints one line of narration on standard error."""
-    sys.stderr.write(display_safe(text) + "\n")
+def narrate(*lines: str) -> None:
+    """Prints lines of narration on standard error."""
+    sys.stderr.writelines(f"{message_safe(line)}\n" for line in lines)
     sys.stderr.flush()
 
 
@@ -54,8 +54,7 @@ def print_result(result: CommandResult, json: bool) -> None:
         Console(highlight=False).print(result.drawing)
     elif result.lines:
         print_text("\n".join(result.lines))
-    for sentence in (*(() if json else result.hints), *result.notes):
-        narrate(sentence)
+    narrate(*(() if json else result.hints), *result.notes)
 
 
 def ask_first(what: str, sure: bool) -> None:

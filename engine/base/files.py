@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from engine.base.errors import DiskFull
+from engine.base.errors import DiskFull, ProjectError
 
 UNFINISHED_PREFIX = ".workbench-unfinished-"
 """The beginning of the names of temporary private folders, whose files are unfinished."""
@@ -205,6 +205,12 @@ def _create_locked_folder(parent: Path) -> tuple[Path, int]:
 APPLICATION_ID = 0x57_42_43_48
 """Marks a SQLite file as a project of this program (`WBCH`)."""
 
+SQLITE_BEGINNING = b"SQLite format 3\0"
+"""The first bytes of every SQLite file, and so of every project."""
+
+SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock")
+"""Endings of the files that SQLite and the write lock keep beside a project, behind the name of the project."""
+
 Identity = tuple[int, int]
 """Device and inode of a file, which stay the same when it is renamed."""
 
@@ -228,11 +234,37 @@ def is_project(path: str) -> bool:
     Raises:
         OSError: The file cannot be opened.
     """
-    if is_in_use(path):
-        return True
+    return is_database(path) and (
+        is_in_use(path) or _header(path)[68:] == APPLICATION_ID.to_bytes(4)
+    )
+
+
+def is_database(path: str) -> bool:
+    """Returns whether a path leads to a file of SQLite, as a project is one from its first moment; see `is_project`."""
+    return is_in_use(path) or _header(path).startswith(SQLITE_BEGINNING)
+
+
+def _header(path: str) -> bytes:
+    """Returns the first bytes of a file, the application id of a file of SQLite at their end."""
     with open(path, "rb") as file:
-        header = file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
-    return header.startswith(b"SQLite format 3\0") and header[68:] == APPLICATION_ID.to_bytes(4)
+        return file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
+
+
+def refuse_side_file(path: str | Path) -> None:
+    """Checks that a path is not kept for a file beside a project, whether that file is there now or not.
+
+    Raises:
+        ProjectError: It is; what is written there would destroy what is in the project.
+        OSError: What may be the project cannot be opened.
+    """
+    real = os.path.realpath(path)
+    for ending in SIDE_FILE_ENDINGS:
+        project = real.removesuffix(ending)
+        if project != real and os.path.isfile(project) and is_database(project):
+            raise ProjectError(
+                f"{path} belongs to the project {project}.",
+                "Choose another name; nothing was written.",
+            )
 
 
 # A full disk

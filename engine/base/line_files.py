@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from engine.base.conversation import without_surrogates
-from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.errors import ProjectError, UsageError, WorkbenchError
 from engine.base.files import (
     atomic_replacement,
     disk_full_error,
     is_disk_full,
     is_project,
+    refuse_side_file,
     replaces_file,
 )
 from engine.base.text import as_json, display_safe
@@ -136,8 +137,14 @@ def write_parquet(
 
     Raises:
         WorkbenchError: pyarrow is not installed.
+        UsageError: The path is that of a pipe.
         ProjectError: The file cannot be written.
     """
+    if path.is_fifo():  # the end of the file says where its parts are, so that a reader has to seek
+        raise UsageError(
+            f"{path} is a pipe, and Parquet can only be written to a file.",
+            "Name one with -o FILE, or write CSV or JSON Lines.",
+        )
     try:
         import pyarrow
         from pyarrow import parquet
@@ -177,9 +184,10 @@ def new_file(path: str) -> Path:
     """Returns the path of a file that is not there yet, `~` expanded.
 
     Raises:
-        ProjectError: There is such a file already.
+        ProjectError: There is such a file already, or the name is kept for a file beside a project.
     """
     target = Path(os.path.expanduser(path))
+    refuse_side_file(target)
     if os.path.lexists(target):
         raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
     return target
@@ -192,8 +200,9 @@ def check_target(path: Path, *, force: bool) -> None:
         force: Whether a file that is there may be written over.
 
     Raises:
-        ProjectError: There is a file already that is no project.
+        ProjectError: There is a file already that is no project, or the name is kept for a file beside a project.
     """
+    refuse_side_file(path)
     if not force and replaces_file(path) and not is_project(str(path)):
         raise ProjectError(
             f"{path} is there already.", "Choose another name, or add --force to write over it."
@@ -207,9 +216,10 @@ def write_beside(path: Path) -> Iterator[Path]:
 
     Raises:
         DiskFull: There is no room for it.
-        ProjectError: The file cannot be written, or is a project.
+        ProjectError: The file cannot be written, or is a project or kept for a file beside one.
     """
     try:
+        refuse_side_file(path)
         if path.is_file() and is_project(str(path)):
             raise ProjectError(f"{path} is a project.", "Choose another name; nothing was written.")
         with atomic_replacement(path) as part:

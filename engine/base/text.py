@@ -46,6 +46,9 @@ _UNSAFE = re.compile(
 """Matches a character that could act on a terminal or on the order of the text, or that cannot be seen or encoded:
 controls, bidirectional and zero-width signs, blank letters, non-characters, lone surrogates, tags."""
 
+_BREAK_IN_NAME = re.compile(r"\n(?! )")
+"""Matches a line break that no message has itself."""
+
 _DRAWN_DIFFERENTLY = re.compile(
     "[\ufe00-\ufe0f\U0001f3fb-\U0001f3ff]"  # variation selectors, skin tones
     "|(?<=[\u2190-\U0001faff])\u200d"
@@ -79,6 +82,12 @@ def display_safe(text: str) -> str:
     text = _DRAWN_DIFFERENTLY.sub(_plain_character, text.replace("\r\n", "\n"))
     text = _UNSAFE.sub(_visible_character, text)
     return _marks_pattern().sub("\\1\ufffd", text) if _MAYBE_TOO_MANY_MARKS.search(text) else text
+
+
+def message_safe(text: str) -> str:
+    """Returns a message, display-safe. A line break in the name of a file, which could forge a line of its own, becomes
+    U+240A; the further lines that a message has itself are indented, and stay."""
+    return _BREAK_IN_NAME.sub("\u240a", display_safe(text))
 
 
 def _visible_character(match: re.Match[str]) -> str:

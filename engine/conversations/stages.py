@@ -24,6 +24,7 @@ from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
+from engine.base.text import message_safe
 from engine.conversations.language import LANGUAGE_SAMPLE_CHARACTERS, detect_language
 from engine.conversations.personal_data import Kind, find_kinds
 from engine.conversations.records import DEFAULT_IMPORT, CheckCounts, ImportRequest
@@ -205,8 +206,7 @@ class ImportStage(Stage):
             text += "; changed ones are kept beside the stored ones (--replace replaces them)"
         if counts.judged:
             text += f"; {counts.judged:,} had a verdict on the earlier text"
-        if self.sources:
-            names = {source.detection.format for source in self.sources} - {SKIPPED}
+        if names := {source.detection.format for source in self.sources} - {SKIPPED}:
             text += f"; format {', '.join(sorted(names))}"
         if self._shared:
             texts = counted(len(self._shared.shown), "text")
@@ -220,7 +220,7 @@ class ImportStage(Stage):
                 text += f"; {lost:.1%} of the text of {source.label} was not read"
         for error in self.refused:
             text += f"; not read: {error.message.rstrip('.')}"
-        return text + "."
+        return message_safe(text + ".")
 
     def _import(self, source: Input, run_id: int, *, whole: bool = True) -> Iterator[Progress]:
         """Imports one input batch by batch; one that did not change since it was read to its end is passed over.

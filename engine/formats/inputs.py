@@ -60,7 +60,8 @@ def open_inputs(
 
     Raises:
         Cancelled: `bounds` says so, also while the records are read.
-        FormatError: At the call: a path or format does not exist, a folder has no conversations, or a named file cannot
+        NotFound: At the call: there is no such format.
+        FormatError: At the call: a path does not exist, a folder has no conversations, or a named file cannot
             be opened or fits no format.
     """
     if format is not None:
@@ -352,7 +353,7 @@ def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str 
         format: The format that the person chose, which is the answer if its records are conversations.
 
     Raises:
-        FormatError: There is no such format.
+        NotFound: There is no such format.
     """
     content = _content_of_lines(label, label, lines, Bounds())
     if format is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import MAX_MESSAGES
-from engine.base.errors import FormatError
+from engine.base.errors import FormatError, NotFound
 from engine.base.folders import config_dir
 from engine.formats.accounting import account_for
 from engine.formats.coded import prepared_records
@@ -104,7 +104,7 @@ def reader_named(name: str) -> Reader:
     """Returns the reader of a format.
 
     Raises:
-        FormatError: There is no reader of this name.
+        NotFound: There is no reader of this name.
     """
     readers = all_readers()
     for reader in readers:
@@ -112,7 +112,7 @@ def reader_named(name: str) -> Reader:
             return reader
     names = ", ".join(reader.name for reader in readers)
     refused = "".join(f"{error} " for error in unusable_formats())
-    raise FormatError(f"There is no format {name!r}.", f"{refused}Choose one of {names}.")
+    raise NotFound(f"There is no format {name!r}.", f"{refused}Choose one of {names}.")
 
 
 def is_whole_record(value: Any) -> bool:

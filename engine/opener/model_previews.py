@@ -78,7 +78,10 @@ class EgressPreview:
         ]
         if self.first_request is not None:
             request = as_json(self.first_request, indent=1)
-            lines += ["The first request of a run that summarizes goals, in full:", request]
+            lines += [
+                "The first request of a run that summarizes goals, in full:",
+                *request.split("\n"),
+            ]
         return lines
 
 

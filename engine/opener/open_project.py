@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders, network_guard
-from engine.base.errors import Cancelled, ProjectError, ProjectMoved, WorkbenchError
+from engine.base.errors import Cancelled, ProjectError, ProjectMoved
 from engine.base.events import DataChanged, Event, FileChanged, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
-from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -152,7 +152,6 @@ class OpenProject:
             self.project,
             self._emit,
             tables_by_stage=TABLES_BY_STAGE,
-            code_version=folders.version(),
             check=self._check_addresses,
         )
 
@@ -470,7 +469,7 @@ class OpenProject:
             listener: Called with the events of these stages.
 
         Raises:
-            WorkbenchError: A stage failed, or may not run; see `_check_addresses`.
+            WorkbenchError: The error of a stage that failed; or one may not run, see `_check_addresses`.
             Cancelled: A stage was cancelled, such as from the keyboard.
         """
         self._check_addresses(stages)
@@ -478,9 +477,9 @@ class OpenProject:
         try:
             for stage in stages:
                 outcome = self.runner.run(stage)
-                if isinstance(outcome, JobFailed):
-                    raise WorkbenchError(outcome.message, outcome.hint, outcome.code)
-                if isinstance(outcome, JobCancelled):
+                if outcome.error:
+                    raise outcome.error
+                if outcome.state == "cancelled":
                     raise Cancelled(outcome.message)
         finally:
             if unsubscribe:

@@ -18,7 +18,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import APPLICATION_ID, atomic_replacement, sync
+from engine.base.files import (
+    APPLICATION_ID,
+    SIDE_FILE_ENDINGS,
+    atomic_replacement,
+    refuse_side_file,
+    sync,
+)
 from engine.project.connections import file_uri, find_damage, fold_log, translate_file_errors
 from engine.project.write_lock import WriteLock, check_log
 
@@ -27,9 +33,6 @@ BACKUPS_KEPT = 5
 
 _DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
 """Matches the end of the name of a backup of `back_up`: `.backup-20260701T120000Z`, and `-2` for a second one."""
-
-_SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock", ".partial")
-"""Endings of the files beside a backup, and of a backup that an earlier version did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ def backups_of(path: str) -> list[Backup]:
     backups = [
         _describe(name)
         for name in glob.glob(glob.escape(real) + ".backup-*")
-        if not name.endswith(_SIDE_FILE_ENDINGS) and os.path.isfile(name)
+        # those of an earlier version end in .partial where they were not finished
+        if not name.endswith((*SIDE_FILE_ENDINGS, ".partial")) and os.path.isfile(name)
     ]
     return sorted(backups, key=lambda backup: (backup.made, backup.path), reverse=True)
 
@@ -97,6 +101,7 @@ def restore(path: str, backup: str) -> str | None:
     """
     real = os.path.realpath(path)
     with translate_file_errors(real):
+        refuse_side_file(real)
         lock = WriteLock(real)
         lock.acquire()
         try:
@@ -120,6 +125,7 @@ def _copy_backup(backup: str, target: Path, real: str) -> None:
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:
     """Writes the database of a connection to the new file `target`, completely or not at all."""
+    refuse_side_file(target)
     with atomic_replacement(Path(target)) as part:
         _vacuum(conn, part)
 

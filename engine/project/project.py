@@ -28,7 +28,7 @@ from engine.base.errors import (
     ProjectReadOnly,
     ProjectTooOld,
 )
-from engine.base.files import remove_leftovers
+from engine.base.files import SQLITE_BEGINNING, refuse_side_file, remove_leftovers
 from engine.project import connections, runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
 from engine.project.file_lock import ProjectFile
@@ -40,9 +40,6 @@ P = ParamSpec("P")
 
 _ERRORS_OF_DAMAGED_VALUES = (AttributeError, LookupError, TypeError, ValueError)
 """Errors that code raises when it reads a value that only a damaged file has."""
-
-_SQLITE_BEGINNING = b"SQLite format 3\0"
-"""The first bytes of every database of SQLite."""
 
 _NO_SIDE_FILES_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 """Error codes of SQLite where it may not create the side files that a log needs."""
@@ -170,12 +167,13 @@ class Project:
 
     @classmethod
     def _open_for_writing(cls, name: str, real: str, *, create: bool) -> Project:
-        """Locks the file and opens it for writing.
+        """Locks the file and opens it for writing; a new one that cannot be opened, as on a full disk, is removed.
 
         Raises:
             _NotWritable: The file is locked or write-protected, or has a second name.
         """
-        if os.path.exists(real) and not os.access(real, os.W_OK):
+        is_there = os.path.exists(real)
+        if is_there and not os.access(real, os.W_OK):
             raise _NotWritable("the file is write-protected")
         lock = WriteLock(real)
         try:
@@ -191,10 +189,15 @@ class Project:
         if lock.file is None:  # removed a moment ago
             lock.release()
             raise _missing(name)
+        is_new = not is_there and os.fstat(lock.file.fd).st_size == 0  # nobody made it meanwhile
         project = cls(name, real, read_only=None, immutable=False, file=lock.file, lock=lock)
         try:
             project._start(lock, create)
         except BaseException:
+            if is_new:
+                for ending in ("", "-wal", "-shm", "-journal"):
+                    with contextlib.suppress(OSError):
+                        os.unlink(real + ending)
             project.close()
             raise
         return project
@@ -253,7 +256,8 @@ class Project:
         try:
             _check_beginning(name, file)
             check_readable(real, file)
-            if check_schema(name, project.reader(), allow_empty=False) < SCHEMA:
+            conn = project._reader_of_this_thread().conn
+            if check_schema(name, conn, allow_empty=False) < SCHEMA:
                 raise ProjectTooOld(
                     f"{name} is of an older version and cannot be brought up to date: {reason}.",
                     "Open it once where it can be written, or copy it to such a place.",
@@ -346,19 +350,6 @@ class Project:
                     f"Copy it by `workbench backup {os.path.basename(self._real)}`.",
                 )
             self._writer.submit(lambda conn: copy_whole(conn, target), transaction=False).result()
-
-    def reader(self) -> sqlite3.Connection:
-        """Returns this thread's read-only connection.
-
-        It is closed with the project if its thread has ended by then, or is the thread that closes. Threads that may
-        outlive the project use `reading` instead.
-
-        Raises:
-            ProjectError: The project is closed, or can no longer be opened.
-        """
-        reader = self._reader_of_this_thread()
-        reader.handed_out = True
-        return reader.conn
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -537,11 +528,12 @@ def _check_path(name: str, real: str, create: bool) -> bool:
         raise ProjectError(f"{name}: there is no folder {folder}.", "Create the folder first.")
     if not create:
         raise _missing(name)
+    refuse_side_file(real)
     return False
 
 
 def _check_beginning(name: str, file: ProjectFile) -> None:
     """Raises NotAProject unless a file is empty or a database of SQLite."""
-    beginning = os.pread(file.fd, len(_SQLITE_BEGINNING), 0)
-    if beginning and beginning != _SQLITE_BEGINNING:
+    beginning = os.pread(file.fd, len(SQLITE_BEGINNING), 0)
+    if beginning and beginning != SQLITE_BEGINNING:
         raise NotAProject(f"{name} is not a project file.", NOT_OURS_HINT)

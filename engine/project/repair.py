@@ -19,6 +19,7 @@ from sqlite_utils.db import ForeignKey
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import APPLICATION_ID, atomic_replacement, disk_full_error, is_disk_full
+from engine.base.line_files import new_file
 from engine.project import cjk_index
 from engine.project.connections import file_uri, lacks_space
 from engine.project.schema import (
@@ -77,12 +78,10 @@ def repair(damaged: str, target: str) -> Repair:
     The new file has the schema of the damaged one; `Project.open` migrates it.
 
     Raises:
-        ProjectError: There is a file at `target`, or `damaged` is no project or has lost its table of contents.
+        ProjectError: There is a file at `target`, or it is kept for a file beside a project; or `damaged` is no
+            project or has lost its table of contents.
     """
-    if os.path.exists(target):
-        raise ProjectError(
-            f"{target} is there already.", "Choose another name; nothing was written."
-        )
+    new_file(target)
     if not os.path.isfile(damaged):
         raise ProjectError(f"There is no file {damaged}.", "Check the path.")
     report = Repair()

@@ -14,8 +14,9 @@ from screens.widgets.formatting import agreement_piece
 from screens.widgets.groups import GLYPHS, Piece, decision_text
 
 
-def counts_content(progress: ReviewProgress, skipped: int) -> Content:
-    """Returns how many pairs are decided, left, probably to be merged, and skipped."""
+def counts_content(progress: ReviewProgress, groups: int, skipped: int) -> Content:
+    """Returns how many pairs are decided, of how many groups pairs are left, how many of those are probably to be
+    merged, and how many are skipped."""
     parts: list[Piece] = [_decided(progress)]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
@@ -23,8 +24,8 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
         parts.append((f" · {progress.to_review:,} of the model to review", "bold"))
     else:
         parts += [
-            (f" · {progress.left:,} left", "bold"),
-            f", about {progress.to_merge:,.0f} to merge",
+            (f" · {number_format.counted(progress.left, 'pair')} left", "bold"),
+            f" of {number_format.counted(groups, 'group')}, about {progress.to_merge:,.0f} to merge",
         ]
     if skipped:
         parts.append((f" · {skipped} skipped", "$tone-muted"))

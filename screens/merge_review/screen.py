@@ -354,7 +354,8 @@ class MergeDeskScreen(DecisionScreen):
             by_model = progress.merged_by_model + progress.refused_by_model
             title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
-        summary.update(formatting.counts_content(progress, len(self.cursor.skipped)))
+        groups = 0 if self._clustering is None else self._clustering.groups
+        summary.update(formatting.counts_content(progress, groups, len(self.cursor.skipped)))
         about_model = formatting.status_content(progress)
         status.display = bool(about_model)
         status.update(about_model)
@@ -508,8 +509,8 @@ class MergeAllDialog(Dialog[ListedPairs]):
             yield LineInput(number_format.probability(self._probability), placeholder=".90")
             yield Static(id="count")
             yield Choices(markup=False)
-            keys = (("enter", "merges all; u undoes all of it"), ("escape", "leaves"))
-            yield key_hints(*keys)
+            keys = (("enter", "merges all"), ("u", "afterwards undoes all"), ("↓", "list"))
+            yield key_hints(*keys, ("escape", "leaves"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Lists the pairs for another probability."""
@@ -526,20 +527,27 @@ class MergeAllDialog(Dialog[ListedPairs]):
         self._show_count(Content.styled("searching …", "$tone-muted"))
         background(
             self,
-            lambda: self._review.above(p),
+            # Where no pair has so high a probability, the highest is said.
+            lambda: self._review.above(p) or self._review.above(0)[:1],
             self._list,
             lambda error: self._show_count(refusal_content(error)),
             group="listed",
         )
 
-    def _list(self, pairs: Sequence[Proposal]) -> None:
-        """Lists the pairs, and how many there are."""
+    def _list(self, found: Sequence[Proposal]) -> None:
+        """Lists those of the pairs that have the probability, and says what merging them makes of their groups."""
+        pairs = [each for each in found if each.evidence.probability >= self._probability]
         self._pairs = pairs
-        self._show_count(
-            Content(f"{number_format.counted(len(pairs), 'pair')} will be merged")
-            if pairs
-            else Content.styled("No pair has so high a probability.", "$tone-muted")
-        )
+        count = Content.styled("No pair of groups is undecided.", "$tone-muted")
+        if pairs:
+            before, after = joined_groups([proposal.pair for proposal in pairs])
+            number = number_format.counted(len(pairs), "pair")
+            count = Content(f"{number}: {before:,} groups become {after:,}")
+        elif found:
+            highest = number_format.estimate(found[0].evidence.probability)
+            text = f"No pair has so high a probability; the highest is {highest}."
+            count = Content.styled(text, "$tone-muted")
+        self._show_count(count)
         options = [Option(_pair_line(proposal)) for proposal in pairs[:MAX_LISTED]]
         self.query_one(Choices).set_options(options)
 
@@ -559,6 +567,16 @@ class MergeAllDialog(Dialog[ListedPairs]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Ignores a click on a pair, which decides nothing."""
         event.stop()
+
+
+def joined_groups(pairs: Sequence[Pair]) -> tuple[int, int]:
+    """Returns how many groups are in some pairs, and how many they are once all pairs are merged."""
+    parts: list[set[str]] = []
+    for pair in pairs:
+        touched = [part for part in parts if not part.isdisjoint(pair)]
+        parts = [part for part in parts if part.isdisjoint(pair)]
+        parts.append({*pair}.union(*touched))
+    return sum(map(len, parts)), len(parts)
 
 
 def _pair_line(proposal: Proposal) -> Content:

@@ -100,6 +100,17 @@ class TestWords:
         done = workbench("models", "add", "a" * 5000)
         assert (done.returncode, b"too long for the name of a file" in done.stderr) == (2, True)
 
+    @pytest.mark.parametrize("first", ['{"debug": true}', '{"messages": []}'])
+    def test_a_name_forges_no_line(self, first: str, tmp_path: Path) -> None:
+        """A line break in the name of a file stays within the line, in narration, results, errors and their hints."""
+        log = tmp_path / "odd\nworkbench: all is well.jsonl"
+        messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+        log.write_text(f"{first}\n{json.dumps({'messages': messages})}")
+        for words in (["import"], ["import", "--dry-run"], ["open", "--headless", "-o"]):
+            done = workbench(*words, tmp_path / "p\nworkbench: all is well.wb", log)
+            lines = (done.stdout + done.stderr).decode().splitlines()
+            assert [line for line in lines if line.startswith("workbench: all is well")] == []
+
     def test_a_folder_that_is_gone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """In a folder that was deleted nothing can be named, and that is said."""
         monkeypatch.chdir(tmp_path)

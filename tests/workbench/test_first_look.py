@@ -203,6 +203,28 @@ def _read_count(project: Path) -> int:
     return int(count)
 
 
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (("config.json", "more.json"), "config.json holds no conversations in a known format"),
+        (("note.txt",), "1 file holds no conversations: note.txt"),
+        ((), "The folder logs holds no conversations"),
+    ],
+)
+def test_where_nothing_is_read_it_ends_with_the_reason(
+    files: tuple[str, ...], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder without conversations is not clustered: the error says why its first file was not read, and no project
+    is left."""
+    monkeypatch.chdir(tmp_path)
+    Path("logs").mkdir()
+    for name in files:
+        Path("logs", name).write_text('{"debug": true}' if name.endswith("json") else "Dear diary")
+    done = workbench("open", "logs", "-o", "p.wb", "--headless")
+    assert (done.returncode, reason in done.stderr.decode()) == (1, True)
+    assert os.listdir() == ["logs"]
+
+
 def test_options_of_log_files_only(tmp_path: Path) -> None:
     """A missing file is named, a project is opened without --output, and log files are not opened read-only; nothing is
     made."""

@@ -51,7 +51,7 @@ class TestCluster:
 
     def test_too_many_clusters(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """More clusters than the conversations fill are refused, where all would be left without a group."""
-        assert main([*CLUSTER, str(path), "--no-labels", "--k1", "25"]) == 1
+        assert main([*CLUSTER, str(path), "--no-labels", "--k1", "25"]) == 2
         assert "48 conversations cannot fill 25 clusters" in capsys.readouterr().err
 
     def test_reasons(self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

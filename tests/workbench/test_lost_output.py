@@ -61,6 +61,24 @@ def test_files(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.Monke
     assert target.is_char_device()
 
 
+def test_a_pipe_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of `-o` that has ended is no fault; Parquet into a pipe is refused, and `-` is standard output."""
+    monkeypatch.chdir(tmp_path)
+    workbench("demo", "d", "--samples-only", "--count", "2")
+    words = ("export", "d/demo.wb", "conversations", "-o")
+    command = 'set -o pipefail; "$0" -m workbench "$@" | head -c 0'
+    done = subprocess.run(
+        ["bash", "-c", command, sys.executable, *words, "/dev/stdout"],
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    os.mkfifo("pipe.parquet")
+    refused = workbench("export", "d/demo.wb", "table", "-o", "pipe.parquet")
+    assert (refused.returncode, b"pipe.parquet is a pipe" in refused.stderr) == (2, True)
+    assert workbench(*words, "-").stdout == workbench(*words[:-1]).stdout != b""
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -44,7 +44,9 @@ FORMATS = ("jsonl", "csv", "parquet")
 @takes(
     PROJECT,
     argument("what", choices=get_args(ExportKind), help="what is written"),
-    argument("-o", "--output", metavar="FILE", help="the file to write (default: standard output)"),
+    argument(
+        "-o", "--output", metavar="FILE", help="the file to write (default: - for standard output)"
+    ),
     FORCE,
     argument(
         "--format",
@@ -86,6 +88,8 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         UsageError: Options do not go together.
         ProjectError: The file is there already, or cannot be written.
     """
+    if arguments.output == "-":
+        arguments.output = None
     companions = _companions(arguments.companions)
     file_format = _checked_format(arguments, companions)
     if arguments.output is not None:
@@ -106,8 +110,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
             lines = source if redactor is None else redacted_lines(source, redactor)
             if arguments.output is None:
                 _write_to_stdout(lines, arguments, file_format, task)
-                for sentence in _remarks(form, left_behind, redactor):
-                    narrate(sentence)
+                narrate(*_remarks(form, left_behind, redactor))
                 return EXIT_DONE
             path = Path(arguments.output)
             if _has_own_kind_of_file(form):

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability, trouble
-from engine.base.text import one_line
+from engine.base.text import message_safe, one_line
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.conversations.records import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines
 from engine.conversations.stages import CheckStage, ImportStage
+from engine.formats.records import SourceReport
 from engine.goals.clustering_request import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
@@ -38,7 +39,7 @@ from engine.opener.key_figures import (
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import group_lines, shown_clustering
-from workbench.commands.importing import map_hint, with_map_hint
+from workbench.commands.importing import map_hint, opened_for_import, refusal_lines
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
@@ -110,15 +111,10 @@ def first_look(
             project is removed.
         Cancelled: The command was cancelled from the keyboard; what was committed stays.
     """
-    is_new = not project.exists()
     try:
-        with OpenProject(project, create=True) as workspace:
+        with opened_for_import(project) as workspace:
             look = _FirstLook(workspace, paths, project, as_json, further, minutes, check)
             return look.run(screens, importing)
-    except UnknownFormat as error:
-        if is_new:
-            project.unlink(missing_ok=True)
-        raise with_map_hint(error, project) from None
     except (Cancelled, KeyboardInterrupt) as error:
         reason_text = error.message if isinstance(error, Cancelled) else "Cancelled."
         raise Cancelled(
@@ -126,6 +122,17 @@ def first_look(
             f"What is done is in {project}. The same command goes on from there;"
             f" `workbench {shlex.quote(str(project))}` opens what there is.",
         ) from None
+
+
+def _nothing_read(sources: Sequence[SourceReport]) -> UnknownFormat:
+    """Returns the error for sources that hold no conversation: why the first of them was not read."""
+    first, *others = sources
+    reason = next(iter(first.reasons), first.detection.why)
+    where = "" if reason.startswith(first.label) else f"{first.label}: "
+    more = f" {counted(len(others), 'more source')} had none either." if others else ""
+    return UnknownFormat(
+        f"No conversation was read. {where}{reason.rstrip('.')}.{more}", first.label
+    )
 
 
 @dataclass
@@ -152,13 +159,9 @@ class _FirstLook:
         paths = [str(path) for path in self._paths]
         import_stage, signs, _ = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
-        try:
-            self._run([import_stage])
-        except WorkbenchError:
-            for refusal in import_stage.refused:
-                if isinstance(refusal, UnknownFormat):
-                    raise refusal from None
-            raise
+        self._run([import_stage])
+        if not workspace.conversations.counts().conversations:
+            raise _nothing_read(import_stage.sources)
         clustering = workspace.goal_stages().cluster_stages(CLUSTERS, keep_labels=True)
         self._expect_stages([signs, *clustering])
         self._run([signs])
@@ -301,11 +304,7 @@ class _FirstLook:
         """Returns lines on sources that were badly read and on refused files, with the command that helps."""
         badly = [source for source in import_stage.sources if source.badly_read]
         lines = account_lines(badly, partial(map_hint, self._project))
-        for refused in import_stage.refused:
-            refusal: WorkbenchError = refused
-            if isinstance(refused, UnknownFormat):
-                refusal = with_map_hint(refused, self._project)
-            lines += [refusal.message, f"  {refusal.hint}"]
+        lines += refusal_lines(import_stage.refused, self._project)
         return ["\nNot well read:", *lines] if lines else []
 
     def _after(self) -> str:
@@ -345,8 +344,8 @@ class _FirstLook:
 
     def _steps_by_hand(self) -> list[str]:
         """Returns lines with a command for each step."""
-        project = shlex.quote(str(self._project))
-        files = " ".join(shlex.quote(str(path)) for path in self._paths)
+        project = message_safe(shlex.quote(str(self._project)))
+        files = message_safe(shlex.join(map(str, self._paths)))
         order = "success" if success_probe(self._workspace) else "trouble --reverse"
         return [
             "\nEach step by hand, to do it again or in another way:",

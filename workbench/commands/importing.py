@@ -8,9 +8,11 @@ that cannot be read.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -18,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, render_log
-from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.errors import Cancelled, FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.files import SIDE_FILE_ENDINGS
+from engine.base.text import message_safe
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
-from engine.conversations.stages import CheckStage, ImportStage
+from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft
 from engine.formats.opening.source import Bounds
@@ -73,12 +77,14 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
             return _dry_run(arguments, request)
         except UnknownFormat as error:
             raise with_map_hint(error, arguments.project) from None
-    stage, signs, check = _run_import(Path(arguments.project), arguments.paths, request)
+    with opened_for_import(Path(arguments.project)) as workspace:
+        stages = import_stages(workspace.project, arguments.paths, request, stdin=sys.stdin.buffer)
+        run_stages(workspace, stages)
+    stage, signs, check = stages
     remedy = partial(map_hint, arguments.project)
+    unknown = [error for error in stage.refused if isinstance(error, UnknownFormat)]
     lines = [stage.summary(), *account_lines(stage.sources, remedy)]
-    for refusal in stage.refused:
-        if isinstance(refusal, UnknownFormat):
-            lines += [refusal.message, f"  {with_map_hint(refusal, arguments.project).hint}"]
+    lines += refusal_lines(unknown, arguments.project)
     document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -95,30 +101,27 @@ def _skipped_formats() -> list[str]:
     return [f"Skipped: {unfit}" for unfit in unusable_formats()]
 
 
-def _run_import(
-    path: Path, paths: Sequence[str], request: ImportRequest
-) -> tuple[ImportStage, SignStage, CheckStage]:
-    """Runs the stages of an import and returns them; removes a new project if no input could be read.
+@contextmanager
+def opened_for_import(path: Path) -> Iterator[OpenProject]:
+    """Yields the project to import into, which is made if it is missing. If the block fails, as where nothing can be
+    read or the disk is full, a new one is removed unless it has conversations.
 
     Raises:
-        WorkbenchError: A stage failed.
+        WorkbenchError: That of the block; where a format is unknown, the hint is the command that maps it.
     """
     is_new = not path.exists()
-    stages = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
-            run_stages(workspace, stages)
-            return stages
-    except WorkbenchError:
-        if stages is None:
-            raise
-        reading = stages[0]
-        if is_new and not reading.sources:
-            path.unlink(missing_ok=True)
-        for refusal in reading.refused:
-            if isinstance(refusal, UnknownFormat):
-                raise with_map_hint(refusal, path) from None
+            try:
+                yield workspace
+            finally:
+                is_new = is_new and not workspace.conversations.counts().conversations
+    except WorkbenchError as error:
+        if is_new and not isinstance(error, Cancelled):
+            for ending in ("", *SIDE_FILE_ENDINGS):
+                Path(os.path.realpath(path) + ending).unlink(missing_ok=True)
+        if isinstance(error, FormatError):
+            raise with_map_hint(error, path) from None
         raise
 
 
@@ -155,7 +158,8 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
     for conversation, log in zip(examples, logs, strict=True):
         characters_left = len(log) - MAX_CHARACTERS_SHOWN
         more_text = f"\n... {characters_left:,} characters more" if characters_left > 0 else ""
-        lines.append(f"\n== {conversation.external_id} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
+        name = message_safe(conversation.external_id)
+        lines.append(f"\n== {name} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
     document = {"sources": [_source_json(source) for source in sources], "conversations": logs}
     return CommandResult([*lines, "\nNothing was stored."], document, _exit_code(sources))
 
@@ -235,10 +239,19 @@ def map_hint(project: str | PathLike[str], path: str) -> str:
     return f"To say where its messages are: {shlex.join(words)}"
 
 
-def with_map_hint(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file with `map_hint` as its hint, and with the mapping files that cannot be used, one of
-    which may be meant for this file; unchanged where the file is not there any more."""
-    path = file_of(error.path)
+def refusal_lines(refused: Sequence[FormatError], project: str | PathLike[str]) -> list[str]:
+    """Returns for each file that was refused why, and what to do."""
+    lines: list[str] = []
+    for error in refused:
+        refusal = with_map_hint(error, project)
+        lines += [message_safe(refusal.message), message_safe(f"  {refusal.hint}")]
+    return lines
+
+
+def with_map_hint(error: FormatError, project: str | PathLike[str]) -> FormatError:
+    """Returns the refusal of a file of an unknown format with `map_hint` as its hint, and with the mapping files that
+    cannot be used, one of which may be meant for this file; any other, and where it is gone, unchanged."""
+    path = file_of(error.path) if isinstance(error, UnknownFormat) else None
     if path is None:
         return error
     return FormatError(error.message, "\n  ".join([map_hint(project, path), *_skipped_formats()]))

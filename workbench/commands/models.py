@@ -210,7 +210,7 @@ def allow(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project)) as workspace:
         preview = egress_preview(workspace, arguments.model)
         if not arguments.yes:
-            narrate("\n".join(preview.lines()))
+            narrate(*preview.lines())
         ask_first(f"let such texts go to {preview.address}", arguments.yes)
         workspace.egress.allow(preview.address)
     return CommandResult(preview.lines() if arguments.yes else [], asdict(preview))

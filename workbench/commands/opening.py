@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.base.errors import NotFound, UsageError
+from engine.base.files import is_database
 from engine.base.number_format import duration
-from engine.base.text import display_safe
+from engine.base.text import message_safe
 from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.records import ImportRequest
 from engine.jobs.contract import Stage
@@ -52,9 +53,6 @@ DEMO_PROJECT = "demo.wb"
 DEMO_TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
 """One tree of the last answer, in a few seconds. With half the temperature only likely answers remain, so that the tree
 shows between which of them the model wavers."""
-
-SQLITE_HEADER = b"SQLite format 3\x00"
-"""The first bytes of every SQLite file, and so of every project."""
 
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
 """Endings of a missing file that may be meant as a new project; other endings are those of logs."""
@@ -277,14 +275,10 @@ def _read_only_refusal() -> UsageError:
 
 def are_logs(paths: Sequence[Path]) -> bool:
     """Returns whether paths are files or folders of conversations, not one project."""
-    return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
-
-
-def _is_project(path: Path) -> bool:
-    """Returns whether a file is a project; an empty one is a project that was just made."""
-    with path.open("rb") as file:
-        start = file.read(len(SQLITE_HEADER))
-    return start == SQLITE_HEADER or not start
+    first = paths[0]
+    # an empty file is a project that was just made
+    is_log = first.is_file() and first.stat().st_size > 0 and not is_database(str(first))
+    return len(paths) > 1 or first.is_dir() or is_log
 
 
 def project_for(paths: Sequence[Path]) -> Path:
@@ -305,11 +299,12 @@ def _confirm_new(path: Path) -> None:
             f"There is no file {path}.",
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
-    similar_names = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
+    projects = [file.name for file in path.parent.glob("*.wb")]
+    similar_names = difflib.get_close_matches(path.name, projects, n=1)
     similar_name = next(iter(similar_names), None)
     suggestion = "" if similar_name is None else f"Did you mean {path.with_name(similar_name)}? "
     if on_terminal():
-        print(display_safe(f"There is no project {path}. {suggestion}".rstrip()))
+        print(message_safe(f"There is no project {path}. {suggestion}".rstrip()))
         try:
             answer = input("Make a new project? [y/N] ")
         except EOFError:
@@ -319,11 +314,3 @@ def _confirm_new(path: Path) -> None:
     raise NotFound(
         f"There is no project {path}.", f"{suggestion}`workbench {path} --create` makes a new one."
     )
-
-
-def _projects_beside(path: Path) -> list[str]:
-    """Returns the names of the project files in the folder of a path."""
-    try:
-        return sorted(file.name for file in path.parent.iterdir() if file.suffix == ".wb")
-    except OSError:
-        return []

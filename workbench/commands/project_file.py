@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from engine.base.number_format import counted, size
+from engine.base.text import message_safe
 from engine.project.backups import BACKUPS_KEPT, back_up, backups_of, restore
 from engine.project.project import Project
 from engine.project.repair import Repair, repair
@@ -25,7 +26,7 @@ def backup(arguments: argparse.Namespace) -> CommandResult:
     """Makes a backup, also while the project is open elsewhere, and removes the oldest ones."""
     new_backup, removed = back_up(arguments.project, arguments.keep)
     return CommandResult(
-        [new_backup],
+        [message_safe(new_backup)],
         {"backup": new_backup, "removed": removed},
         hints=[f"Removed {old}." for old in removed],
     )
@@ -45,9 +46,9 @@ def restore_backup(arguments: argparse.Namespace) -> CommandResult:
     if arguments.backup is None:
         return _list_backups(project)
     present = restore(project, arguments.backup)
-    lines = [f"{project} is as in {arguments.backup}."]
+    lines = [message_safe(f"{project} is as in {arguments.backup}.")]
     if present is not None:
-        lines.append(f"What was there before is {present}.")
+        lines.append(message_safe(f"What was there before is {present}."))
     return CommandResult(lines, {"project": project, "restored": arguments.backup, "kept": present})
 
 
@@ -59,7 +60,7 @@ def _list_backups(project: str) -> CommandResult:
     else:
         hint = f"There is no backup beside {project}. `workbench backup {project}` makes one."
     return CommandResult(
-        [f"{backup.made}  {size(backup.size)}  {backup.path}" for backup in backups],
+        [message_safe(f"{each.made}  {size(each.size)}  {each.path}") for each in backups],
         {"backups": [asdict(backup) for backup in backups]},
         hints=[hint],
     )
@@ -87,7 +88,7 @@ def _repair_lines(report: Repair, output: str) -> list[str]:
     conversations = counted(report.rows.get("conversation", 0), "conversation")
     messages = counted(report.rows.get("message", 0), "message")
     verdicts = counted(report.rows.get("answer", 0), "act")
-    lines = [f"{output} has {conversations}, {messages} and {verdicts} of triage."]
+    lines = [message_safe(f"{output} has {conversations}, {messages} and {verdicts} of triage.")]
     if report.is_whole:
         return [*lines, "Nothing is lost."]
     if report.unread:

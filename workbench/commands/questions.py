@@ -107,7 +107,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
                     **asdict(estimate),
                 },
             )
-        narrate("\n".join(estimate_lines(estimate)))
+        narrate(*estimate_lines(estimate))
         stage, stages = workspace.asking.stages(question, request)
         run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)

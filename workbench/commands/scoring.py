@@ -60,7 +60,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult:
             estimate = workspace.scoring_runs.estimate(run)
             return CommandResult(estimate_lines(estimate), asdict(estimate))
         if model is not None and model.tokens_per_s:
-            narrate("\n".join(estimate_lines(workspace.scoring_runs.estimate(run))))
+            narrate(*estimate_lines(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if adapter and request.adapter is not None:
             use_adapter(workspace.project, adapter)

@@ -81,7 +81,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
         plan = training.planner.plan(request, whole=not arguments.estimate)
         if arguments.estimate:
             return CommandResult(estimate_lines(plan.estimate), asdict(plan.estimate))
-        narrate("\n".join([f"{plan.name}:", *estimate_lines(plan.estimate)]))
+        narrate(f"{plan.name}:", *estimate_lines(plan.estimate))
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
     # the project is closed now, so another program can open it while the run is running

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
+from engine.conversations.language import LANGUAGE_SAMPLE_CHARACTERS, detect_language
 from engine.goals.labels.phrases import ADJECTIVES, Phrase
 from engine.goals.labels.spaceless_phrases import pairs
 from engine.goals.labels.word_kinds import (
@@ -93,6 +94,10 @@ MIN_REPEATING = 4
 MIN_ECHOES = 3
 """Least number of times that one text has a sentence of a program, such as "Give me one action."; also least number of
 members that begin alike where a list shows what follows, and most sentences of such a beginning."""
+LANGUAGE_MEMBERS = 5
+"""Number of members by whose texts the language of a cluster is recognized."""
+PHRASE_LANGUAGES = ("en", "zh", None)
+"""Languages whose requests are read; texts in none, such as commands, are read as English ones."""
 _PARTS = re.compile(r"(?<=[.!?:])\s+|\n+")
 """Matches what separates the sentences and the lines of a text: blanks after one of `.!?:`, or line breaks."""
 
@@ -132,6 +137,11 @@ class Cluster:
     def share(self, content: frozenset[str]) -> float:
         """Returns the share of the texts, in [0, 1], that contain all of these words, in any order and place."""
         return len(self.texts_with(content)) / len(self.texts)
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language of these texts."""
+        return language_of(self.texts)
 
     @cached_property
     def usage(self) -> Usage:
@@ -346,6 +356,12 @@ def _is_bare(phrase: Phrase) -> bool:
     noun = phrase.words[-1]
     is_alone = phrase.verb not in ("", "do", "go") and phrase.object_words == (noun,)
     return is_alone and stem(noun) == noun
+
+
+def language_of(texts: Sequence[str]) -> str | None:
+    """Returns the code of the language of the texts of a cluster, by the first ones; None where it is not clear."""
+    length = LANGUAGE_SAMPLE_CHARACTERS // LANGUAGE_MEMBERS
+    return detect_language("\n".join(text[:length] for text in texts[:LANGUAGE_MEMBERS]))
 
 
 def says_much(word: str) -> bool:

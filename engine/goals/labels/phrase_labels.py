@@ -15,7 +15,7 @@ owners", "Get help with my account"). Members without any of these have no reque
 support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
 names of places, people and products, known by their capital letters or their places in sentences, and words of which
 many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
-Swedish").
+Swedish"). A cluster in a language whose requests are not read is named by words alone ("Rechnung, Beleg").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -32,7 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.member_texts import (
+    LEAST_SUPPORT,
     MIN_SUPPORT,
+    PHRASE_LANGUAGES,
     Cluster,
     act_contrast_of,
     contrast_of,
@@ -97,6 +99,8 @@ begin with it, and its least contrast to the other clusters of that name."""
 MIN_SUBJECT_SHARE, MIN_SUBJECT_CONTRAST = 0.2, 1.2
 """Least share of the members, at least two, that have a word which tells what a cluster without a common request is
 about, and its least contrast."""
+OTHER_WORD_FACTOR = 0.5
+"""Weight of a word that is spelled as no noun is, in a name of words."""
 MEANS = "use"
 """Verb of requests that name a means to something: "use my certificate"."""
 _PHRASE_DRAW = 0x7068
@@ -155,11 +159,15 @@ def phrase_labels(
         key: Cluster(cluster_texts, [find_phrases(text) for text in cluster_texts])
         for key, cluster_texts in sampled_texts.items()
     }
-    chosen = {number: _choose_request(number, clusters, usage) for number in numbers}
     asks = not subject_of_reasons(kind)
-    names = {
-        number: _name_cluster(number, chosen[number], clusters, usage, asks) for number in numbers
-    }
+    chosen: dict[int, Phrase | None] = dict.fromkeys(numbers)
+    names = {}
+    for number in numbers:
+        if clusters[number].language in PHRASE_LANGUAGES:
+            chosen[number] = _choose_request(number, clusters, usage)
+            names[number] = _name_cluster(number, chosen[number], clusters, usage, asks)
+        else:
+            names[number] = _name_by_words(number, clusters, usage, asks)
     full_labels = _distinct_labels(names, clusters, usage)
     return {
         number: replace(
@@ -255,6 +263,32 @@ def _name_cluster(
     if not asks:
         return ClusterName(OTHER_REASONS)
     return ClusterName(OTHER_REQUESTS)
+
+
+def _name_by_words(
+    number: int, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
+) -> ClusterName:
+    """Returns the name of a cluster in a language whose requests are not read: the words that many of its members have
+    and few of the other clusters in that language, with support where enough members have one of them. Long words weigh
+    more, since function words are short, and so do nouns, which German capitalizes, where other languages capitalize
+    names."""
+    cluster = clusters[number]
+    peers = {key: other for key, other in clusters.items() if other.language == cluster.language}
+    contents = [frozenset({word}) for word in cluster.words()] if len(peers) > 1 else []
+    worth = _contrasts(number, contents, peers, MIN_SUBJECT_SHARE, MIN_SUBJECT_CONTRAST)
+    for content in worth:
+        (word,) = content
+        is_capitalized = usage.is_name(cluster.form(word))
+        may_be_noun = is_capitalized == (cluster.language == "de")
+        worth[content] *= math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+    texts = {content: cluster.texts_with(content) for content in worth}
+    chosen = _choose_contents(cluster, worth, texts)[:MAX_TELLING_WORDS]
+    words = _spell(", ".join(cluster.form(word) for (word,) in chosen), usage)
+    support = cluster.support(*map(texts.__getitem__, chosen))
+    if support.share >= LEAST_SUPPORT:
+        return ClusterName(words, support=support)
+    other = OTHER_REQUESTS if asks else OTHER_REASONS
+    return ClusterName(f"{other} · {words}" if words else other)
 
 
 def _list_requests(
@@ -437,9 +471,10 @@ def _distinct_labels(
         namesakes = {number: clusters[number] for number in numbers}
         for number in numbers:
             words: list[str] = []
-            if label == OTHER_REQUESTS:
+            is_read = clusters[number].language in PHRASE_LANGUAGES
+            if is_read and label == OTHER_REQUESTS:
                 words = _find_subjects(number, clusters, usage)
-            elif len(numbers) > 1:
+            elif is_read and len(numbers) > 1:
                 words = _find_telling_words(number, namesakes, label, usage)
             full_labels[number] = " · ".join(filter(None, (label, ", ".join(words))))
     return dict(zip(full_labels, free_labels(full_labels.values(), {}), strict=True))

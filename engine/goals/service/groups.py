@@ -123,21 +123,24 @@ class GoalService:
         if filter:
             with self._project.reading() as conn, snapshot(conn):
                 return filtered_rows(conn, view, matching(conn, filter))
+        return self._groups_of(view)
+
+    def _groups_of(self, view: ClusteringView) -> list[GoalGroup]:
+        """Returns the current groups of a view, largest first."""
         with self._project.reading() as conn, snapshot(conn):
             outcomes = self._outcomes_of_groups(conn, view)
-        return with_outcomes(self.groups_without_outcomes(), outcomes)
+        return with_outcomes(self.groups_without_outcomes(view), outcomes)
 
-    def groups_without_outcomes(self) -> list[GoalGroup]:
-        """Returns the current groups, largest first, without the numbers of conversations that failed, which take long
-        to count."""
-        view = self.view()
+    def groups_without_outcomes(self, view: ClusteringView) -> list[GoalGroup]:
+        """Returns the current groups of a view, largest first, without the numbers of conversations that failed, which
+        take long to count."""
         return group_rows(view, self._states_of_groups(view))
 
     def group(self, group_id: str) -> GoalGroup | None:
         """Returns a current or former group; None if there never was one of this id."""
         view = self.view()
         if group_id in view.sizes:
-            return next(row for row in self.groups() if row.id == group_id)
+            return next(row for row in self._groups_of(view) if row.id == group_id)
         return group_row(view, group_id) if group_id in view.state.groups else None
 
     def merges(self) -> Counter[Author]:

@@ -209,7 +209,11 @@ class MergeReviewService:
 
     def _proposals(self, queue: QueueSnapshot, pairs: Sequence[Pair], why: str) -> list[Proposal]:
         """Returns a proposal for each pair; `why` says in words why it is proposed."""
-        return queue.proposals(pairs, self.goals.groups_without_outcomes(), why) if pairs else []
+        if not pairs:
+            return []
+        # Groups of the queue's own view: one of them may have been merged away since it was read.
+        groups = self.goals.groups_without_outcomes(queue.table.view)
+        return queue.proposals(pairs, groups, why)
 
     # Decisions on pairs
 

@@ -19,7 +19,12 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.clusters.neighbors import find_fragments, find_loose_groups, measure_mixing
-from engine.goals.labels.member_texts import LEAST_SUPPORT
+from engine.goals.labels.member_texts import (
+    LANGUAGE_MEMBERS,
+    LEAST_SUPPORT,
+    PHRASE_LANGUAGES,
+    language_of,
+)
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
 from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
@@ -449,7 +454,11 @@ class _Members:
         joined_sets: list[list[int]] = []
         names = self._names(texts, {})
         for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {number for number, name in names.items() if name.support is None}
+            unsupported = {
+                number
+                for number, name in names.items()
+                if name.support is None and self._language_of(number, texts) in PHRASE_LANGUAGES
+            }
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
@@ -461,6 +470,11 @@ class _Members:
                 joined_sets += sets
                 names = self._names(texts, names)
         return joined_sets, names
+
+    def _language_of(self, number: int, texts: LazyTexts) -> str | None:
+        """Returns the language of some members of a group."""
+        rows = np.flatnonzero(self.numbers == number)[:LANGUAGE_MEMBERS]
+        return language_of([texts[row] for row in rows.tolist()])
 
     def _names(self, texts: LazyTexts, before: Mapping[int, ClusterName]) -> dict[int, ClusterName]:
         """Returns the names of all groups by their indices; a group that had a common request before others were joined

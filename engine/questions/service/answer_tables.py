@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from engine.base import folders
 from engine.base.conversation import Message, without_surrogates
 from engine.base.errors import FormatError, NameTaken, NotFound, UsageError
 from engine.base.number_format import counted
@@ -88,7 +87,8 @@ def read_text(path: Path, hint: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path} cannot be read: {error}.", hint) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise FormatError(f"{path} cannot be read: {reason}.", hint) from error
 
 
 def json_records(path: Path, text: str, hint: str) -> list[Any]:
@@ -352,7 +352,6 @@ def _store_answers(
             config_hash=answerer.config_hash,
             params={**params, "file": origin, "fields": list(report.fields)},
             fingerprints={},
-            code_version=folders.version(),
         )
         machine_answers.put(conn, answerer, run_id, answers)
         runs.count(conn, run_id, len(answers), len(answers))

@@ -101,7 +101,7 @@ def test_redirected_output_is_added_to(tmp_path: Path, how: str) -> None:
 
 
 def test_nothing_is_written_over_a_project(tmp_path: Path) -> None:
-    """An export or report in the place of a project, also by a link to it, is refused."""
+    """An export or report in the place of a project, also by a link to it, or of a file beside it is refused."""
     project, link = tmp_path / "p.wb", tmp_path / "out.csv"
     with closing(sqlite3.connect(project)) as made:
         made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -111,7 +111,12 @@ def test_nothing_is_written_over_a_project(tmp_path: Path) -> None:
     for target in (project, link):
         with pytest.raises(ProjectError, match="is a project"), write_beside(target) as part:
             part.write_text("lines")
+    (tmp_path / "other.csv").symlink_to(tmp_path / "p.wb-shm")
+    for name in ("p.wb-wal", "other.csv", "p.wb-journal", "p.wb.lock"):
+        with pytest.raises(ProjectError, match="belongs to"), write_beside(tmp_path / name) as part:
+            part.write_text("lines")
     assert project.read_bytes() == before
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other.csv", "out.csv", "p.wb"]
 
 
 def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import FormatError
+from engine.base.errors import FormatError, NotFound
 from engine.formats import registry
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Detection, Parsed, Rejected
@@ -85,7 +85,7 @@ def test_missing_paths_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="holds no conversations") as empty:
         open_inputs([tmp_path])
     assert ".jsonl" in empty.value.hint
-    with pytest.raises(FormatError, match="no format 'yaml'") as unknown:
+    with pytest.raises(NotFound, match="no format 'yaml'") as unknown:
         open_inputs([tmp_path], format="yaml")
     assert all(reader.name in unknown.value.hint for reader in built_in_readers())
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.base import folders
-from engine.base.errors import FormatError
+from engine.base.errors import NotFound
 from engine.formats.coded.spans import time_text
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.times import as_time, date_of, order_keys, sort_by
@@ -96,7 +96,7 @@ def test_a_note_is_nobodys_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [role for role, _ in messages(path)] == ["user", "assistant", "user"]
     (error,) = unusable_formats()
     assert "broken.toml" in error.message
-    with pytest.raises(FormatError) as refusal:
+    with pytest.raises(NotFound) as refusal:
         reader_named("broken")
     assert "broken.toml" in refusal.value.hint
 

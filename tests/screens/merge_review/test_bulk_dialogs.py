@@ -19,17 +19,20 @@ class TestPairs:
         is so probable, or what is typed is no probability, enter merges nothing. Where the model for goals follows no
         instructions, the desk says what to do, counts no calls, and has no key that asks."""
         support = clustered()
-        async with opened(support, mode="6") as pilot:
+        async with opened(support, (80, 24), mode="6") as pilot:
             assert "no model that follows instructions is in use: 8, u" in text(pilot)
             assert "model call" not in text(pilot)
             assert "g asks it" not in text(pilot)
             assert "g" not in pilot.app.screen.active_bindings
             await press(pilot, "A", *["backspace"] * 3, *"1.0", "enter")
-            assert "No pair has so high a probability." in text(pilot)
+            assert "No pair has so high a probability; the highest is ." in text(pilot)
             await press(pilot, *["backspace"] * 3, *"two", "enter")
             assert "A probability is above 0" in text(pilot)
-            await press(pilot, *["backspace"] * 3, *".1")
-            assert "2 pairs will be merged" in text(pilot)
+            await press(pilot, *["backspace"] * 3, *".001")
+            assert "7 groups become 1" in text(pilot)
+            assert "enter merges all" in text(pilot)
+            await press(pilot, *["backspace"] * 3, "1")
+            assert "2 pairs: 4 groups become 2" in text(pilot)
             assert FIRST[1] in text(pilot)
             assert kinds(support) == []
             await press(pilot, "enter")
@@ -44,7 +47,7 @@ class TestPairs:
         released, above = Event(), MergeReviewService.above
 
         def above_when_released(review: MergeReviewService, p: float) -> list[Proposal]:
-            if p < 0.5:
+            if 0 < p < 0.5:
                 released.wait()
             return above(review, p)
 
@@ -68,7 +71,7 @@ class TestPairs:
             assert "g" in pilot.app.screen.active_bindings
             left, likely = support.merge_review.progress().left, support.merge_review.above(0.05)
             assert len(likely) == 4
-            assert f"{left} left, about 1 to merge" in text(pilot)
+            assert f"{left} pairs left of {len(LABELS)} groups, about 1 to merge" in text(pilot)
             assert "model not asked about 4 pairs: 16 model calls" in text(pilot)
             answer(support, likely[0].pair, 0.01, 0.01)
             await until(

@@ -12,7 +12,7 @@ from engine.training import process
 from screens.shell.run_form import ScoringForm
 from screens.training.screen import IDLE_POLLS, TrainingRunForm, TrainingScreen
 from screens.widgets.line_plot import LinePlot
-from tests.screens.driving import lines, opened, press, text
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import project
 from tests.screens.training.driving import (
     FAILED,
@@ -129,7 +129,7 @@ class TestActions:
             assert adapter_in_use(support.file) == FINISHED
             assert isinstance(pilot.app.screen, ScoringForm)
             await press(pilot, "enter")
-            assert support.jobs.started == ["tuned"]
+            await until(pilot, lambda: support.jobs.started == ["tuned"])  # when its cost is known
             assert "◉ support-v3 is used for scoring" in lines(pilot)[1]
             await press(pilot, "A")
             assert adapter_in_use(support.file) is None

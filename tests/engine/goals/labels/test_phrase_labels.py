@@ -90,6 +90,25 @@ def test_language_of_the_members() -> None:
     assert found[0].description == "我想申请退款"
 
 
+def test_languages_without_rules_of_requests() -> None:
+    """Clusters in a language whose requests are not read are called by the words that tell them from one another, whole
+    and as they are written; a single one by none."""
+    invoices = [
+        "Wo finde ich denn die Rechnung?",
+        "Ich brauche noch eine Rechnung.",
+        "Schicken Sie mir die Rechnung.",
+    ]
+    parcels = [
+        "Wo ist denn mein Paket?",
+        "Ich warte noch immer auf das Paket.",
+        "Das Paket ist nicht da, die Post sagt nichts.",
+    ]
+    found = named(invoices, parcels, FLIGHTS)
+    assert [found[n].label for n in range(3)] == ["Rechnung", "Paket", "Find a flight"]
+    assert found[0].support == Support(3, 3)
+    assert named(invoices, FLIGHTS)[0] == ClusterName("Other requests", invoices[0])
+
+
 def test_names_as_they_are_written() -> None:
     """Abbreviations keep their capitals."""
     names = named(["Please write a SQL query", "Write an SQL query.", "write a SQL query"], FLIGHTS)
@@ -265,7 +284,7 @@ def test_the_first_request_is_the_goal() -> None:
     )
     labels = [name.label for name in named(north, south).values()]
     assert labels == ["Look for a restaurant · north", "Look for a restaurant · south"]
-    salons = [f"Find a salon, {n}." for n in range(9)]
+    salons = [f"Find me a salon, {n}." for n in range(9)]
     assert named([*salons, "Add an alarm.", "Add an alarm."], FLIGHTS)[0].label == "Find a salon"
 
 

@@ -48,6 +48,16 @@ class TestProposals:
         assert sum(states) == a.size + b.size
         assert review.pair(b.id, a.id).pair == proposal.pair
 
+    def test_a_merge_while_a_proposal_is_read(
+        self, review: MergeReviewService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A merge that is stored after the undecided pairs were read takes no group from the proposal."""
+        shown, queue = review.proposal(), review._queue()
+        assert shown is not None
+        review.merge(shown)
+        monkeypatch.setattr(review, "_queue", lambda: queue)
+        assert review.pair(*shown.pair).pair == shown.pair
+
     def test_the_queue_ends(self, goals: GoalService, review: MergeReviewService) -> None:
         """Decided by the topics, the queue ends, reports it, and leaves one group for each topic."""
         assert not review.progress().finished

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,10 +78,14 @@ class TestSuccess:
         assert found.test.rate.corrected is not None
         assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
         assert "by 2" in dict(found.facts())["share of all"]
+        assert found.test is not None
+        contradicted = replace(found, test=replace(found.test, above=0))
+        assert "not told: it would be 0%" in dict(contradicted.facts())["predicted yes"]
         for _ in range(15):
             workspace.triage.undo()
         facts = dict(workspace.example_probes.fit(SUCCEEDED).facts())
         assert "drawn at random, 10 are needed" in facts["share of all"]
+        assert "not told" in facts["predicted yes"]
 
     def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
         """From enough verdicts of both kinds there is a probability of success for every conversation, tested out of
