@@ -213,9 +213,7 @@ class _Report:
         }
         if self._associations is not None:
             rows = [
-                row
-                for row in self._associations.rows
-                if row.side == 0 and not row.may_be_chance
+                row for row in self._associations.rows if row.side == 0 and not row.may_be_chance
             ]
             features = [text for row in rows if (text := plainest_feature(row))]
             outcome = self._associations.split.outcome
