@@ -32,7 +32,8 @@ class TestEmbedding:
     def test_every_text_has_a_vector_or_a_reason(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
+        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing, and one
+        with another embedder is refused."""
         embed, _ = goal_runs.vector_stages(project, decision_log)
         (outcome,) = goal_runs.run(project, [embed])
         with project.reading() as conn:
@@ -48,6 +49,9 @@ class TestEmbedding:
         assert list(reasons) == [49]
         assert (again.embedded, again.without) == (0, 0)
         assert goal_content(Path(project.path)) == before
+        project.write(lambda conn: conn.execute("UPDATE vector_config SET fingerprint = 'other'"))
+        (refused,) = goal_runs.run(project, [again])
+        assert refused.message.startswith("The stored vectors are of another embedder, other")
 
     def test_in_many_batches_as_in_one(
         self,
