@@ -86,10 +86,10 @@ def number(name: str, help: str, default: int | None = None) -> Argument:
     return argument(name, type=positive, default=default, metavar="N", help=help)
 
 
-def several(name: str, help: str, metavar: str) -> Argument:
+def several(name: str, help: str) -> Argument:
     """Returns an option that may be repeated; its value is the list of the given texts."""
     help += "; may be repeated"
-    return Argument((name,), {"action": "append", "default": [], "metavar": metavar, "help": help})
+    return Argument((name,), {"action": "append", "default": [], "metavar": "N", "help": help})
 
 
 def switch(name: str, help: str, **settings: Any) -> Argument:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
@@ -212,10 +213,11 @@ class Preferences:
     def read(self) -> tuple[PreferenceValues, str | None]:
         """Returns the content of the file, and a message when it cannot be read, else None."""
         try:
-            return _parse_preferences(json.loads(self.path.read_text("utf-8"))), None
+            values = json.loads(self.path.read_text("utf-8"))
+            return msgspec.convert(values, PreferenceValues), None
         except FileNotFoundError:
             return PreferenceValues(), None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             return PreferenceValues(), (
                 f"The preferences in {self.path} cannot be read ({error}); defaults are used."
                 " Correct the file or delete it."
@@ -261,13 +263,3 @@ class Preferences:
             write_atomically(self.path, json.dumps(asdict(change(values)), indent=2) + "\n")
         except OSError as error:
             logging.getLogger(__name__).warning("preferences were not written: %s", error)
-
-
-def _parse_preferences(content: dict[str, Any]) -> PreferenceValues:
-    """Returns the content of the file; where it has another form, raises one of the errors that `read` catches."""
-    theme = content.get("theme")
-    recent = tuple(
-        OpenedProject(str(entry["path"]), str(entry["at"])) for entry in content.get("recent", ())
-    )
-    annotator = str(content.get("annotator") or "")
-    return PreferenceValues(str(theme) if theme is not None else None, annotator, recent)

@@ -54,8 +54,7 @@ def print_result(result: CommandResult, json: bool) -> None:
         Console(highlight=False).print(result.drawing)
     elif result.lines:
         print_text("\n".join(result.lines))
-    for sentence in (*(() if json else result.hints), *result.notes):
-        narrate(sentence)
+    narrate(*(() if json else result.hints), *result.notes)
 
 
 def ask_first(what: str, sure: bool) -> None:

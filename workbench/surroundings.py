@@ -25,12 +25,11 @@ class Output(TextIOWrapper):
     """Standard output.
 
     Attributes:
-        lost: The error for output that could not be written; None if all was written.
-        unread: Whether output was lost only because its reader has ended, as `head` does, which is no fault.
+        lost: The error for output that could not be written; None if all was written. Its cause is a BrokenPipeError
+            where the reader has ended, as `head` does, which is no fault.
     """
 
     lost: OutputLost | None = None
-    unread = False
 
     def write(self, text: str) -> int:
         """Writes a text and returns its length.
@@ -56,7 +55,6 @@ class Output(TextIOWrapper):
 
     def _note_loss(self, error: OSError) -> OutputLost:
         """Notes that output was lost and returns the error for it; buffered output is dropped from now on."""
-        self.unread = self.unread or isinstance(error, BrokenPipeError)
         closed = error.errno == errno.EBADF
         reason = "is closed" if closed else f"cannot be written: {error.strerror}"
         self.lost = self.lost or OutputLost(f"Standard output {reason}.")

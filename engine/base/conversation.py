@@ -13,15 +13,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 # Conversations and their messages
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 """Who wrote a message."""
-
-ROLES: tuple[Role, ...] = get_args(Role)
-"""All roles of a message."""
 
 MAX_MESSAGES = 1 << 20
 """Messages that one conversation can have here; far more than any model reads."""

@@ -124,11 +124,10 @@ def must_be_whole(least: int) -> str:
     return f"a whole number from {least} on, with at most 18 digits"
 
 
-def share(default: float | None, help: str, *, flag: str = "", metavar: str = "") -> Any:
+def share(default: float | None, help: str, *, metavar: str = "") -> Any:
     """Returns a field of a dataclass for a number above 0 and at most 1; None is allowed where it is the default."""
     option = Option(
         help,
-        flag=flag,
         metavar=metavar,
         convert=float,
         allowed=lambda value: value == default or (value is not None and 0 < value <= 1),

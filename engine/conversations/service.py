@@ -29,9 +29,7 @@ MOST_UNREAD = 5
 """Most kinds of what was not read, and most reasons of the quarantine, that the text names for a source."""
 
 
-def account_lines(
-    sources: list[SourceReport], remedy: Callable[[str], str] | None = None
-) -> list[str]:
+def account_lines(sources: list[SourceReport], remedy: Callable[[str], str]) -> list[str]:
     """Returns what was read from each source, those with losses first: format and why, counts, where the text went.
 
     Args:
@@ -46,7 +44,7 @@ def account_lines(
             lines.append(f"{source.label}: {source.detection.why}")
             continue
         lines += _source_lines(source)
-        if remedy is not None and source.badly_read and (path := file_of(source.label)):
+        if source.badly_read and (path := file_of(source.label)):
             lines.append(f"  {remedy(path)}")
     if len(sources) > len(shown):
         lines.append(f"... and {len(sources) - len(shown):,} more sources (all with --json)")

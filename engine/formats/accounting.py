@@ -18,7 +18,7 @@ from engine.formats.json_values import json_text, kind_of, list_or_empty
 from engine.formats.messages.chat_message import UNKNOWN_ITEMS, UNKNOWN_ROLE
 from engine.formats.messages.normalize import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
-from engine.formats.opening.framing import Envelope
+from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 from engine.formats.records import Account, ParsedRecord, Place
 
@@ -55,22 +55,16 @@ _MIN_PIECE = 20
 """Number of characters from which a text that stands within a message counts as a copy of a piece of it."""
 
 
-def account_for(
-    record: Any,
-    conversation: Conversation,
-    draft: ParsedRecord,
-    outer: Envelope | None = None,
-) -> Account:
+def account_for(frame: Frame, conversation: Conversation, draft: ParsedRecord) -> Account:
     """Returns where the texts of a record went, in characters of its JSON strings.
 
     Not counted are keys, numbers, and what says only what a value is (`_LABEL_KEYS`).
 
     Args:
-        record: The record.
+        frame: The record. The texts of the object from which it was split are counted with the first record of it, and
+            what the conversation does not have of them is left out.
         conversation: What was read from the record, after the leak guard.
         draft: What the reader returned for it.
-        outer: The object from which the record was split; its texts are counted with its first record, and what the
-            conversation does not have of them is left out.
     """
     conversation_texts = _ConversationTexts(conversation)
     conversation_texts.places.update(dict.fromkeys(draft.pieces, "messages"))
@@ -80,11 +74,12 @@ def account_for(
     )
     for kind, text in conversation_texts.unknown:
         result.see(kind, text)
-    _count_texts(record, conversation_texts, result, draft.left_out)
+    _count_texts(frame.value, conversation_texts, result, draft.left_out)
+    _count_texts(frame.beside, conversation_texts, result, frozenset())
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
-    if outer is not None and outer.first:
-        for text in strings(outer.value):
+    if frame.outer is not None and frame.outer.first:
+        for text in strings(frame.outer.value):
             result.add(conversation_texts.places.get(text, "left out"), len(text))
     return result
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.accounting import strings
-from engine.formats.json_values import json_text, kind_of
+from engine.formats.json_values import FAULTS, json_text, kind_of, reason_of_fault
 from engine.formats.mappings.arranging import split_records
 from engine.formats.messages.normalize import looks_like_message, looks_like_messages
 from engine.formats.opening import tables, text_turns
@@ -26,7 +26,13 @@ from engine.formats.opening.json_records import Slices, Values
 from engine.formats.opening.source import LEAST_OF_RECORD, RAISED, Source
 from engine.formats.paths import Path, json_within, read_path
 from engine.formats.records import Detection, Parsed, Reader
-from engine.formats.registry import all_readers, is_whole_record, parse_record, reader_named
+from engine.formats.registry import (
+    all_readers,
+    is_whole_record,
+    parse_record,
+    reader_named,
+    recognition,
+)
 
 # Which reader fits records best
 
@@ -60,7 +66,7 @@ def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
     """
     candidates: list[tuple[int, Reader, str]] = []
     for reader in all_readers():
-        reasons = [why for value in values if (why := reader.recognize(value)) is not None]
+        reasons = [why for value in values if (why := recognition(reader, value)) is not None]
         if reasons:
             candidates.append((len(reasons), reader, reasons[0]))
     if not candidates:
@@ -87,9 +93,8 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
     A text that comes again counts once; a message that is JSON as a whole does not, as its reader did not look into it.
     """
     frames = [Frame(number, b"", value) for number, value in enumerate(values, 1)]
-    records = frames if reader.arrange is None else reader.arrange(iter(frames))
     spoken: set[str] = set()
-    for frame in records:
+    for frame in _arranged(reader, iter(frames)):
         parsed = None if frame.reason is not None else parse_record(reader, frame, "")
         for message in parsed.conversation.messages if isinstance(parsed, Parsed) else ():
             if json_within(message.content) is message.content or message.role == "tool":
@@ -102,10 +107,18 @@ def _spoken_share(reader: Reader, values: list[Any]) -> float:
 def reader_of_odd_record(value: Any, file_reader: Reader) -> Reader | None:
     """Returns a reader for a record of another shape than its file's; None if the file's reader recognizes it, or if no
     reader does that takes one record as one conversation."""
-    if not isinstance(value, dict | list) or file_reader.recognize(value) is not None:
+    if not isinstance(value, dict | list) or recognition(file_reader, value) is not None:
         return None
     readers = (reader for reader in all_readers() if reader.arrange is None)
-    return next((reader for reader in readers if reader.recognize(value) is not None), None)
+    return next((reader for reader in readers if recognition(reader, value) is not None), None)
+
+
+def _arranged(reader: Reader, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields records as a reader arranges them; if the program fails at one, the last frame has the fault as reason."""
+    try:
+        yield from frames if reader.arrange is None else reader.arrange(frames)
+    except FAULTS as fault:
+        yield Frame(None, b"", None, f"the rest was not read: {reason_of_fault(fault)}")
 
 
 # Records within records
@@ -142,7 +155,7 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
     for path, inner in large:
         entries = inner[:_ENTRIES_LOOKED_AT]
         for reader in all_readers():
-            reasons = list(filter(None, map(reader.recognize, entries)))
+            reasons = list(filter(None, (recognition(reader, entry) for entry in entries)))
             are_fields = path.endswith("{}") and 2 * len(reasons) < len(entries)
             if reasons and not are_fields:
                 return path, reader, reasons[0]
@@ -180,12 +193,25 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 
 def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
     """Returns a reader that takes its records from a path within each record."""
-    inner = reader.arrange
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        records = split_records((path,), frames)
-        return records if inner is None else inner(records)
+        beside: list[Any] = []  # of the objects whose first record comes
+
+        def split() -> Iterator[Frame]:
+            """Yields the records at the path, and notes what lies beside them."""
+            for frame in split_records((path,), frames):
+                outer = frame.outer
+                if outer is not None and outer.first:
+                    beside.extend([] if outer.value is None else [outer.value])
+                    frame = frame._replace(outer=outer._replace(first=False))
+                yield frame
+
+        for frame in split() if reader.arrange is None else reader.arrange(split()):
+            if beside and frame.reason is None:
+                frame = frame._replace(beside=beside[0] if len(beside) == 1 else [*beside])
+                beside.clear()
+            yield frame
 
     def recognize(value: Any) -> str | None:
         """Returns in words why one of the first records at the path looks like the format; None if none does."""
@@ -279,7 +305,7 @@ class Records:
         frames = _read_frames(self._content, self._source, self._framing, reader)
         if join is not None:
             frames = join(frames)
-        yield from frames if reader.arrange is None else reader.arrange(frames)
+        yield from _arranged(reader, frames)
 
     def close(self) -> None:
         """Closes what was opened."""
@@ -349,7 +375,7 @@ def _holds_several_records(sample: list[Frame], format_name: str | None) -> bool
         if choice is None:
             return False
         reader = choice.reader
-    return reader.arrange is not None and len([*islice(reader.arrange(sample[:1]), 2)]) > 1
+    return reader.arrange is not None and len([*islice(_arranged(reader, sample[:1]), 2)]) > 1
 
 
 def _is_one_conversation(values: list[Any], format_name: str | None) -> bool:
@@ -524,7 +550,7 @@ def _frames_of_source(source: Source, framing: Framing, reader: Reader | None) -
         """
         if reader is None:
             return is_whole_record(value)
-        return reader.recognize(value) is not None
+        return recognition(reader, value) is not None
 
     return iter(Values(source, framing == "list", is_record))
 

@@ -24,6 +24,7 @@ from engine.formats.input_kinds import (
     is_answer,
     is_request,
 )
+from engine.formats.json_values import FAULTS, reason_of_fault
 from engine.formats.opening.agent_stores import SessionFolder
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
@@ -260,7 +261,11 @@ class _Opener:
         """Returns the input of a content, with what joins it with other files."""
         if content.error is not None:
             raise content.error
-        records = Records(content, suffix(content.label), self._format)
+        try:
+            records = Records(content, suffix(content.label), self._format)
+        except FAULTS as fault:
+            message = f"{content.label} cannot be read: {reason_of_fault(fault)}."
+            raise FormatError(message, "Choose its format, or leave it out.") from fault
         join: Join | None = None
         files: Sequence[str] = ()
         note = ""

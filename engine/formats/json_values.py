@@ -4,6 +4,7 @@ under its keys. An *object* is a `dict` here, as in JSON."""
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,29 @@ class BadRecord(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+FAULTS = (
+    *(
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        NameError,
+        RuntimeError,
+        TypeError,
+    ),
+    ValueError,
+)
+"""Errors that a mistake in a reader raises at a record that it does not expect; errors of files and cancelled work are
+none of them."""
+
+
+def reason_of_fault(fault: Exception) -> str:
+    """Returns in words that the program failed at a record, with the kind of the fault and its place in the code."""
+    *_, (code, line) = traceback.walk_tb(fault.__traceback__)
+    place = f"{code.f_globals['__name__']}, line {line}"
+    return f"the program failed at it, please report this: {type(fault).__name__} in {place}"
 
 
 def kind_of(value: Any) -> str:
@@ -52,6 +76,11 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 def list_or_empty(value: Any) -> list[Any]:
     """Returns a value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
+
+
+def as_list(value: Any) -> list[Any]:
+    """Returns a list unchanged, and any other value as the only entry of one."""
+    return value if isinstance(value, list) else [value]
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from engine.base.conversation import Conversation
 from engine.formats.opening.framing import Frame
 
@@ -243,15 +245,8 @@ class SourceReport:
     @classmethod
     def from_json(cls, text: str) -> SourceReport:
         """Returns the report from which `to_json` made a text."""
-        fields = json.loads(text)
-        account = fields["account"]
-        for kind in _COUNTED_FIELDS:
-            account[kind] = {
-                name: Unread(**counts) for name, counts in account.get(kind, {}).items()
-            }
-        fields["account"] = Account(**account)
-        fields["detection"] = Detection(**fields["detection"])
-        return cls(**fields)
+        # read by json first, which takes half a character of UTF-16 too
+        return msgspec.convert(json.loads(text), cls)
 
 
 class Input:

@@ -22,16 +22,19 @@ from engine.formats.coded.swe_agents import MINI_SWE_AGENT, OPENHANDS, SWE_AGENT
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.task_dialogues import RECLLMSIM, SGD, SHARDED_LOGS, TASKMASTER_CALLS
 from engine.formats.coded.trace_platforms import TRACES
-from engine.formats.json_values import BadRecord
+from engine.formats.json_values import FAULTS, BadRecord, json_text, reason_of_fault
 from engine.formats.leaks import guard
 from engine.formats.mappings.mapping import load_mapping
-from engine.formats.mappings.toml_reader import reader_of
+from engine.formats.mappings.toml_reader import SHARED_FIELD, reader_of
 from engine.formats.messages.start_dates import with_date
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Parsed, Reader, Rejected
 
 _MAPPINGS = Path(__file__).parent / "mappings"
 """Folder of the mapping files of the program."""
+
+_MOST_BESIDE = 100_000
+"""Most characters of JSON beside wrapped records that the first of their conversations keeps."""
 
 _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
@@ -116,7 +119,15 @@ def is_whole_record(value: Any) -> bool:
     """Returns whether a value is a record of any format but `message_lines`, for which a message within a record looks
     like a record too."""
     readers = (reader for reader in all_readers() if reader.name != MESSAGE_LINES.name)
-    return any(reader.recognize(value) for reader in readers)
+    return any(recognition(reader, value) for reader in readers)
+
+
+def recognition(reader: Reader, record: Any) -> str | None:
+    """Returns in words why a record looks like a reader's format; None if it does not, or if the reader fails at it."""
+    try:
+        return reader.recognize(record)
+    except FAULTS:
+        return None
 
 
 def _own_readers() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
@@ -142,22 +153,36 @@ def _load_own_readers(
 
 
 def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
-    """Reads a record with the reader of its format.
+    """Reads a record with the reader of its format. A record at which the program fails is rejected, with the fault as
+    its reason.
 
     Args:
         fallback_id: The id for a record without one.
     """
-    outer = frame.outer
     try:
-        draft = reader.read(frame.value, frame.name or fallback_id, outer and outer.value)
+        return _parse(reader, frame, fallback_id)
     except BadRecord as bad:
         return Rejected(frame.number, frame.raw, bad.reason)
+    except FAULTS as fault:
+        return Rejected(frame.number, frame.raw, reason_of_fault(fault))
+
+
+def _parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed:
+    """Returns the conversation of a record.
+
+    Raises:
+        BadRecord: The record is no conversation, or too long a one.
+    """
+    outer = frame.outer
+    draft = reader.read(frame.value, frame.name or fallback_id, outer and outer.value)
     count = len(draft.conversation.messages)
     if count > MAX_MESSAGES:
-        reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
-        return Rejected(frame.number, frame.raw, reason)
-    conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
-    account = account_for(frame.value, conversation, draft, outer)
+        raise BadRecord(f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation")
+    fields = draft.fields
+    if frame.beside and len(json_text(frame.beside)) <= _MOST_BESIDE:
+        fields = {SHARED_FIELD: frame.beside, **fields}
+    conversation, leaks = guard(draft.conversation, fields, draft.truth_fields)
+    account = account_for(frame, conversation, draft)
     for leak in leaks:
         account.hide(leak)
     conversation, unread_date = with_date(conversation)

@@ -43,43 +43,18 @@ CHANGED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class JobDone:
-    """The stage ran to its end."""
+class RunOutcome:
+    """How the run of one stage ended; what it committed stays.
 
-    run_id: int
+    Attributes:
+        state: Whether it ran to its end, was cancelled or failed.
+        message: A sentence on its result, or on what went wrong.
+        error: The error that it raised; None unless it failed.
+    """
+
+    state: events.Outcome
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobCancelled:
-    """The stage was cancelled; what it committed stays."""
-
-    run_id: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobFailed:
-    """The stage raised an error; what it committed stays."""
-
-    run_id: int
-    error: WorkbenchError
-
-    @property
-    def message(self) -> str:
-        """What happened, one sentence."""
-        return self.error.message
-
-
-RunOutcome = JobDone | JobCancelled | JobFailed
-"""How the run of one stage ended."""
-
-_OUTCOME_NAMES: dict[type[RunOutcome], events.Outcome] = {
-    JobDone: "done",
-    JobCancelled: "cancelled",
-    JobFailed: "failed",
-}
-"""Names of outcomes in events."""
+    error: WorkbenchError | None = None
 
 
 class _RunningStage:
@@ -166,7 +141,6 @@ class JobRunner:
         project: Project in which the runs are recorded.
         emit: Called with every event, from any thread.
         tables_by_stage: Names of the tables that a stage changes, by its name; `conversation` for other stages.
-        code_version: Version of this program, stored in run records.
         clock: Monotonic clock, in seconds.
         check: Called before stages are queued; raises WorkbenchError if they may not run.
     """
@@ -177,14 +151,12 @@ class JobRunner:
         emit: events.Listener,
         *,
         tables_by_stage: Mapping[str, frozenset[str]] | None = None,
-        code_version: str = "unknown",
         clock: Clock = time.monotonic,
         check: Callable[[Sequence[Stage]], None] = lambda stages: None,
     ) -> None:
         self._project = project
         self._emit_to = emit
         self._tables = tables_by_stage or {}
-        self._code_version = code_version
         self._clock = clock
         self._check = check
         self._guard = threading.Lock()
@@ -298,7 +270,7 @@ class JobRunner:
         _, *later_stages = job.stages
         outcome = self._execute(job)
         for stage in later_stages:
-            if not isinstance(outcome, JobDone):
+            if outcome.state != "done":
                 return
             job.current = self._begin(stage)
             job.run_ids.add(job.current.run_id)
@@ -314,7 +286,6 @@ class JobRunner:
                 config_hash=config_hash,
                 params=stage.params,
                 fingerprints=stage.fingerprints,
-                code_version=self._code_version,
             )
         )
         return _RunningStage(stage, run_id, self._clock)
@@ -325,8 +296,8 @@ class JobRunner:
         stage = running.stage
         self._emit(events.JobStarted(running.run_id, stage.name, stage.title))
         outcome = self._outcome_of(job, running)
-        state: RunState = _OUTCOME_NAMES[type(outcome)]
-        if job.stopped_by_close and not isinstance(outcome, JobDone):
+        state: RunState = outcome.state
+        if job.stopped_by_close and state != "done":
             state = "interrupted"
         try:
             self._project.write(
@@ -334,8 +305,8 @@ class JobRunner:
             )
         except WorkbenchError as error:
             _log.warning("the end of run %d is not recorded: %s", running.run_id, error)
-            if isinstance(outcome, JobDone):
-                outcome = JobFailed(running.run_id, error)
+            if outcome.state == "done":
+                outcome = RunOutcome("failed", error.message, error)
         self._emit(running.progress_event())
         self._emit(events.DataChanged(self._tables_of(stage) | {"run"}))
         self._emit(
@@ -343,30 +314,31 @@ class JobRunner:
                 job_id=running.run_id,
                 stage=stage.name,
                 title=stage.title,
-                outcome=_OUTCOME_NAMES[type(outcome)],
+                outcome=outcome.state,
                 message=outcome.message,
-                hint=outcome.error.hint if isinstance(outcome, JobFailed) else "",
-                code=outcome.error.code if isinstance(outcome, JobFailed) else "",
+                hint=outcome.error.hint if outcome.error else "",
+                code=outcome.error.code if outcome.error else "",
             )
         )
         return outcome
 
     def _outcome_of(self, job: _Job, running: _RunningStage) -> RunOutcome:
-        """Runs a stage and returns how it ended; an error that the stage raises becomes `JobFailed`."""
+        """Runs a stage and returns how it ended; an error that the stage raises is its outcome."""
         run_id = running.run_id
         try:
             if self._run_batches(job, running):
-                return JobDone(run_id, running.stage.summary())
+                return RunOutcome("done", running.stage.summary())
         except (Cancelled, KeyboardInterrupt):
             pass
         except WorkbenchError as error:
             _log.warning("run %d failed: %s", run_id, without_surrogates(str(error)))
-            return JobFailed(run_id, error)
+            return RunOutcome("failed", error.message, error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the run ends and says so
             _log.exception("run %d failed", run_id)
-            fault = f"{type(error).__name__}: {error}"
-            return JobFailed(run_id, ProgramFault(fault, "This is a fault; the log has details."))
-        return JobCancelled(run_id, f"Cancelled. {running.stage.summary()}".rstrip())
+            text = f"{type(error).__name__}: {error}"
+            fault = ProgramFault(text, "This is a fault; the log has details.")
+            return RunOutcome("failed", fault.message, fault)
+        return RunOutcome("cancelled", f"Cancelled. {running.stage.summary()}".rstrip())
 
     def _run_batches(self, job: _Job, running: _RunningStage) -> bool:
         """Runs the batches of a stage, and emits events on them at most every `PROGRESS_SECONDS` and `CHANGED_SECONDS`.

@@ -52,7 +52,6 @@ class Call:
         messages: The conversation as this model sees it; at least one message.
         sampling: How the reply is sampled; with a JSON schema it follows that.
         max_tokens: Longest reply.
-        stop: Texts that end the reply and are no part of it.
         seed: The same call with the same seed gives the same reply; it has no effect at temperature 0.
         opening: Beginning of the reply that the model is given; it is not part of `Completion.text`.
         probability_of: Name of the field of the JSON schema whose value gets a probability; the field is true or false,
@@ -64,7 +63,6 @@ class Call:
     messages: tuple[ChatMessage, ...]
     sampling: Sampling = field(default_factory=Sampling)
     max_tokens: int = 512
-    stop: tuple[str, ...] = ()
     seed: int = 0
     opening: str = ""
     probability_of: str = ""

@@ -117,16 +117,10 @@ class Sampling:
 
     Attributes:
         temperature: 0 takes the most probable token.
-        top_k: Number of the most probable tokens to choose from; 0 for all.
-        top_p: Choose from the most probable tokens that together have this probability; 1 for all.
-        min_p: Choose from the tokens with at least this share of the probability of the most probable one; 0 for all.
         json_schema: JSON schema as text that the reply must follow, or None.
     """
 
     temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
     json_schema: str | None = None
 
 

@@ -88,14 +88,13 @@ class ModelWork:
         """The client of the model: its process, or endpoints."""
         return self._process.client_for(self.model)
 
-    def load(self) -> Mapping[str, Any]:
+    def load(self) -> None:
         """Loads the model unless it is loaded already; see `ModelProcess.load`."""
         self.check()
         loaded = self.process.load(
             self.model.path, self.model.options, self.model.adapter, self.model.weights_copy
         )
         self._context, self._has_loaded = int(loaded["context"]), True
-        return loaded
 
     def room(self, prompt: Prompt) -> int:
         """Returns the characters that the model, loaded or behind endpoints, has room for inside a prompt whose reply

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.base.files import create_private_file, create_private_folder
-from engine.project.sql import chunks, placeholders
+from engine.project.sql import rows_in
 
 MOST_BYTES = 500_000_000
 """Size of the cache of replies above which the least recently used ones are deleted."""
@@ -111,14 +111,9 @@ StoredReply = tuple[str, str, str | None]
 
 def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, StoredReply]:
     """Returns the stored replies by key of the call; calls without a stored reply are absent."""
-    stored: dict[str, StoredReply] = {}
-    for chunk in chunks([bytes.fromhex(key) for key in keys]):
-        for key, text, stopped, note in conn.execute(
-            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(chunk)})",
-            chunk,
-        ):
-            stored[key.hex()] = text, stopped, note
-    return stored
+    query = "SELECT key, text, stopped, note FROM call_reply WHERE key IN"
+    rows = rows_in(conn, query, [bytes.fromhex(key) for key in keys])
+    return {key.hex(): (text, stopped, note) for key, text, stopped, note in rows}
 
 
 def add_replies(conn: sqlite3.Connection, new_replies: Iterable[tuple[str, StoredReply]]) -> None:

@@ -29,7 +29,7 @@ from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.tables import groups as goal_groups
 from engine.project.project import Project
-from engine.project.sql import IdSet, chunks, placeholders, snapshot
+from engine.project.sql import IdSet, rows_in, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.answers import CURRENT_VERDICTS, tags, tags_of
 from engine.signs import tables as sign_tables
@@ -111,37 +111,34 @@ def rows(conn: sqlite3.Connection, ids: Sequence[int]) -> list[ConversationRow]:
         success = example_probes.success_of(conn, ids)
         trouble = sign_tables.trouble_of(conn, ids)
         signs_by_id = sign_tables.of_conversations(conn, ids)
-        for page in chunks(ids):
-            for row in conn.execute(
-                "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
-                " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
-                f" {verdict_sql('c.id')}"
-                " FROM conversation AS c JOIN source ON source.id = c.source_id"
-                " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
-                f" WHERE c.id IN ({placeholders(page)})",
-                (config, *page),
-            ):
-                key, name, source, opening, message_count, turns, chars, created_at, *judgment = row
-                p_end, p_end_normalised, reason, verdict = judgment
-                by_id[key] = ConversationRow(
-                    id=key,
-                    external_id=name,
-                    source=source,
-                    opening=opening,
-                    messages=message_count,
-                    turns=turns,
-                    chars=chars,
-                    created_at=created_at,
-                    p_end=p_end,
-                    p_end_normalised=p_end_normalised,
-                    state=rule.state(p_end_normalised),
-                    reason=reason,
-                    verdict=None if verdict is None else Verdict(verdict),
-                    tags=tags_by_id.get(key, ()),
-                    success=success.get(key),
-                    trouble=trouble.get(key),
-                    signs=signs_by_id.get(key, ()),
-                )
+        query = (
+            "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
+            f" c.created_at, s.p_end, s.p_end_normalised, s.reason, {verdict_sql('c.id')}"
+            " FROM conversation AS c JOIN source ON source.id = c.source_id"
+            " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ? WHERE c.id IN"
+        )
+        for row in rows_in(conn, query, ids, (config,)):
+            key, name, source, opening, message_count, turns, chars, created_at, *judgment = row
+            p_end, p_end_normalised, reason, verdict = judgment
+            by_id[key] = ConversationRow(
+                id=key,
+                external_id=name,
+                source=source,
+                opening=opening,
+                messages=message_count,
+                turns=turns,
+                chars=chars,
+                created_at=created_at,
+                p_end=p_end,
+                p_end_normalised=p_end_normalised,
+                state=rule.state(p_end_normalised),
+                reason=reason,
+                verdict=None if verdict is None else Verdict(verdict),
+                tags=tags_by_id.get(key, ()),
+                success=success.get(key),
+                trouble=trouble.get(key),
+                signs=signs_by_id.get(key, ()),
+            )
     return [by_id[key] for key in ids if key in by_id]
 
 
@@ -277,29 +274,15 @@ class ConversationService:
         """Returns the tags in force in alphabetical order, each with its number of conversations."""
         return self._project.read(tags)
 
-    def histogram(self, query: ListQuery | None, bins: int) -> tuple[int, ...]:
-        """Returns a histogram of the normalized scores of the project, or of the conversations that a query matches.
-
-        It is the number of conversations in each bin, lowest first; an inner edge belongs to the bin above it.
-
-        Args:
-            bins: Number of bins, which have equal widths.
-
-        Raises:
-            ValueError: `bins` is not positive.
-        """
-        if bins < 1:
-            raise ValueError(f"a histogram of {bins} parts")
+    def histogram(self, bins: int) -> tuple[int, ...]:
+        """Returns the number of conversations with a score in each of `bins` equal parts of 0 to 1, lowest first; an
+        inner edge belongs to the part above it."""
         with self._project.reading() as conn, snapshot(conn):
-            condition, flags = matching(conn, (query or ListQuery()).filter).condition(
-                "conversation_id"
-            )
             counts_by_bin = dict(
                 conn.execute(
                     "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
-                    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-                    f" AND {condition} GROUP BY 1",
-                    (bins, bins - 1, score_sets.hash_in_force(conn), *flags),
+                    " WHERE config_hash = ? AND p_end_normalised IS NOT NULL GROUP BY 1",
+                    (bins, bins - 1, score_sets.hash_in_force(conn)),
                 ).fetchall()
             )
         return tuple(counts_by_bin.get(index, 0) for index in range(bins))

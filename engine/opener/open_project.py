@@ -23,7 +23,7 @@ from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import groups as goal_groups
-from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -152,7 +152,6 @@ class OpenProject:
             self.project,
             self._emit,
             tables_by_stage=TABLES_BY_STAGE,
-            code_version=folders.version(),
             check=self._check_addresses,
         )
 
@@ -478,9 +477,9 @@ class OpenProject:
         try:
             for stage in stages:
                 outcome = self.runner.run(stage)
-                if isinstance(outcome, JobFailed):
+                if outcome.error:
                     raise outcome.error
-                if isinstance(outcome, JobCancelled):
+                if outcome.state == "cancelled":
                     raise Cancelled(outcome.message)
         finally:
             if unsubscribe:

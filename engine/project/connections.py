@@ -79,15 +79,13 @@ class Reader:
     Attributes:
         conn: The connection, which only reads.
         thread: The thread that it belongs to.
-        handed_out: Whether the thread has the connection itself, so that nobody else knows when it is in use.
         in_use: A lock that the thread holds while it reads.
     """
 
     def __init__(self, conn: sqlite3.Connection, thread: threading.Thread) -> None:
-        """Makes a reader that is neither handed out nor in use."""
+        """Makes a reader that is not in use."""
         self.conn = conn
         self.thread = thread
-        self.handed_out = False
         self.in_use = threading.RLock()
 
     def close(self) -> None:
@@ -97,11 +95,6 @@ class Reader:
         when its thread drops it.
         """
         self.conn.interrupt()
-        other_thread_lives = (
-            self.thread is not threading.current_thread() and self.thread.is_alive()
-        )
-        if self.handed_out and other_thread_lives:
-            return
         for _ in range(_MAX_INTERRUPTS):
             if self.in_use.acquire(timeout=_INTERRUPT_SECONDS):
                 self.conn.close()

@@ -256,7 +256,8 @@ class Project:
         try:
             _check_beginning(name, file)
             check_readable(real, file)
-            if check_schema(name, project.reader(), allow_empty=False) < SCHEMA:
+            conn = project._reader_of_this_thread().conn
+            if check_schema(name, conn, allow_empty=False) < SCHEMA:
                 raise ProjectTooOld(
                     f"{name} is of an older version and cannot be brought up to date: {reason}.",
                     "Open it once where it can be written, or copy it to such a place.",
@@ -349,19 +350,6 @@ class Project:
                     f"Copy it by `workbench backup {os.path.basename(self._real)}`.",
                 )
             self._writer.submit(lambda conn: copy_whole(conn, target), transaction=False).result()
-
-    def reader(self) -> sqlite3.Connection:
-        """Returns this thread's read-only connection.
-
-        It is closed with the project if its thread has ended by then, or is the thread that closes. Threads that may
-        outlive the project use `reading` instead.
-
-        Raises:
-            ProjectError: The project is closed, or can no longer be opened.
-        """
-        reader = self._reader_of_this_thread()
-        reader.handed_out = True
-        return reader.conn
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -24,7 +24,6 @@ class RunRow:
         config_hash: The key under which the results are stored.
         params: The parameters that determined the result, as JSON values.
         fingerprints: What determined the result besides these, such as the model, as JSON values.
-        code_version: Version of the program.
         started_at, finished_at: Times in UTC, as `utc_now` writes them; `finished_at` is None while it is running.
         done: How much is done, in the unit of the stage.
         total: How much there was to do, in that unit; None if unknown.
@@ -37,7 +36,6 @@ class RunRow:
     config_hash: str
     params: dict[str, Any]
     fingerprints: dict[str, Any]
-    code_version: str
     started_at: str
     finished_at: str | None
     done: int

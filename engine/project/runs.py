@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from engine.base.conversation import without_surrogates
+from engine.base.folders import version
 from engine.project.records import RunRow, RunState
 from engine.project.sql import utc_now
 
@@ -25,8 +26,8 @@ PutBatch = Callable[[sqlite3.Connection, Batch], None]
 """A function that stores a batch."""
 
 _COLUMNS = (
-    "id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at,"
-    " done, total, message"
+    "id, stage, state, config_hash, params, fingerprints, started_at, finished_at, done,"
+    " total, message"
 )
 """Columns of a run, in the order of the fields of `RunRow`."""
 
@@ -38,7 +39,6 @@ def create(
     config_hash: str,
     params: Mapping[str, Any],
     fingerprints: Mapping[str, Any],
-    code_version: str,
 ) -> int:
     """Records that a run begins; returns its id."""
     cursor = conn.execute(
@@ -49,7 +49,7 @@ def create(
             config_hash,
             json.dumps(dict(params), sort_keys=True),
             json.dumps(dict(fingerprints), sort_keys=True),
-            code_version,
+            version(),
             utc_now(),
             os.getpid(),
         ),

@@ -45,6 +45,9 @@ MIN_VERDICTS_IN_STRATUM = 4
 MIN_COVERED_SHARE = 0.5
 """Smallest coverage (share of the population in tenths with a verdict) for weighted estimates."""
 
+MAX_INTERVAL_WIDTH = 0.9
+"""Largest width of the interval of a corrected rate that is told; a wider one says nothing."""
+
 DRAWS = 2_000
 """Number of bootstrap draws of sensitivity and specificity."""
 
@@ -314,6 +317,8 @@ def estimate_completion_rate(
     interval = _interval_around(
         value, np.where(is_better, rates, 0.0), np.where(is_better, rates, 1.0)
     )
+    if interval.high - interval.low > MAX_INTERVAL_WIDTH:
+        return rate(corrected=None, why="too few verdicts")
     if interval.low == interval.high:
         why = "these errors give no such share: they must be others here"
         return rate(corrected=None, why=why)

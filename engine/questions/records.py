@@ -588,6 +588,14 @@ class ExampleProbe:
             f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
         )
         rate = test.rate.corrected
+        above = test.above / test.conversations
+        if rate is not None and not rate.low <= above <= rate.high:
+            predicted = f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
+        elif rate is None and self.subject == SUCCEEDED:
+            # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
+            predicted = (
+                "not told: verdicts that were picked, not drawn at random, give a wrong share"
+            )
         if rate is None or test.drawn < MIN_DRAWN:
             share = explain_no_share(test.drawn)
         elif rate.low == rate.high:

@@ -109,6 +109,11 @@ def ids_most_trouble_first(conn: sqlite3.Connection) -> Iterator[int]:
     return (key for (key,) in rows)
 
 
+def trouble_by_id(conn: sqlite3.Connection) -> dict[int, float]:
+    """Returns the trouble of each conversation whose signs were read."""
+    return dict(conn.execute("SELECT conversation_id, total FROM trouble WHERE total IS NOT NULL"))
+
+
 class SignValues(NamedTuple):
     """The signs of all conversations as numbers.
 

@@ -21,9 +21,6 @@ from engine.simulate.sharded.play import CONDITIONS, Condition
 Kind = Literal["sharded", "forms", "recsim"]
 """Kinds of simulation."""
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-"""All kinds of simulation."""
-
 BOTH = "both"
 """Value of `variants`, as text, that selects all of them; stored as an empty tuple."""
 

@@ -108,22 +108,19 @@ TEXT_FIELDS = tuple(name for name in OPTIONS if name not in ("filter", "settings
 
 
 def read_request(
-    texts: Mapping[str, str], settings: Sequence[str] = (), filter: Filter | None = None
+    texts: Mapping[str, str], settings: Sequence[str], filter: Filter
 ) -> TrainingRequest:
     """Returns the request that a person typed in a dialog.
 
     Args:
         texts: Texts of the fields in `TEXT_FIELDS`; a field that is missing or empty gets its default.
         settings: Texts of the form `FIELD=VALUE`.
-        filter: The filter; None for an empty one.
 
     Raises:
         UsageError: A text cannot be used; the message names the field.
     """
     values = options.read_values(OPTIONS, texts, TEXT_FIELDS)
-    return TrainingRequest(
-        filter=Filter() if filter is None else filter, settings=read_settings(settings), **values
-    )
+    return TrainingRequest(filter=filter, settings=read_settings(settings), **values)
 
 
 def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -49,22 +49,6 @@ class Budget:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthCost:
-    """The cost of one call of `grow`.
-
-    Attributes:
-        nodes: Number of nodes read.
-        seconds, model_seconds: Seconds in all, and those of them in which the model decoded.
-        finished: Whether no node is left to read.
-    """
-
-    nodes: int
-    seconds: float
-    model_seconds: float
-    finished: bool
-
-
 @dataclass(slots=True)
 class Job:
     """One tree to grow.
@@ -158,7 +142,6 @@ class Grower:
         self._width = max(1, min(width, model.capacity.rows, model.capacity.sequences // 2))
         self._roster = Roster(model, (), 1)
         self._nodes = 0
-        self._model_seconds = 0.0
 
     def grow(
         self,
@@ -166,7 +149,7 @@ class Grower:
         budget: Budget | None = None,
         *,
         progress: Callable[[int], None] | None = None,
-    ) -> GrowthCost:
+    ) -> None:
         """Grows trees until none has a node to read, or the budget is used up.
 
         The trees keep what has grown until then, and their accounts are always valid.
@@ -184,7 +167,6 @@ class Grower:
         self._model.clear()
         self._roster = roster = Roster(self._model, jobs, max(1, self._width // 2))
         self._nodes = 0
-        self._model_seconds = 0.0
         while not roster.is_empty:
             roster.start_waiting()
             nodes_left = self._width if budget.nodes is None else budget.nodes - self._nodes
@@ -197,12 +179,6 @@ class Grower:
             for growing in [tree for tree in roster.growing_trees if tree.is_done]:
                 roster.remove(growing)
         self._model.clear()
-        return GrowthCost(
-            self._nodes,
-            time.perf_counter() - start,
-            self._model_seconds,
-            roster.is_empty,
-        )
 
     def _check_room(self, jobs: Sequence[Job]) -> None:
         """Checks that the context has room for each prompt with its tree, and a batch for each answer.
@@ -244,9 +220,7 @@ class Grower:
         self._add_prompts(spans, room)
         if not spans:
             return  # the tree is grown already, after a prompt of one token
-        began = time.perf_counter()
         logits = self._model.decode(spans)
-        self._model_seconds += time.perf_counter() - began
         first_row = 0  # the rows of logits come in the order of the readings
         for reading in readings:
             rows = logits[first_row : first_row + reading.rows]

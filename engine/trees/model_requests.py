@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from engine.model.interface import TokenModel
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
-from engine.trees.growth import Budget, Grower, GrowthCost, Job
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.records import TreeOptions, TreePlace
 from engine.trees.tree import Tree, frame_of, restore
 
@@ -94,7 +95,7 @@ class GrownTree:
         return restore(self.frame)
 
 
-class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
+class Grow(Request[list[GrownTree]], frozen=True):
     """Grows one new tree at each place, side by side. The count of progress is nodes read."""
 
     places: Sequence[Place]
@@ -102,10 +103,8 @@ class Grow(Request[tuple[list[GrownTree], GrowthCost]], frozen=True):
     budget: Budget
 
 
-def grow_trees(
-    model: TokenModel, request: Grow, report: Callable[[int], None]
-) -> tuple[list[GrownTree], GrowthCost]:
-    """Returns the tree of each place of a request, and what growing them all took.
+def grow_trees(model: TokenModel, request: Grow, report: Callable[[int], None]) -> list[GrownTree]:
+    """Returns the tree of each place of a request.
 
     Args:
         report: Called with the number of nodes read so far; raises Cancelled when the request was cancelled.
@@ -117,20 +116,21 @@ def grow_trees(
         prompt, note = _prompt(model, place, max(options.max_tokens, len(recorded)))
         jobs.append(Job(Tree(options, model.stop_tokens, model.token_bytes), prompt, recorded))
         notes.append(note)
-    work = Grower(model).grow(jobs, request.budget, progress=report)
+    start = time.perf_counter()
+    Grower(model).grow(jobs, request.budget, progress=report)
+    seconds = time.perf_counter() - start
     all_nodes = sum(len(job.tree.nodes) for job in jobs)
-    grown = [
+    return [
         GrownTree(
             frame_of(job.tree),
             tuple(job.answer),
             tuple(job.answer_log_probs),
             len(job.prompt),
             note,
-            work.seconds * len(job.tree.nodes) / all_nodes,
+            seconds * len(job.tree.nodes) / all_nodes,
         )
         for job, note in zip(jobs, notes, strict=True)
     ]
-    return grown, work
 
 
 def _prompt(model: TokenModel, place: Place, reserved_tokens: int) -> tuple[list[int], str | None]:

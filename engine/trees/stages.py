@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.base.conversation import Message, render_log
 from engine.base.errors import UsageError
+from engine.base.number_format import counted
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
@@ -115,7 +116,9 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
-        text += f"; {self.without:,} conversations have none." if self.without else "."
+        text += (
+            f"; {counted(self.without, 'place has', 'places have')} none." if self.without else "."
+        )
         return text + self._work.spent()
 
     def _key_of(self, entry: TreeEntry) -> int:
@@ -163,8 +166,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
     def _ask(self, places: Sequence[Place], report: OnProgress) -> Sequence[GrownTree | str]:
         """Returns the tree of each place."""
         budget = Budget(None if self._nodes is None else self._nodes * len(places))
-        grown, _ = self._work.process.ask(Grow(places, self._options, budget), report)
-        return grown
+        return self._work.process.ask(Grow(places, self._options, budget), report)
 
 
 def _entry(spot: _Spot, tree_or_reason: GrownTree | str) -> TreeEntry:

@@ -383,7 +383,7 @@ class GoalsScreen(DecisionScreen):
             else:
                 self.write(lambda: self.review.rename(group.id, label))
 
-        ask_label(self, "Label", group, rename)
+        ask_label(self, group, rename)
 
     def action_theme(self) -> None:
         """Asks for the theme of the group under the cursor: a theme, none, or a new one with a group in none."""

@@ -103,7 +103,7 @@ def load_overview(services: OpenProject) -> Overview:
         tally=tally,
         model=model,
         dates=conversations.dates(),
-        histogram=conversations.histogram(None, BINS),
+        histogram=conversations.histogram(BINS),
         rule=conversations.rule(),
         sets=services.score_sets.all(),
         shared=conversations.shared_text(),

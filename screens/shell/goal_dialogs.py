@@ -297,9 +297,7 @@ def split_group(
     ask(screen, SplitDialog(review, group), on_choice)
 
 
-def ask_label(
-    screen: Screen[Any], title: str, group: GoalGroup, then: Callable[[str], None]
-) -> None:
+def ask_label(screen: Screen[Any], group: GoalGroup, then: Callable[[str], None]) -> None:
     """Asks for another label of a group, and calls `then` with it unless it is empty."""
 
     def on_text(text: str) -> None:
@@ -307,7 +305,7 @@ def ask_label(
         if label:
             then(label)
 
-    ask(screen, TextDialog(title, value=group.label), on_text)
+    ask(screen, TextDialog("Label", value=group.label), on_text)
 
 
 class MergeDialog(Dialog[str]):

@@ -46,9 +46,9 @@ DASH = "–"
 """Stands for a figure that is unknown."""
 
 
-def name_of(run: TrainingRun, limit: int = MAX_NAME_CHARACTERS) -> str:
-    """Returns the name of a run on one line, display-safe, cut to `limit` characters."""
-    return one_line(run.name, limit)
+def name_of(run: TrainingRun) -> str:
+    """Returns the name of a run on one line, display-safe, cut to `MAX_NAME_CHARACTERS`."""
+    return one_line(run.name, MAX_NAME_CHARACTERS)
 
 
 def loss_text(value: float | None) -> str:

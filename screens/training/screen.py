@@ -419,7 +419,6 @@ class RunPane(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._detail: RunDetail | None = None
-        self._memory: int | None = None  # bytes that a run may use
 
     def compose(self) -> ComposeResult:
         """Yields the headline, why the run failed, the curves, and below them the samples and the log."""
@@ -435,7 +434,7 @@ class RunPane(Vertical):
     def show(self, detail: RunDetail | None, memory: int | None) -> None:
         """Shows a run, or nothing for None; `memory` is what a run may use, in bytes."""
         previous = self._detail
-        self._detail, self._memory = detail, memory
+        self._detail = detail
         self.display = detail is not None
         if detail is None:
             return

@@ -262,12 +262,12 @@ def _similarity_pieces(evidence: Evidence, gap: str) -> list[Piece]:
     ]
 
 
-def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
+def _probability_pieces(name: str, p: float, tone: str) -> list[Piece]:
     """Returns a line of evidence with a bar and its probability."""
     return [
         (f"{name:<{TITLE_WIDTH}}", "$tone-muted"),
         (number_format.bar(p), tone),
-        (f" {number_format.estimate(p)}", "bold" if p is not None else "$tone-muted"),
+        (f" {number_format.estimate(p)}", "bold"),
     ]
 
 

@@ -6,7 +6,6 @@ import argparse
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from engine.base import folders
@@ -40,7 +39,6 @@ def main(words: Sequence[str] | None = None) -> int:
         help="time for all parts; each part gets a fixed share, also if run alone, and stops repeating when it is used"
         " up (default: 10)",
     )
-    parser.add_argument("--file", metavar="FILE", help="uniform JSON Lines file that import reads")
     parser.add_argument(
         "--rows",
         type=positive,
@@ -65,7 +63,6 @@ def measure(arguments: argparse.Namespace) -> int:
         data=folders.data_dir(),
         cache=folders.cache_dir(),
         quick=arguments.quick,
-        file=Path(arguments.file) if arguments.file else None,
         rows=arguments.rows,
         minutes=arguments.budget,
     )

@@ -122,7 +122,6 @@ def _register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
         config_hash=CONFIG,
         params={"mode": "base", "prompt": prompt, "context": 8192},
         fingerprints={"model_sha256": "ab" * 32, "engine": "llama.cpp 0.3.35"},
-        code_version="0.3.0",
     )
     runs.count(conn, run, 812, 812)
     runs.finish(conn, run, "done", "scored")

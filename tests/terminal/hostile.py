@@ -74,7 +74,7 @@ def score(project: Project, ids: list[int]) -> None:
     def work(conn: Any) -> None:
         run_id = runs.create(
             conn, stage="complete", config_hash=CONFIG, params={NAME: NAME},
-            fingerprints={NAME: NAME}, code_version=NAME,
+            fingerprints={NAME: NAME},
         )  # fmt: skip
         score_sets.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
         score_sets.replace_keeping_rule(conn, CONFIG)

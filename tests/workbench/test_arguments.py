@@ -39,7 +39,7 @@ class Order:
 
     size: int | None = whole_number(None, "how many", words="as many as fit")
     sort: str = choice("best", "which first", ("best", "worst"))
-    least: float = share(0.5, "least share", flag="at-least")
+    least: float = share(0.5, "least share")
     names: tuple[str, ...] = declare_option((), Option("names", repeated=True))
     quick: bool = switch("do it quickly")
     tidy: bool = switch("leave it as it is", default=True, flag="no-tidy")
@@ -66,7 +66,7 @@ def test_each_kind_of_option_is_read() -> None:
         "3",
         "--sort",
         "worst",
-        "--at-least",
+        "--least",
         ".25",
         "--quick",
         "--no-tidy",
@@ -84,7 +84,7 @@ def test_each_kind_of_option_is_read() -> None:
         ("--size", "0"),
         ("--size", "x"),
         ("--size", "1" + 18 * "0"),
-        ("--at-least", "2"),
+        ("--least", "2"),
         ("--sort", "all"),
     ],
 )

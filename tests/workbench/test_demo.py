@@ -8,8 +8,16 @@ from tests.command_line import data, workbench
 
 
 def test_the_demo_is_right(tmp_path: Path) -> None:
-    """It finds the goals, tells ends, puts failures first, finds their causes and the planted change, and no other."""
-    check = data(workbench("demo", tmp_path, "--json"))["check"]
+    """It finds the goals, tells ends, puts failures first, finds their causes and the planted change, and no other; the
+    README has the first goals and the first conversation to read."""
+    result = data(workbench("demo", tmp_path, "--json"))
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    for group in result["groups"][:3]:
+        assert f"{group['size']:>8}  {group['label']}\n" in readme
+    assert (
+        f"{result['read_first'][0]['trouble']:+.1f}  {result['read_first'][0]['name']}  " in readme
+    )
+    check = result["check"]
     assert check["goals"] == 9
     assert check["goals_found"] >= 8
     assert check["auroc"] > 0.9

@@ -18,12 +18,13 @@ from workbench.commands.scoring import print_event
     [
         (["none.jsonl"], "There is no file or folder none.jsonl"),
         ([], "required: PATH"),
+        ([".", "--format", "yaml"], "There is no format 'yaml'"),
     ],
 )
 def test_refused(
     paths: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A path that is not there and no path are refused with what to do."""
+    """A path or a format that is not there and no path are refused with what to do."""
     Project.open(tmp_path / "p.wb", create=True).close()
     assert main(["watch", str(tmp_path / "p.wb"), *paths]) == EXIT_USAGE
     assert said in capsys.readouterr().err

@@ -110,8 +110,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
             lines = source if redactor is None else redacted_lines(source, redactor)
             if arguments.output is None:
                 _write_to_stdout(lines, arguments, file_format, task)
-                for sentence in _remarks(form, left_behind, redactor):
-                    narrate(sentence)
+                narrate(*_remarks(form, left_behind, redactor))
                 return EXIT_DONE
             path = Path(arguments.output)
             if _has_own_kind_of_file(form):

@@ -39,7 +39,7 @@ from engine.opener.key_figures import (
 from engine.opener.open_project import OpenProject
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import group_lines, shown_clustering
-from workbench.commands.importing import map_hint, opened_for_import, with_map_hint
+from workbench.commands.importing import map_hint, opened_for_import, refusal_lines
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.text_tables import counts_json, headline, rate_line, set_lines, sets_json
 
@@ -304,11 +304,7 @@ class _FirstLook:
         """Returns lines on sources that were badly read and on refused files, with the command that helps."""
         badly = [source for source in import_stage.sources if source.badly_read]
         lines = account_lines(badly, partial(map_hint, self._project))
-        for refused in import_stage.refused:
-            refusal: WorkbenchError = refused
-            if isinstance(refused, UnknownFormat):
-                refusal = with_map_hint(refused, self._project)
-            lines += [message_safe(refusal.message), message_safe(f"  {refusal.hint}")]
+        lines += refusal_lines(import_stage.refused, self._project)
         return ["\nNot well read:", *lines] if lines else []
 
     def _after(self) -> str:

@@ -359,10 +359,8 @@ def _proposal_json(pair: Proposal) -> dict[str, Any]:
 
 @takes(
     PROJECT,
-    several("--agree", "agree with this decision", "N"),
-    several(
-        "--refuse", "decide otherwise: take this merge apart, or merge what was kept apart", "N"
-    ),
+    several("--agree", "agree with this decision"),
+    several("--refuse", "decide otherwise: take this merge apart, or merge what was kept apart"),
 )
 def review(arguments: argparse.Namespace) -> CommandResult:
     """Lists the decisions of a model on pairs that no person reviewed, with its replies, and reviews those that are

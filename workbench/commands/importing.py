@@ -25,7 +25,7 @@ from engine.base.files import SIDE_FILE_ENDINGS
 from engine.base.text import message_safe
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
-from engine.conversations.stages import CheckStage, ImportStage
+from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft
 from engine.formats.opening.source import Bounds
@@ -77,13 +77,14 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
             return _dry_run(arguments, request)
         except UnknownFormat as error:
             raise with_map_hint(error, arguments.project) from None
-    stage, signs, check = _run_import(Path(arguments.project), arguments.paths, request)
+    with opened_for_import(Path(arguments.project)) as workspace:
+        stages = import_stages(workspace.project, arguments.paths, request, stdin=sys.stdin.buffer)
+        run_stages(workspace, stages)
+    stage, signs, check = stages
     remedy = partial(map_hint, arguments.project)
+    unknown = [error for error in stage.refused if isinstance(error, UnknownFormat)]
     lines = [stage.summary(), *account_lines(stage.sources, remedy)]
-    for refusal in stage.refused:
-        if isinstance(refusal, UnknownFormat):
-            hint = with_map_hint(refusal, arguments.project).hint
-            lines += [message_safe(refusal.message), message_safe(f"  {hint}")]
+    lines += refusal_lines(unknown, arguments.project)
     document: dict[str, Any] = {name: getattr(stage.counts, name) for name in JSON_COUNTS}
     document["sources"] = [_source_json(source) for source in stage.sources]
     document["signs"], document["check"] = signs.as_json(), check.as_json()
@@ -98,20 +99,6 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
 def _skipped_formats() -> list[str]:
     """Returns a line on each mapping file of the person that cannot be used."""
     return [f"Skipped: {unfit}" for unfit in unusable_formats()]
-
-
-def _run_import(
-    path: Path, paths: Sequence[str], request: ImportRequest
-) -> tuple[ImportStage, SignStage, CheckStage]:
-    """Runs the stages of an import and returns them.
-
-    Raises:
-        WorkbenchError: A stage failed; see `opened_for_import`.
-    """
-    with opened_for_import(path) as workspace:
-        stages = import_stages(workspace.project, paths, request, stdin=sys.stdin.buffer)
-        run_stages(workspace, stages)
-        return stages
 
 
 @contextmanager
@@ -133,7 +120,7 @@ def opened_for_import(path: Path) -> Iterator[OpenProject]:
         if is_new and not isinstance(error, Cancelled):
             for ending in ("", *SIDE_FILE_ENDINGS):
                 Path(os.path.realpath(path) + ending).unlink(missing_ok=True)
-        if isinstance(error, UnknownFormat):
+        if isinstance(error, FormatError):
             raise with_map_hint(error, path) from None
         raise
 
@@ -252,10 +239,19 @@ def map_hint(project: str | PathLike[str], path: str) -> str:
     return f"To say where its messages are: {shlex.join(words)}"
 
 
-def with_map_hint(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file with `map_hint` as its hint, and with the mapping files that cannot be used, one of
-    which may be meant for this file; unchanged where the file is not there any more."""
-    path = file_of(error.path)
+def refusal_lines(refused: Sequence[FormatError], project: str | PathLike[str]) -> list[str]:
+    """Returns for each file that was refused why, and what to do."""
+    lines: list[str] = []
+    for error in refused:
+        refusal = with_map_hint(error, project)
+        lines += [message_safe(refusal.message), message_safe(f"  {refusal.hint}")]
+    return lines
+
+
+def with_map_hint(error: FormatError, project: str | PathLike[str]) -> FormatError:
+    """Returns the refusal of a file of an unknown format with `map_hint` as its hint, and with the mapping files that
+    cannot be used, one of which may be meant for this file; any other, and where it is gone, unchanged."""
+    path = file_of(error.path) if isinstance(error, UnknownFormat) else None
     if path is None:
         return error
     return FormatError(error.message, "\n  ".join([map_hint(project, path), *_skipped_formats()]))

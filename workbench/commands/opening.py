@@ -299,7 +299,8 @@ def _confirm_new(path: Path) -> None:
             f"There is no file {path}.",
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
-    similar_names = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
+    projects = [file.name for file in path.parent.glob("*.wb")]
+    similar_names = difflib.get_close_matches(path.name, projects, n=1)
     similar_name = next(iter(similar_names), None)
     suggestion = "" if similar_name is None else f"Did you mean {path.with_name(similar_name)}? "
     if on_terminal():
@@ -313,11 +314,3 @@ def _confirm_new(path: Path) -> None:
     raise NotFound(
         f"There is no project {path}.", f"{suggestion}`workbench {path} --create` makes a new one."
     )
-
-
-def _projects_beside(path: Path) -> list[str]:
-    """Returns the names of the project files in the folder of a path."""
-    try:
-        return sorted(file.name for file in path.parent.iterdir() if file.suffix == ".wb")
-    except OSError:
-        return []

@@ -144,9 +144,8 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.weights_copy)
         max_nodes = None if request.nodes is None else request.nodes * len(chosen_places)
-        grown, work = model.ask(
-            Grow(chosen_places, request.tree, Budget(max_nodes, arguments.seconds))
-        )
+        budget = Budget(max_nodes, arguments.seconds)
+        grown = model.ask(Grow(chosen_places, request.tree, budget))
     grown_trees = [
         _GrownTree(
             tree_row(0, place.step, grown_tree),
@@ -164,7 +163,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
         lines += _tree_lines(arguments, measured)
         if measured.grown.note:
             hints.append(f"The log did not fit: {measured.grown.note}.")
-    if not work.finished:
+    if any(measured.row.unexpanded for measured in grown_trees):
         hints.append("Not everything is grown to its end: the budget was used up.")
     return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
 

@@ -64,15 +64,13 @@ RANK_FIGURES = ("auroc", "average_precision")
 # Classification
 
 
-def figures(
-    values: Sequence[float], complete: Sequence[bool], threshold: float = THRESHOLD
-) -> dict[str, float]:
+def figures(values: Sequence[float], complete: Sequence[bool]) -> dict[str, float]:
     """Returns the metrics of `Classification` by name, without intervals.
 
     Raises:
         ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
     """
-    sample = _Sample.of(values, complete, None, threshold)
+    sample = _Sample.of(values, complete, None, THRESHOLD)
     metrics = sample.figures(np.ones((1, sample.group_count)), None)[0]
     return dict(zip(NAMES, map(float, metrics), strict=True))
 
@@ -275,18 +273,13 @@ class Resampling:
     memory.
     """
 
-    def __init__(self, groups: Sequence[int], draws: int = DRAWS) -> None:
-        """Draws the weights.
-
-        Args:
-            groups: Conversation of each case.
-            draws: Number of draws; fewer are made of very many conversations.
-        """
+    def __init__(self, groups: Sequence[int]) -> None:
+        """Draws the weights; `groups` has the conversation of each case."""
         self._group: Ints = np.unique(np.asarray(groups), return_inverse=True)[1]
         group_count = int(self._group.max()) + 1
         random = np.random.default_rng(SEED)
         even = np.full(group_count, 1 / group_count)
-        draws = min(draws, max(MIN_DRAWS, _MAX_STORED_WEIGHTS // group_count))
+        draws = min(DRAWS, max(MIN_DRAWS, _MAX_STORED_WEIGHTS // group_count))
         self._weights = np.empty((draws, group_count), np.int16)
         block = max(1, _RANK_BLOCK_WEIGHTS // group_count)
         for start in range(0, draws, block):

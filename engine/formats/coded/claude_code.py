@@ -87,6 +87,9 @@ def _arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
             inner = frame.value.get("loglines")
             inner = inner if isinstance(inner, list) else [frame.value]
             lines += [(inner_line, frame) for inner_line in objects_in(inner)]
+            for entry in inner:
+                if not isinstance(entry, dict):
+                    yield frame._replace(value=entry, reason="it is no line of Claude Code")
     lines = _without_repeats(lines)
     taken_back = _find_taken_back([line for line, _ in lines])
     groups = _lines_by_conversation(lines)

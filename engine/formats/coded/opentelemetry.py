@@ -21,7 +21,13 @@ from engine.formats.coded.spans import (
     fingerprint,
     time_text,
 )
-from engine.formats.json_values import first_filled, list_or_empty, objects_in, without_keys
+from engine.formats.json_values import (
+    first_filled,
+    list_or_empty,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.messages.call_messages import input_messages, output_messages
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.opening.framing import Frame
@@ -69,7 +75,8 @@ def span_of(record: Any) -> Span | None:
     session = _session_id(attributes, nested)
     metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
     span_input, span_output = _input_and_output(nested, record)
-    tool_message: ChatMessage = next(filter(_is_of_tool, (span_output, span_input)), [{}])[0]
+    tool_messages: Any = next(filter(_is_of_tool, (span_output, span_input)), [{}])
+    tool_message: ChatMessage = objects_in(tool_messages)[0]
     name = tool_name(attributes) or tool_message.get("name")
     kind = _span_kind(record, attributes, nested)
     return Span(
@@ -106,7 +113,7 @@ def _facts(start: str, nested: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of_tool(messages: Any) -> bool:
     """Returns whether messages are the call of a tool or its answer alone."""
-    return len(objects_in(messages)) == 1 and messages[0].get("role") == "tool"
+    return [message.get("role") for message in objects_in(messages)] == ["tool"]
 
 
 def tool_name(attributes: dict[str, Any]) -> Any:
@@ -294,25 +301,53 @@ def spans_of(record: Any) -> SpansOfRecord:
     An export is one of OTLP, one of Jaeger, or an object of lists of spans; any other object is a span itself.
     """
     if not isinstance(record, dict):
-        return SpansOfRecord([])
+        return SpansOfRecord([record])
     if isinstance(record.get("resourceLogs"), list):
-        return _spans_of_logs(record["resourceLogs"])
-    spans: list[Any] = []
-    statements: list[Any] = []
-    outer = record.get("resourceSpans", record.get("batches"))
-    for resource in objects_in(outer):
-        scopes = first_filled(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
-        for scope in objects_in(scopes):
-            spans += objects_in(scope.get("spans"))
-        if "resource" in resource:
-            statements.append({"resource": resource["resource"]})
-    if outer is not None:
-        return SpansOfRecord(spans, statements)
+        return _spans_of_logs(record)
+    for key in ("resourceSpans", "batches"):
+        if key in record:
+            return _entries_of_export(record, key, _SCOPE_KEYS, "spans")
     if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
         return SpansOfRecord(record["spans"], [without_keys(record, "spans")])
     if record and all(_is_spans(value) for value in record.values()):
         return SpansOfRecord([span for value in record.values() for span in value])
     return SpansOfRecord([record])
+
+
+_SCOPE_KEYS = ("scopeSpans", "instrumentationLibrarySpans", "scope_spans")
+"""Keys under which a resource of an export has the lists of spans of its scopes."""
+
+
+def _entries_of_export(
+    record: dict[str, Any], resources_key: str, scope_keys: Sequence[str], entry_key: str
+) -> SpansOfRecord:
+    """Returns the spans or the log records of an export of OTLP, and what it says beside them: of itself, of each
+    resource and of the scopes in it.
+
+    Args:
+        resources_key: Key of the list of resources.
+        scope_keys: Keys under one of which a resource has a list of scopes.
+        entry_key: Key under which a scope has a list of spans or log records.
+    """
+    entries: list[Any] = []
+    others = without_keys(record, resources_key)
+    statements: list[Any] = [others] if any(others.values()) else []
+    for resource in list_or_empty(record[resources_key]):
+        resource_fields = object_or_empty(resource)
+        lists = (key for key in scope_keys if isinstance(resource_fields.get(key), list))
+        if (scopes_key := next(lists, None)) is None:
+            entries.append(resource)
+            continue
+        scopes: list[Any] = []
+        for scope in resource[scopes_key]:
+            if isinstance(listed := object_or_empty(scope).get(entry_key), list):
+                entries += listed
+                scopes.append(without_keys(scope, entry_key))
+            else:
+                entries.append(scope)
+        about_scopes = {"scopes": list(filter(None, scopes))} if any(scopes) else {}
+        statements.append({**without_keys(resource, scopes_key), **about_scopes})
+    return SpansOfRecord(entries, statements)
 
 
 def _is_spans(value: Any) -> bool:
@@ -326,26 +361,23 @@ def _is_spans(value: Any) -> bool:
     )
 
 
-def _spans_of_logs(resources: list[Any]) -> SpansOfRecord:
+def _spans_of_logs(record: dict[str, Any]) -> SpansOfRecord:
     """Returns the log records of OTLP that are events of GenAI, as events of the spans that they name, and what else
     the logs say."""
+    logs, statements = _entries_of_export(record, "resourceLogs", ("scopeLogs",), "logRecords")
     spans: dict[tuple[str, str], dict[str, Any]] = {}
-    statements: list[Any] = []
-    for resource in objects_in(resources):
-        if "resource" in resource:
-            statements.append({"resource": resource["resource"]})
-        for scope in objects_in(resource.get("scopeLogs")):
-            logs = objects_in(scope.get("logRecords"))
-            statements += [log for log in logs if not _add_to_span(spans, log)]
-    return SpansOfRecord(list(spans.values()), statements)
+    other_logs = [log for log in logs if not _add_to_span(spans, log)]
+    return SpansOfRecord(list(spans.values()), [*statements, *other_logs])
 
 
-def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: dict[str, Any]) -> bool:
+def _add_to_span(spans: dict[tuple[str, str], dict[str, Any]], log: Any) -> bool:
     """Adds a log record to the span that it names, as an event; returns False if it is no event of GenAI.
 
     Args:
         spans: The spans so far, by the ids of their trace and of themselves; a new one is added.
     """
+    if not isinstance(log, dict):
+        return False
     name = _event_name(log)
     collected = _collected_body(log)
     if not name.startswith("gen_ai.") and not collected:
@@ -383,8 +415,12 @@ def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
         else:
             yield frame
     if len(logs) > 1:
+        rests = [without_keys(frame.value, "resourceLogs") for frame in logs]
         together = {
-            "resourceLogs": [resource for frame in logs for resource in frame.value["resourceLogs"]]
+            "resourceLogs": [
+                resource for frame in logs for resource in frame.value["resourceLogs"]
+            ],
+            "logs": list(filter(None, rests)),
         }
         yield logs[0]._replace(raw=b"\n".join(frame.raw for frame in logs), value=together)
     else:

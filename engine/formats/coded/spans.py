@@ -14,13 +14,21 @@ metadata.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.accounting import MessageTexts
-from engine.formats.json_values import BadRecord, json_text, object_or_empty
+from engine.formats.json_values import (
+    FAULTS,
+    BadRecord,
+    as_list,
+    json_text,
+    list_or_empty,
+    object_or_empty,
+    reason_of_fault,
+)
 from engine.formats.messages.call_messages import (
     input_messages,
     input_text,
@@ -28,7 +36,7 @@ from engine.formats.messages.call_messages import (
     output_text,
 )
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalize import messages_of
+from engine.formats.messages.normalize import UNREAD, messages_of
 from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
@@ -79,7 +87,7 @@ class SpansOfRecord(NamedTuple):
     """What a record, such as an export, has of traces.
 
     Attributes:
-        spans: Records that are a span each.
+        spans: Records that are a span each, or what stands in place of one.
         statements: Objects in which the record says something of the traces of these spans.
     """
 
@@ -139,47 +147,59 @@ def arrange_spans(
 ) -> Iterator[Frame]:
     """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
 
-    All spans are in memory at once, since those of a session may lie anywhere.
+    All spans are in memory at once, since those of a session may lie anywhere. What stands among spans and is none goes
+    with the first span of its record.
     """
     records: list[_SpanRecord] = []
-    statements_by_trace: dict[str, list[Any]] = {}
+    beside_spans: list[
+        tuple[str, Any, str]
+    ] = []  # the key, the entry, the first trace of its record
     for frame in frames:
         if frame.reason is not None:
             yield frame
             continue
-        spans, statements = find_spans(frame.value)
-        span_records = [
-            _SpanRecord(record, span, frame)
-            for record in spans
-            if (span := read_span(record)) is not None
-        ]
+        span_records: list[_SpanRecord] = []
+        unread: list[Any] = []
+        try:
+            spans, statements = find_spans(frame.value)
+            for record in spans:
+                if (span := read_span(record)) is not None:
+                    span_records.append(_SpanRecord(record, span, frame))
+                else:
+                    unread.append(record)
+        except FAULTS as fault:
+            yield frame._replace(reason=reason_of_fault(fault))
+            continue
         if not span_records:
             yield frame._replace(reason="it holds no span of a trace")
             continue
         records += span_records
         first_trace = span_records[0].span.trace
-        for statement in statements:
-            trace = _trace_of(statement, first_trace)
-            statements_by_trace.setdefault(trace, []).append(statement)
-    for key, members in _group_by_session(records).items():
-        traces = dict.fromkeys(member.span.trace for member in members)
-        statements = [
-            statement for trace in traces for statement in statements_by_trace.get(trace, ())
-        ]
-        yield from _session_frames(key, members, statements)
+        beside_spans += [(STATEMENTS_KEY, statement, first_trace) for statement in statements]
+        beside_spans += [(UNREAD, entry, first_trace) for entry in unread]
+    groups = _group_by_session(records)
+    sessions = {member.span.trace: key for key, members in groups.items() for member in members}
+    others: dict[str, dict[str, list[Any]]] = {key: {} for key in groups}
+    for name, entry, first_trace in beside_spans:
+        session = sessions[_trace_of(entry, sessions.keys(), first_trace)]
+        others[session].setdefault(name, []).append(entry)
+    for key, members in groups.items():
+        yield from _session_frames(key, members, others[key])
 
 
-def _session_frames(key: str, members: list[_SpanRecord], statements: list[Any]) -> Iterator[Frame]:
-    """Yields the frame of a session with what is said of its traces, and one for each sub-agent in it."""
+def _session_frames(
+    key: str, members: list[_SpanRecord], others: dict[str, list[Any]]
+) -> Iterator[Frame]:
+    """Yields the frame of a session with what its traces have beside spans, and one for each sub-agent in it."""
     sub_agents = _sub_agents([member.span for member in members])
     sub_agent_positions = {position for history in sub_agents for position in history.spans}
     own_members = [
         member for position, member in enumerate(members) if position not in sub_agent_positions
     ]
-    yield _group_frame(key, own_members, statements)
+    yield _group_frame(key, own_members, others)
     for number, history in enumerate(sub_agents, 1):
         sub_agent_members = [members[position] for position in history.spans]
-        yield _group_frame(f"{key}/{number}", sub_agent_members, [])
+        yield _group_frame(f"{key}/{number}", sub_agent_members, {})
 
 
 def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]]:
@@ -195,18 +215,17 @@ def _group_by_session(records: list[_SpanRecord]) -> dict[str, list[_SpanRecord]
     return groups
 
 
-def _trace_of(statement: Any, default: str) -> str:
-    """Returns the id of the trace that a statement is about; the default if it names none."""
-    trace = statement.get("id") if isinstance(statement, dict) else None
-    return trace if isinstance(trace, str) else default
+def _trace_of(statement: Any, traces: Collection[str], default: str) -> str:
+    """Returns which of some traces a statement is about; the default if it names none of them."""
+    names = [object_or_empty(statement).get(key) for key in ("id", "traceId", "trace_id")]
+    return next((name for name in names if isinstance(name, str) and name in traces), default)
 
 
-def _group_frame(key: str, members: list[_SpanRecord], statements: list[Any]) -> Frame:
-    """Returns the frame of a group of spans with what is said of their traces; its bytes are those of its lines, if
-    these are the spans themselves."""
-    value: dict[str, Any] = {"id": key, SPANS_KEY: [member.record for member in members]}
-    if statements:
-        value[STATEMENTS_KEY] = statements
+def _group_frame(key: str, members: list[_SpanRecord], others: dict[str, list[Any]]) -> Frame:
+    """Returns the frame of a group of spans with what their traces have beside spans; its bytes are those of its lines,
+    if these are the spans themselves."""
+    spans = [member.record for member in members]
+    value: dict[str, Any] = {"id": key, SPANS_KEY: spans, **others}
     frames = list({id(member.frame): member.frame for member in members}.values())
     has_own_bytes = all(member.frame.value is member.record for member in members)
     raw = b"\n".join(frame.raw for frame in frames) if has_own_bytes else json_text(value).encode()
@@ -248,13 +267,15 @@ def draft_of_spans(read_span: SpanReader, record: Any, fallback_id: str) -> Pars
     start_time = min((span.start for span in spans if span.start), default=None)
     truth = _statements_of_truth([*statements, *records])
     texts = MessageTexts(messages, frozenset(_TRUTH_KEYS))
+    unread = list_or_empty(record.get(UNREAD))
     fields = {SPANS_KEY: texts.without(records), STATEMENTS_KEY: texts.without(statements)}
-    fields = {key: value for key, value in fields.items() if value}
+    fields = {key: value for key, value in {**fields, UNREAD: unread}.items() if value}
     name = record.get("id") or fallback_id
     return ParsedRecord(
         Conversation(str(name), tuple(messages), created_at=start_time),
         {**fields, **truth},
         frozenset(truth),
+        unknown=tuple(unread),
     )
 
 
@@ -391,14 +412,9 @@ def _statements_of_truth(records: list[Any]) -> dict[str, Any]:
             value = object_or_empty(record).get(key)
             if value and key not in truth:
                 truth[key] = value
-            elif value and (isinstance(value, list) or value not in _as_list(truth[key])):
-                truth[key] = [*_as_list(truth[key]), *_as_list(value)]
+            elif value and (isinstance(value, list) or value not in as_list(truth[key])):
+                truth[key] = [*as_list(truth[key]), *as_list(value)]
     return truth
-
-
-def _as_list(value: Any) -> list[Any]:
-    """Returns a list unchanged, and any other value as the only entry of one."""
-    return value if isinstance(value, list) else [value]
 
 
 # Histories: which calls continue others

@@ -76,11 +76,15 @@ def _langsmith_spans(record: Any) -> SpansOfRecord:
         return SpansOfRecord(list(_with_children(record, None)))
     runs: dict[str, dict[str, Any]] = {}
     patch = record.get("patch")
+    others: list[Any] = []
     for run in [*record["post"], *list_or_empty(patch)]:
         if isinstance(run, dict):
             stored_run = runs.setdefault(as_text(run.get("id")), {})
             stored_run.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
-    return SpansOfRecord(list(runs.values()))
+        else:
+            others.append(run)
+    about = without_keys(record, "post", "patch")
+    return SpansOfRecord([*runs.values(), *others], [about] if about else [])
 
 
 def _with_children(run: Any, trace: Any) -> Iterator[Any]:
@@ -91,10 +95,10 @@ def _with_children(run: Any, trace: Any) -> Iterator[Any]:
         return
     trace = run.get("trace_id") or trace or run.get("id")
     yield {**without_keys(run, "child_runs"), "trace_id": trace}
-    for child in objects_in(children):
-        yield from _with_children(
-            {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
-        )
+    for child in children:
+        if isinstance(child, dict):
+            child = {"parent_run_id": run.get("id"), "child_runs": [], **child}
+        yield from _with_children(child, trace)
 
 
 def _langfuse_span(record: Any) -> Span | None:
@@ -146,7 +150,7 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
     what people said of it is returned beside the observations.
     """
     if not isinstance(record, dict):
-        return SpansOfRecord([])
+        return SpansOfRecord([record])
     if isinstance(record.get("traces"), list):
         all_spans: list[Any] = []
         all_statements: list[Any] = []
@@ -159,23 +163,25 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
         return SpansOfRecord(all_spans, [*all_statements, remaining])
     if not isinstance(record.get("observations"), list):
         return SpansOfRecord([record])
-    trace = record.get("trace")
+    trace, others = record.get("trace"), without_keys(record, "observations", "trace")
     if not isinstance(trace, dict):
-        trace = without_keys(record, "observations")
+        trace, others = without_keys(record, "observations"), {}
+    beside = [others] if others else []
     trace_id = trace.get("id")
     spans = [
-        observation
-        if first_filled(observation, "traceId", "trace_id")
-        else {**observation, "traceId": trace_id}
-        for observation in objects_in(record["observations"])
+        {**observation, "traceId": trace_id}
+        if isinstance(observation, dict) and not first_filled(observation, "traceId", "trace_id")
+        else observation
+        for observation in record["observations"]
     ]
     keys = ("scores", "corrections")
     judgments = {key: trace[key] for key in keys if trace.get(key)}
     root = without_keys(trace, *keys, "observations")
     if "timestamp" in root:  # the trace itself is its outermost step
         root = {"input": None, "output": None, "tags": [], **root}
-        return SpansOfRecord([root, *spans], [{"id": trace_id, **judgments}] if judgments else ())
-    return SpansOfRecord(spans, [{**root, **judgments}])
+        judged = [{"id": trace_id, **judgments}] if judgments else []
+        return SpansOfRecord([root, *spans], [*judged, *beside])
+    return SpansOfRecord(spans, [{**root, **judgments}, *beside])
 
 
 def _mlflow_span(record: Any) -> Span | None:
@@ -210,9 +216,10 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
     record says of the trace; the record itself for any other."""
     row = object_in(record)
     data, info = object_in(row.get("data")), object_in(row.get("info"))
+    others = [without_keys(row, "data", "info"), without_keys(data, "spans")]
     is_of_table = isinstance(row.get("spans"), list)
     if is_of_table and first_filled(row, "trace_id", "request_id"):
-        data, info = row, without_keys(row, "spans")
+        data, info, others = row, without_keys(row, "spans"), []
         attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
         if not any("mlflow.spanType" in names for names in attributes):
             return SpansOfRecord([record])
@@ -223,8 +230,12 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
         "trace_id": first_filled(info, "trace_id", "request_id"),
         "session": first_filled(metadata, "mlflow.trace.session"),
     }
-    spans = [{**span, "mlflow.trace": trace_names} for span in objects_in(data["spans"])]
-    return SpansOfRecord(spans, [{**info, "id": trace_names["trace_id"]}])
+    spans = [
+        {**span, "mlflow.trace": trace_names} if isinstance(span, dict) else span
+        for span in data["spans"]
+    ]
+    about = {**info, "id": trace_names["trace_id"]}
+    return SpansOfRecord(spans, [about, *filter(None, others)])
 
 
 def _weave_span(call: Any) -> Span | None:

@@ -12,7 +12,7 @@ from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.normalize import OTHER_BRANCHES
 from engine.formats.messages.times import sort_by
 from engine.formats.opening.framing import Envelope, Frame, joined_frame
-from engine.formats.paths import Path, Trail, as_word, decoded, without
+from engine.formats.paths import Path, Target, Trail, as_word, decoded, without
 
 BRANCH = "branch"
 """Key under which a record has the nodes of its branch."""
@@ -160,9 +160,9 @@ def _group_records(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
 
 def _branch_frame(tree: Tree, frame: Frame) -> Frame:
     """Returns a record with the nodes of its current branch under `branch`, in place of the tree; those beside it
-    are in the outer object."""
-    matches = [] if frame.reason else tree.nodes.find(frame.value)
-    nodes = [match.value for match in matches if isinstance(match.value, dict)]
+    are in the outer object. What is no object stays where it is."""
+    matches = [] if frame.reason else _objects_at(tree.nodes, frame.value)
+    nodes = [match.value for match in matches]
     remaining = without(frame.value, [match.trail or () for match in matches]) or {}
     if not nodes or not isinstance(remaining, dict):
         return frame
@@ -178,11 +178,16 @@ def _branch_frame(tree: Tree, frame: Frame) -> Frame:
     return frame._replace(value={**remaining, BRANCH: branch}, outer=outer)
 
 
+def _objects_at(path: Path, value: Any) -> list[Target]:
+    """Returns the objects to which a path leads in a value."""
+    return [match for match in path.find(value) if isinstance(match.value, dict)]
+
+
 def _without_children(tree: Tree, node: Any) -> Any:
     """Returns a node without the nodes below it, which come after it in the branch."""
     if tree.children is None:
         return node
-    return without(node, [match.trail or () for match in tree.children.find(node)])
+    return without(node, [match.trail or () for match in _objects_at(tree.children, node)])
 
 
 def _branch_down(tree: Tree, roots: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -195,8 +200,7 @@ def _branch_down(tree: Tree, roots: list[Any]) -> tuple[list[Any], list[Any]]:
         node, *siblings = _by_preference(tree, nodes)
         branch.append(node)
         others += siblings
-        below = tree.children.find(node)
-        nodes = [match.value for match in below if isinstance(match.value, dict)]
+        nodes = [match.value for match in _objects_at(tree.children, node)]
     return branch, others
 
 

@@ -9,7 +9,14 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, json_text, kind_of, object_or_empty, without_keys
+from engine.formats.json_values import (
+    BadRecord,
+    as_list,
+    json_text,
+    kind_of,
+    object_or_empty,
+    without_keys,
+)
 from engine.formats.mappings.arranging import arrange_records
 from engine.formats.mappings.mapping import (
     FIRST_SPEAKER,
@@ -46,8 +53,8 @@ _OWN_KEY = "@key"
 _RECORD_FIELD = "record"
 """Field for what of the record has a name that the mapping gives to something else."""
 
-_SHARED_FIELD = "shared"
-"""Field for the rest of the object from which records were split, if it is small."""
+SHARED_FIELD = "shared"
+"""Field for the rest of the object from which records were split."""
 
 _MAX_SHARED_CHARACTERS = 2_000
 """Most characters of JSON of the rest of an object that is kept with every record that was split from it."""
@@ -185,7 +192,7 @@ class _RecordReader:
         trails = [trail for path in paths for trail in path.outside(outer, self._record)]
         remaining = without(without_keys(outer, OTHER_BRANCHES), trails)
         is_small = remaining is not None and len(json_text(remaining)) <= _MAX_SHARED_CHARACTERS
-        return {_SHARED_FIELD: remaining} if remaining and is_small else {}
+        return {SHARED_FIELD: remaining} if remaining and is_small else {}
 
     def _mark_used(self, matches: Iterable[Target]) -> None:
         """Notes values as used, if they are within the record."""
@@ -548,7 +555,7 @@ def _merge_messages(messages: Iterable[Message], between: str) -> Iterator[Messa
             continue
         facts = json.loads(last.facts or "{}")
         if message.facts:
-            facts.setdefault("merged", []).append(json.loads(message.facts))
+            facts["merged"] = [*as_list(facts.get("merged", [])), json.loads(message.facts)]
         last = replace(
             last,
             content=between.join(filter(None, (last.content, message.content))),

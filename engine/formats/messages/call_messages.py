@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from engine.formats.json_values import (
+    as_list,
     first_value,
     json_text,
     list_or_empty,
@@ -29,7 +30,7 @@ from engine.formats.messages.chat_message import (
 )
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_named
-from engine.formats.paths import json_within
+from engine.formats.paths import as_word, json_within
 
 # Inputs and outputs
 
@@ -319,7 +320,7 @@ def response_items(entries: Iterable[Any]) -> list[ChatMessage]:
             key = "items" if kind in _OTHER_ITEM_TYPES else UNKNOWN_ITEMS
             others.setdefault(key, []).append(entry)
     for key, listed in others.items() if messages else ():
-        messages[0].setdefault(key, []).extend(listed)
+        messages[0][key] = [*as_list(messages[0].get(key, [])), *listed]
     return messages
 
 
@@ -332,7 +333,7 @@ def _facts_of(item: Mapping[str, Any]) -> dict[str, Any]:
 def _add_reasoning(messages: list[ChatMessage], item: Mapping[str, Any]) -> None:
     """Adds an item of reasoning to the messages."""
     message = _assistant_message(messages, "reasoning_content")
-    texts = [message.get("reasoning_content", ""), *_reasoning_texts(item)]
+    texts = [as_word(message.get("reasoning_content")), *_reasoning_texts(item)]
     message["reasoning_content"] = "\n".join(filter(None, texts))
     _add_facts(message, _facts_of(item))
 
@@ -340,7 +341,8 @@ def _add_reasoning(messages: list[ChatMessage], item: Mapping[str, Any]) -> None
 def _add_call(messages: list[ChatMessage], item: Mapping[str, Any], kind: str) -> None:
     """Adds the item of a call to the messages, and the answer if the item has that too."""
     message = _assistant_message(messages, "tool_calls")
-    message.setdefault("tool_calls", []).append(_call_of_item(item, kind))
+    calls = as_list(message.get("tool_calls", []))
+    message["tool_calls"] = [*calls, _call_of_item(item, kind)]
     _add_facts(message, _facts_of(item))
     if (answered := _answer_in_call_item(item)) is not None:
         answer = {"role": "tool", "content": answered}
@@ -387,7 +389,7 @@ def _add_facts(message: ChatMessage, facts: Mapping[str, Any]) -> None:
     for key, value in facts.items():
         message.setdefault(key, value)
     if other:
-        message.setdefault("items", []).append(other)
+        message["items"] = [*as_list(message.get("items", [])), other]
 
 
 def _call_of_item(item: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -414,6 +416,8 @@ def _answer_content(output: Any) -> Any:
     """Returns the output of a tool as the content of its message."""
     if isinstance(output, dict) and part_kind(output) in ("text", "media"):
         return [output]
+    if output is None:  # the tool answered nothing
+        return ""
     return output if isinstance(output, str | list) else json_text(output)
 
 

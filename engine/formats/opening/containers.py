@@ -115,6 +115,9 @@ class _File:
 DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
+_UNREAD_ARCHIVES = (b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07")
+"""The first bytes of archives that are not read: 7z and RAR."""
+
 _BYTES_FOR_KIND = 512
 """Number of bytes at the beginning of a file from which its kind is read."""
 
@@ -203,6 +206,8 @@ def _unpack(open_stream: _OpenStream, file: _File, length: int | None) -> Iterat
         while len(start) < _BYTES_FOR_KIND and (more := source.read()):
             start += more
         kind = _kind_of_bytes(start)
+        if start.startswith(_UNREAD_ARCHIVES):
+            raise FormatError(f"{file.label} is an archive that is not read.", "Unpack it first.")
         if kind is None:
             source.close()
             yield content_itself
@@ -409,7 +414,7 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     """Returns the bytes of a member of a zip archive; compressed ones if `Source` can decompress them.
 
     Raises:
-        OSError: The member is encrypted or compressed with LZMA, or the archive is damaged.
+        OSError: The member is encrypted or compressed in a way that is not read, or the archive is damaged.
     """
     if entry.flag_bits & _ENCRYPTED:
         raise OSError("it is encrypted")
@@ -423,7 +428,9 @@ def _zip_stream(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
         checksum = None
     try:
         return cast(BinaryIO, _Member(archive.open(plain), checksum))
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except NotImplementedError:
+        raise OSError("its compression is not known: unpack it first") from None
+    except zipfile.BadZipFile as error:
         raise OSError(f"the archive is damaged: {error}") from None
 
 

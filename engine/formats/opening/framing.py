@@ -81,6 +81,7 @@ class Frame(NamedTuple):
         outer: The object from which it was split; None for a record of its own.
         name: Its key in that object, or the id of the group that it was made from.
         before: Of a slice of a large object, the number of elements in the slices before it.
+        beside: What lies beside the records of an object that no format knows, with the first record of it.
     """
 
     number: int | None
@@ -90,6 +91,7 @@ class Frame(NamedTuple):
     outer: Envelope | None = None
     name: str | None = None
     before: int = 0
+    beside: Any = None
 
 
 def joined_frame(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from engine.base.conversation import Message, count_pinned, render_log
-from engine.base.errors import NotYet
+from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.selection import ALL, Selection
@@ -35,7 +35,7 @@ from engine.goals.tables.vectors import VectorConfig, digest_of
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder, embedder_from_state
-from engine.model.embedders.vectors import Vectors, has_vector, same_space
+from engine.model.embedders.vectors import Vectors, has_vector
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -364,8 +364,11 @@ class EmbedStage(CpuStage):
                 partial(self._fit, embedder),
                 lambda count, _note: Progress(0, total, f"fitting, {count:,} texts read"),
             )
-        if config is not None:
-            same_space(config.fingerprint, embedder.fingerprint)
+        if config is not None and config.fingerprint != embedder.fingerprint:
+            raise UsageError(
+                f"The stored vectors are of another embedder, {config.fingerprint} and not {embedder.fingerprint}.",
+                "Embed all conversations with one embedder.",
+            )
 
         def progress(_count: int, _note: str) -> Progress:
             """Returns the progress after the batches so far."""

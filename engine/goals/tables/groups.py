@@ -23,7 +23,7 @@ from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL, Count
 from engine.conversations.filters import Term
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import goals_clustering_id, stored_clustering
-from engine.project.sql import IdSet, chunks, placeholders, read_ids
+from engine.project.sql import IdSet, read_ids, rows_in
 
 if TYPE_CHECKING:
     from engine.model.embedders.vectors import Vectors
@@ -109,16 +109,8 @@ def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
 def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the labels of the goals of these conversations in the clustering of goals; those without one are
     absent."""
-    labels_by_id: dict[int, str] = {}
-    for keys in chunks(ids):
-        labels_by_id.update(
-            conn.execute(
-                "SELECT conversation_id, goal FROM conversation_goal"
-                f" WHERE conversation_id IN ({placeholders(keys)})",
-                keys,
-            ).fetchall()
-        )
-    return labels_by_id
+    query = "SELECT conversation_id, goal FROM conversation_goal WHERE conversation_id IN"
+    return dict(rows_in(conn, query, ids))
 
 
 # Terms of filters

@@ -20,7 +20,7 @@ from engine.completeness.tables import score_sets
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import shared_text
 from engine.goals.records import EXPLANATION, GoalText, Ids, subject_of_reasons
-from engine.project.sql import chunks, message_ids, placeholders, read_ids
+from engine.project.sql import message_ids, read_ids, rows_in
 from engine.questions.question import NO, YES
 from engine.questions.tables import questions
 from engine.questions.tables.answers import CURRENT_ANSWERS, CURRENT_NOTES
@@ -173,14 +173,11 @@ def _read_summaries(
 ) -> dict[int, GoalEntry]:
     """Returns the summary of each of these conversations by id, or the reason why there is none."""
     entries = {key: GoalEntry(key, "", NO_SUMMARY) for key in ids}
-    for keys in chunks(ids):
-        for row in conn.execute(
-            "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)})",
-            (config_hash, *keys),
-        ):
-            entry = GoalEntry(*row)
-            entries[entry.conversation_id] = entry
+    query = (
+        "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
+        " AND conversation_id IN"
+    )
+    entries |= {row[0]: GoalEntry(*row) for row in rows_in(conn, query, ids, (config_hash,))}
     return entries
 
 
@@ -208,31 +205,29 @@ def _read_explanations(conn: sqlite3.Connection, ids: Sequence[int], name: str) 
     """
     sign_of_trouble = NO if name == SUCCEEDED else YES
     explained = sign_of_trouble if questions.get(conn, name).kind == "yes-no" else None
-    reasons: dict[int, str] = {}
-    for keys in chunks(ids):
-        among = f"conversation_id IN ({placeholders(keys)})"
-        values = dict(
-            conn.execute(
-                f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ? AND {among}",
-                (name, *keys),
-            ).fetchall()
-        )
-        notes = conn.execute(
-            f"SELECT conversation_id, note FROM ({CURRENT_NOTES}) WHERE {among}", keys
-        ).fetchall()
-        reasons |= {
-            key: note for key, note in notes if key in values and explained in (None, values[key])
-        }
-        for key, value, explanation, cites in conn.execute(
-            "SELECT m.conversation_id, m.value, m.explanation, m.cites FROM answerer AS a"
-            f" JOIN machine_answer AS m USING (config_hash) WHERE a.question = ? AND m.{among}"
-            " AND m.value IS NOT NULL ORDER BY a.rowid DESC",
-            (name, *keys),
-        ).fetchall():
-            # Where no person answered, that of the machine that answered last is in force.
-            in_force = values.setdefault(key, value)
-            if key not in reasons and value == in_force and explained in (None, value):
-                reasons[key] = explanation or _cited_sentences(conn, key, json.loads(cites))
+    people = (
+        f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+        " AND conversation_id IN"
+    )
+    values: dict[int, str] = dict(rows_in(conn, people, ids, (name,)))
+    notes = rows_in(
+        conn, f"SELECT conversation_id, note FROM ({CURRENT_NOTES}) WHERE conversation_id IN", ids
+    )
+    reasons: dict[int, str] = {
+        key: note for key, note in notes if key in values and explained in (None, values[key])
+    }
+    machines = (
+        "SELECT m.conversation_id, m.value, m.explanation, m.cites FROM answerer AS a"
+        " JOIN machine_answer AS m USING (config_hash)"
+        " WHERE a.question = ? AND m.value IS NOT NULL AND m.conversation_id IN"
+    )
+    for key, value, explanation, cites in rows_in(
+        conn, machines, ids, (name,), "ORDER BY a.rowid DESC"
+    ):
+        # Where no person answered, that of the machine that answered last is in force.
+        in_force = values.setdefault(key, value)
+        if key not in reasons and value == in_force and explained in (None, value):
+            reasons[key] = explanation or _cited_sentences(conn, key, json.loads(cites))
     return reasons
 
 
@@ -256,36 +251,28 @@ def _cited_sentences(
 
 def _read_remaining_tasks(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the remaining tasks that were written for the scores in force, by conversation."""
-    tasks: dict[int, str] = {}
-    for keys in chunks(ids):
-        tasks |= conn.execute(
-            "SELECT conversation_id, text FROM remaining WHERE text <> '' AND score_config_hash = ?"
-            f" AND conversation_id IN ({placeholders(keys)})",
-            (score_sets.hash_in_force(conn), *keys),
-        ).fetchall()
-    return tasks
+    query = (
+        "SELECT conversation_id, text FROM remaining WHERE text <> '' AND score_config_hash = ?"
+        " AND conversation_id IN"
+    )
+    return dict(rows_in(conn, query, ids, (score_sets.hash_in_force(conn),)))
 
 
 def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
     """Returns the last message of the user and what the assistant wrote after it, of those with a sign of trouble."""
     exchanges: dict[int, str] = {}
-    for keys in chunks(ids):
-        troubled = conn.execute(
-            "SELECT DISTINCT conversation_id FROM sign WHERE score > 0"
-            f" AND conversation_id IN ({placeholders(keys)})",
-            keys,
-        ).fetchall()
-        for (key,) in troubled:
-            parts: list[str] = []
-            for role, content in conn.execute(
-                "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
-                " AND role IN ('user', 'assistant') AND NOT hidden ORDER BY id DESC",
-                message_ids(key),
-            ):
-                parts.insert(0, without_markup(content).strip())
-                if role == "user":
-                    break
-            exchanges[key] = _SEPARATOR.join(filter(None, parts))
+    query = "SELECT DISTINCT conversation_id FROM sign WHERE score > 0 AND conversation_id IN"
+    for (key,) in rows_in(conn, query, ids):
+        parts: list[str] = []
+        for role, content in conn.execute(
+            "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+            " AND role IN ('user', 'assistant') AND NOT hidden ORDER BY id DESC",
+            message_ids(key),
+        ):
+            parts.insert(0, without_markup(content).strip())
+            if role == "user":
+                break
+        exchanges[key] = _SEPARATOR.join(filter(None, parts))
     return exchanges
 
 

@@ -86,7 +86,7 @@ def add(
     run_id: int,
     ids: Sequence[int],
     vectors: bytes,
-    reasons: dict[int, str] | None = None,
+    reasons: dict[int, str],
 ) -> None:
     """Stores a batch under a registered configuration; none of the conversations is stored yet.
 
@@ -110,10 +110,7 @@ def add(
         )
     conn.executemany(
         "INSERT INTO no_vector (config_id, conversation_id, reason) VALUES (?, ?, ?)",
-        [
-            (config_id, conversation_id, reason)
-            for conversation_id, reason in (reasons or {}).items()
-        ],
+        [(config_id, conversation_id, reason) for conversation_id, reason in reasons.items()],
     )
 
 

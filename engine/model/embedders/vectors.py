@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.errors import ModelError, UsageError
+from engine.base.errors import ModelError
 
 Vectors = npt.NDArray[np.float32]
 """One row for each text, shape (n, d)."""
@@ -77,22 +77,6 @@ def has_vector(vectors: Vectors) -> Mask:
     for block in blocks(len(vectors)):
         mask[block] = vectors[block].any(axis=1)
     return mask
-
-
-def same_space(*fingerprints: str) -> str:
-    """Returns the one fingerprint that all vectors have; vectors of different embedders cannot be compared.
-
-    Raises:
-        UsageError: The fingerprints differ.
-    """
-    different = sorted(set(fingerprints))
-    if len(different) != 1:
-        raise UsageError(
-            f"Vectors of different embedders cannot be compared ({', '.join(different)}).",
-            "Embed all conversations with one embedder.",
-        )
-    (fingerprint,) = different
-    return fingerprint
 
 
 def row_heights(vectors: Vectors, seed: int) -> npt.NDArray[np.float64]:

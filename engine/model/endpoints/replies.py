@@ -180,9 +180,10 @@ def _sampling_fields(
     if stop:
         settings["stop"] = list(stop[:MAX_STOPS])
     if sampling.temperature:
-        settings |= {"seed": seed, "top_p": sampling.top_p}
-        settings |= {"top_k": sampling.top_k} if sampling.top_k else {}
-        settings |= {"min_p": sampling.min_p} if sampling.min_p else {}
+        settings |= {
+            "seed": seed,
+            "top_p": 1.0,
+        }  # some servers leave improbable tokens out by themselves
     if sampling.json_schema:
         settings |= structure_fields(access.can.structure, json.loads(sampling.json_schema))
     return settings
@@ -325,12 +326,12 @@ async def _reply_to_call(access: EndpointAccess, call: Call, context: int) -> Co
     )
     left_out = left_out_note(len(messages) - len(fitting), len(messages))
     body = _chat_body(access.can, fitting, call.opening)
-    settings = _sampling_fields(access, call.sampling, call.max_tokens, call.stop, call.seed)
+    settings = _sampling_fields(access, call.sampling, call.max_tokens, (), call.seed)
     reads_tokens = call.probability_of and access.can.reads_verdicts
     if reads_tokens:
         settings |= {"logprobs": True, "top_logprobs": access.can.chat_top}
     reply = await _complete(access, "chat/completions", {**body, **settings})
-    text, stopped = _cut_at_stop(_strip_opening(reply, call.opening) or reply, call.stop)
+    text, stopped = _cut_at_stop(_strip_opening(reply, call.opening) or reply, ())
     probability = value_probability(call, reply.positions) if reads_tokens else None
     note = ", ".join(filter(None, (control_note, left_out))) or None
     return Completion(text, stopped, note, probability)

@@ -166,7 +166,7 @@ class Sampler:
         Args:
             vocab: llama.cpp's pointer to the vocabulary of the model.
             vocabulary_size: Number of tokens in the vocabulary.
-            settings: Temperature, limits and JSON schema.
+            settings: Temperature and JSON schema.
             seed: Seed of the random choice.
 
         Raises:
@@ -174,15 +174,10 @@ class Sampler:
         """
         chain = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
         if settings.temperature > 0:
-            steps = []
-            if settings.top_k > 0:
-                steps.append(llama_cpp.llama_sampler_init_top_k(settings.top_k))
-            if settings.top_p < 1:
-                steps.append(llama_cpp.llama_sampler_init_top_p(settings.top_p, 1))
-            if settings.min_p > 0:
-                steps.append(llama_cpp.llama_sampler_init_min_p(settings.min_p, 1))
-            steps.append(llama_cpp.llama_sampler_init_temp(settings.temperature))
-            steps.append(llama_cpp.llama_sampler_init_dist(seed))
+            steps = [
+                llama_cpp.llama_sampler_init_temp(settings.temperature),
+                llama_cpp.llama_sampler_init_dist(seed),
+            ]
         else:
             steps = [llama_cpp.llama_sampler_init_greedy()]
         for step in steps:

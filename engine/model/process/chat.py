@@ -140,7 +140,7 @@ def chat_replies(
     tasks, notes = [], []
     for call in calls:
         tokens, note = fit_into_context(model, call, model.longest_sequence)
-        tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
+        tasks.append(Task(tokens, call.sampling, call.max_tokens, seed=call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
     probabilities = _value_probabilities(model, calls, tasks, replies)

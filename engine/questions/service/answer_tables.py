@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from engine.base import folders
 from engine.base.conversation import Message, without_surrogates
 from engine.base.errors import FormatError, NameTaken, NotFound, UsageError
 from engine.base.number_format import counted
@@ -353,7 +352,6 @@ def _store_answers(
             config_hash=answerer.config_hash,
             params={**params, "file": origin, "fields": list(report.fields)},
             fingerprints={},
-            code_version=folders.version(),
         )
         machine_answers.put(conn, answerer, run_id, answers)
         runs.count(conn, run_id, len(answers), len(answers))

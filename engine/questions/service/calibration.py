@@ -26,11 +26,24 @@ from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
-from engine.questions.records import NO_NAME, Agreement, CalibrationReport, Proposal, doubt_about
+from engine.questions.records import (
+    MIN_VERDICTS,
+    NO_NAME,
+    Agreement,
+    CalibrationReport,
+    Proposal,
+    doubt_about,
+    format_threshold,
+)
 from engine.questions.tables import answers, machine_answers, second_answers
+from engine.signs import tables as sign_tables
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
+
+MUCH_TROUBLE, MOST = 0.75, 0.5
+"""Share of the conversations that have less trouble than those with much, and share of verdicts from which on most are
+on these."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
 """Fields that select conversations by score or verdict; the error rates of the sample do not apply to what such a
@@ -38,6 +51,12 @@ filter selects."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
 """Reason why the rate of a filter by one of `FIELDS_BY_SCORE` is not corrected."""
+
+PICKED_BY_TROUBLE = (
+    "most verdicts are on conversations with much trouble, which fail more often than others of their score."
+    f" {MIN_VERDICTS} drawn at random are needed: “calibration sample” (O in triage) draws"
+)
+"""Reason why such verdicts suggest no threshold."""
 
 MIN_CONVERSATIONS_FOR_KAPPA = 10
 """Fewest conversations in common for which sentences state kappa; JSON always has it."""
@@ -114,6 +133,8 @@ class CalibrationService:
             if complete and incomplete:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
+            if calibrated.best is not None and _are_picked_by_trouble(conn):
+                proposal, not_proposed = None, PICKED_BY_TROUBLE
             matching = np.asarray(selecting.ids(conn, query), np.int64)
             states = calibration.count_states(scored.scores[np.isin(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
@@ -229,10 +250,26 @@ def _propose(
     low, high = rate.corrected.low, rate.corrected.high
     if high - low > MAX_RATE_INTERVAL_WIDTH:
         return None, f"the corrected rate would be {100 * low:.0f} to {100 * high:.0f}%: too wide"
+    share = then.above / then.scored
+    if not low <= share <= high:
+        return None, (
+            f"{share:.0%} would count as ended from {format_threshold(new)} on, where your verdicts say that"
+            f" {100 * low:.0f} to {100 * high:.0f}% succeeded"
+        )
     if (new.threshold, new.band) == (rule.threshold, rule.band):
         return None, ""
     now = calibration.count_states(population, rule)
-    return Proposal(new, now.above / now.scored, then.above / then.scored), ""
+    return Proposal(new, now.above / now.scored, share), ""
+
+
+def _are_picked_by_trouble(conn: sqlite3.Connection) -> bool:
+    """Returns whether most verdicts are on the quarter of the conversations with the most signs of trouble."""
+    trouble = sign_tables.trouble_by_id(conn)
+    judged = [trouble[key] for key, *_ in answers.judged_pairs(conn) if key in trouble]
+    if not judged:
+        return False
+    much = np.quantile([*trouble.values()], MUCH_TROUBLE)
+    return float(np.mean(np.array(judged) > much)) > MOST
 
 
 def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agreement:

@@ -25,7 +25,7 @@ from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
 from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
-from engine.project.sql import chunks, placeholders, utc_now
+from engine.project.sql import rows_in, utc_now
 from engine.questions.question import NOTE, YES
 from engine.questions.records import Act, AnswerRow, EarlierAnswers
 
@@ -109,14 +109,14 @@ def change(conn: sqlite3.Connection, acts: Sequence[Act]) -> int:
         UsageError: A text cannot be stored.
     """
     in_force: dict[tuple[str, int], str | None] = {}
+    query = (
+        f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
+        " AND conversation_id IN"
+    )
     for question in {act.question for act in acts}:
-        for keys in chunks([act.conversation_id for act in acts if act.question == question]):
-            rows = conn.execute(
-                f"SELECT conversation_id, value FROM ({CURRENT_ANSWERS}) WHERE question = ?"
-                f" AND conversation_id IN ({placeholders(keys)})",
-                (question, *keys),
-            )
-            in_force |= {(question, key): value for key, value in rows}
+        keys = [act.conversation_id for act in acts if act.question == question]
+        rows = rows_in(conn, query, keys, (question,))
+        in_force |= {(question, key): value for key, value in rows}
     new = []
     for act in acts:
         place = act.question, act.conversation_id
@@ -355,11 +355,7 @@ def tags_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str
     """Returns the tags in force of these conversations, in alphabetical order; conversations without any are left
     out."""
     tags_by_id: dict[int, tuple[str, ...]] = {}
-    for keys in chunks(ids):
-        for key, tag in conn.execute(
-            f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
-            f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
-            keys,
-        ):
-            tags_by_id[key] = (*tags_by_id.get(key, ()), tag)
+    query = f"SELECT conversation_id, tag FROM ({CURRENT_TAGS}) WHERE conversation_id IN"
+    for key, tag in rows_in(conn, query, ids, order="ORDER BY tag"):
+        tags_by_id[key] = (*tags_by_id.get(key, ()), tag)
     return tags_by_id

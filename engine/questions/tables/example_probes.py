@@ -13,7 +13,7 @@ from dataclasses import asdict
 import msgspec
 
 from engine.base.conversation import SUCCEEDED
-from engine.project.sql import chunks, placeholders, to_json
+from engine.project.sql import rows_in, to_json
 from engine.questions.question import NO, YES
 from engine.questions.records import CHANCE, YES_FROM, ExampleProbe, ExampleProbeTest, MachineAnswer
 from engine.questions.tables.answers import CURRENT_ANSWERS
@@ -81,16 +81,8 @@ def get(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
 
 def success_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, float]:
     """Returns the probability of success of these conversations; those without one are left out."""
-    p_by_id: dict[int, float] = {}
-    for keys in chunks(ids):
-        p_by_id.update(
-            conn.execute(
-                f"SELECT conversation_id, p FROM ({VALUES})"
-                f" WHERE conversation_id IN ({placeholders(keys)})",
-                (SUCCEEDED, *keys),
-            ).fetchall()
-        )
-    return p_by_id
+    query = f"SELECT conversation_id, p FROM ({VALUES}) WHERE conversation_id IN"
+    return dict(rows_in(conn, query, ids, (SUCCEEDED,)))
 
 
 def predictions(conn: sqlite3.Connection, subject: str) -> list[MachineAnswer]:

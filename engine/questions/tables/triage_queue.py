@@ -41,7 +41,7 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
 from engine.conversations.tables.fields import random_numbers
 from engine.project import settings
-from engine.project.sql import IdSet, chunks, placeholders, read_ids, snapshot
+from engine.project.sql import IdSet, read_ids, rows_in, snapshot
 from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage, likely_success
 from engine.questions.tables import example_probes, machine_answers, second_answers
 from engine.questions.tables.answers import CURRENT_ANSWERS
@@ -259,15 +259,11 @@ def _items_without_score(
 ) -> list[TriageItem]:
     """Returns the waiting conversations without a score, in id order, with the reason."""
     keys = list(islice((key for key in waiting if key not in scored), room))
-    reasons: dict[int, str] = {}
-    for chunk in chunks(keys):
-        reasons.update(
-            conn.execute(
-                "SELECT conversation_id, reason FROM score"
-                f" WHERE config_hash = ? AND reason IS NOT NULL AND conversation_id IN ({placeholders(chunk)})",
-                (config, *chunk),
-            ).fetchall()
-        )
+    query = (
+        "SELECT conversation_id, reason FROM score"
+        " WHERE config_hash = ? AND reason IS NOT NULL AND conversation_id IN"
+    )
+    reasons: dict[int, str] = dict(rows_in(conn, query, keys, (config,)))
     return [
         TriageItem(
             key, f"{State.UNSCORED.word}: {reasons[key]}" if key in reasons else "not scored yet"

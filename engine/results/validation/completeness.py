@@ -70,11 +70,7 @@ HASH_CHARS_IN_TITLE = 8
 
 
 def completeness_table(
-    project: Project,
-    catalog: Catalog,
-    test: TruncationTest,
-    *,
-    query: ListQuery | None = None,
+    project: Project, catalog: Catalog, test: TruncationTest, *, query: ListQuery
 ) -> CompletenessTable:
     """Returns the results of the truncation test, on the same conversations and cuts for every configuration of scores.
 
@@ -84,12 +80,12 @@ def completeness_table(
     Args:
         catalog: Finds adapters by name or checksum, and knows how they were trained.
         test: What is tested, and how.
-        query: Filter and order of the conversations; None takes all in the order of their ids.
+        query: Filter and order of the conversations.
 
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
-    data = _read_test_data(project, catalog, test, query or ListQuery())
+    data = _read_test_data(project, catalog, test, query)
     cuttable = sum(place.cut is not None for place in data.places_by_id.values())
     return CompletenessTable(
         run=test.run_name,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from engine.base.errors import NotFound
 from engine.base.request_options import Option, declare_option, switch
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.formats.registry import reader_named
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from engine.results.watch.watched_inputs import WatchedFiles
@@ -174,10 +175,11 @@ def files_to_watch(
         most_unpacked: Bytes to which a file may unpack; None for the usual limit.
 
     Raises:
-        UsageError: A file or folder does not exist.
+        UsageError: A file, a folder or the format does not exist.
     """
-    missing = [path for path in paths if not os.path.exists(path)]
-    if missing:
-        first, *_ = missing
-        raise NotFound(f"There is no file or folder {first}.", "Make it first; it may be empty.")
+    missing = next((path for path in paths if not os.path.exists(path)), None)
+    if missing is not None:
+        raise NotFound(f"There is no file or folder {missing}.", "Make it first; it may be empty.")
+    if format is not None:
+        reader_named(format)
     return WatchedFiles(paths, format, most_unpacked)

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
 
@@ -40,7 +42,6 @@ class Field:
         required: Whether a form without it is not complete.
         answer: What the field holds; None or "" where it is not filled.
         options: The allowed answers; empty for a field of free text.
-        info: What the form says to explain the field; may be empty.
     """
 
     path: Path
@@ -48,7 +49,6 @@ class Field:
     required: bool
     answer: Any
     options: tuple[str, ...] = ()
-    info: str = ""
 
     @property
     def filled(self) -> bool:
@@ -72,10 +72,10 @@ class FormScores:
     """
 
     length: int
-    required: Count
-    optional: Count
-    turns: int
-    repetitions: int
+    required: Count = (0, 0)
+    optional: Count = (0, 0)
+    turns: int = 0
+    repetitions: int = 0
     user_questions: int = 0
     successes: int = 0
     failures: int = 0
@@ -90,24 +90,8 @@ class FormScores:
             run: The attributes by name; pairs of counts may be lists. A count that is not stored is 0, and one of
                 correct answers None.
         """
-
-        def count(name: str) -> Count | None:
-            """Returns a stored pair of counts; None if it is not there."""
-            pair = run.get(name)
-            return None if pair is None else (int(pair[0]), int(pair[1]))
-
-        return cls(
-            length=int(run["length"]),
-            required=count("required") or (0, 0),
-            optional=count("optional") or (0, 0),
-            turns=int(run["turns"]),
-            repetitions=int(run["repetitions"]),
-            user_questions=int(run.get("user_questions", 0)),
-            successes=int(run.get("successes", 0)),
-            failures=int(run.get("failures", 0)),
-            required_right=count("required_right"),
-            optional_right=count("optional_right"),
-        )
+        known = {name: value for name, value in run.items() if value is not None}
+        return msgspec.convert(known, cls)
 
     @property
     def complete(self) -> bool:
@@ -197,7 +181,6 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
             required=bool(node.get("required")),
             answer=node["answer"],
             options=tuple(node.get("options") or ()),
-            info=str(node.get("info") or ""),
         )
         return
     for label, child in node.items():

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.base.errors import WorkbenchError
 from engine.conversations.stages import ImportStage
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from tests.benchmarks.parts.bare_import import bare_import
 from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
@@ -23,27 +23,25 @@ MESSAGES = 20_000
 
 def bench_import(
     progress: Callable[[str], None], *, messages: int = MESSAGES, most: int = 3,
-    seconds: float = math.inf, file: Path | None = None,
+    seconds: float = math.inf,
 ) -> dict[str, Any]:  # fmt: skip
     """Imports a file with the program and with the baseline by turns, each time into a new project.
 
     Args:
         messages: Size of the generated file.
         most, seconds: Rounds, and time for them.
-        file: JSON Lines in the uniform form to import instead, plain or gzip.
 
     Returns:
         `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
-        ratios of neighboring rounds) and `fractions`; of a generated file also `mapped_messages_per_s`, the same
-        conversations in a format that a mapping file reads, and `mapped_fraction_of_coded`.
+        ratios of neighboring rounds), `fractions`, `mapped_messages_per_s` (the same conversations in a format that a
+        mapping file reads) and `mapped_fraction_of_coded`.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
         folder = Path(name)
-        source = file or folder / "samples.jsonl"
-        if file is None:
-            progress(f"writing {messages:,} messages")
-            write_import_file(source, messages)
-            write_mapped_file(folder / "mapped.jsonl", source)
+        source, mapped_source = folder / "samples.jsonl", folder / "mapped.jsonl"
+        progress(f"writing {messages:,} messages")
+        write_import_file(source, messages)
+        write_mapped_file(mapped_source, source)
         ours, bare, mapped = [], [], []
         count = 0
         for number in rounds(most, seconds):
@@ -53,21 +51,18 @@ def bench_import(
             Project.open(yardstick, create=True).close()
             count, took = bare_import(yardstick, source)
             bare.append(took)
-            if file is None:
-                mapped.append(_import(folder / f"mapped-{number}.wb", folder / "mapped.jsonl"))
+            mapped.append(_import(folder / f"mapped-{number}.wb", mapped_source))
     fractions = [b / o for o, b in zip(ours, bare, strict=True)]
-    result: dict[str, Any] = {
+    ratios = [coded / one for coded, one in zip(ours, mapped, strict=True)]
+    return {
         "messages": count,
         "messages_per_s": count / statistics.median(ours),
         "bare_messages_per_s": count / statistics.median(bare),
         "fraction_of_bare_sqlite": statistics.median(fractions),
         "fractions": fractions,
+        "mapped_messages_per_s": count / statistics.median(mapped),
+        "mapped_fraction_of_coded": statistics.median(ratios),
     }
-    if mapped:
-        ratios = [coded / one for coded, one in zip(ours, mapped, strict=True)]
-        result["mapped_messages_per_s"] = count / statistics.median(mapped)
-        result["mapped_fraction_of_coded"] = statistics.median(ratios)
-    return result
 
 
 def _import(path: Path, source: Path) -> float:
@@ -77,6 +72,6 @@ def _import(path: Path, source: Path) -> float:
         start = time.perf_counter()
         outcome = runner.run(stage)
         seconds = time.perf_counter() - start
-    if not isinstance(outcome, JobDone) or stage.counts.quarantined:
+    if outcome.state != "done" or stage.counts.quarantined:
         raise WorkbenchError(f"The import to be measured failed: {outcome.message}")
     return seconds

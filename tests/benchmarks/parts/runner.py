@@ -20,13 +20,11 @@ from tests.benchmarks.parts.goals import SIZES, bench_goals
 from tests.benchmarks.parts.importing import bench_import
 from tests.benchmarks.parts.training import bench_training
 from tests.benchmarks.parts.trees import bench_trees
-from tests.benchmarks.parts.tuning import bench_tune
 
 SECONDS = {
     "import": 70,
-    "tune": 110,
-    "completeness": 150,
-    "trees": 130,
+    "completeness": 205,
+    "trees": 185,
     "goals": 60,
     "training": 80,
 }
@@ -57,7 +55,6 @@ def run(
     data: Path,
     cache: Path,
     quick: bool = False,
-    file: Path | None = None,
     rows: int | None = None,
     minutes: float = BUDGET,
 ) -> dict[str, Any]:
@@ -68,7 +65,6 @@ def run(
         progress: Called with a few words on what is being measured.
         data, cache: The folders of the model catalog and of tuned models.
         quick: Measure little and once: figures of the right kind that are good for nothing else.
-        file: What the import reads instead of generated conversations: JSON Lines in the uniform form.
         rows: Vectors of the largest clustering, however long that takes; None for as many as the time allows.
         minutes: Time for all of `PARTS`; each part has its share of it, also when it is measured alone. A part repeats
             its rounds and chooses its sizes so that it keeps its time. It measures everything once even where that
@@ -107,7 +103,7 @@ def run(
 
     once = {"most": 1} if quick else {}
     little = {"messages": 300} if quick else {}
-    measured("import", bench_import, file=file, **little, **once)
+    measured("import", bench_import, **little, **once)
     sizes = (QUICK_ROWS,) if quick else (*SIZES, *((rows,) if rows and rows > SIZES[-1] else ()))
     measured("goals", bench_goals, sizes=sizes)
     little = {"examples": 2, "batch": 2} if quick else {}
@@ -116,8 +112,6 @@ def run(
     try:
         result["machine"] = machine(process)
         model = {"catalog": Catalog(data, cache), "process": process}
-        little = {"chars": 1_200} if quick else {}
-        measured("tune", bench_tune, **model, **little, **once)
         little = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20} if quick else {}
         measured("completeness", bench_completeness, **model, **little)
         measured("trees", bench_trees, **model, **({"prompts": 1} if quick else {}))

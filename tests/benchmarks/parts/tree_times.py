@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
-from engine.model.interface import Span
+from engine.model.interface import Logits, Span
 from engine.model.llamacpp.model import LlamaModel
 from engine.trees.growth import Grower, Job, distribution
 from engine.trees.records import TreeOptions
@@ -131,8 +132,19 @@ def _together(
 ) -> tuple[list[Tree], float, float]:
     trees = [_tree(model, options) for _ in prompts]
     jobs = [Job(tree, prompt) for tree, prompt in zip(trees, prompts, strict=True)]
-    work = Grower(model).grow(jobs)
-    return trees, work.seconds, work.model_seconds
+    decode, decoding = model.decode, 0.0
+
+    def timed_decode(spans: Sequence[Span]) -> Logits:
+        nonlocal decoding
+        began = time.perf_counter()
+        rows = decode(spans)
+        decoding += time.perf_counter() - began
+        return rows
+
+    with patch.object(model, "decode", timed_decode):
+        began = time.perf_counter()
+        Grower(model).grow(jobs)
+        return trees, time.perf_counter() - began, decoding
 
 
 def _one_by_one(

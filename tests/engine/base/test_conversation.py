@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.conversation import (
     LOG_SEPARATOR,
-    ROLES,
     Message,
+    Role,
     ToolCall,
     content_hash,
     count_turns,
@@ -23,7 +24,7 @@ CALLS = st.builds(ToolCall, st.text(max_size=8), st.text(max_size=20) | st.just(
 MESSAGES = st.lists(
     st.builds(
         Message,
-        st.sampled_from(ROLES),
+        st.sampled_from(get_args(Role)),
         st.text(max_size=30),
         name=st.none() | st.just("Ann"),
         tool_calls=st.lists(CALLS, max_size=2).map(tuple),

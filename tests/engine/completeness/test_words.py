@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.arrays import Ints
-from engine.base.conversation import ROLES, Kind, LogPiece, Role, ToolCall, step_header, with_calls
+from engine.base.conversation import Kind, LogPiece, Role, ToolCall, step_header, with_calls
 from engine.completeness.words import (
     COLUMNS,
     DISTANCES,
@@ -24,7 +25,7 @@ from engine.completeness.words import (
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)
 """Any text, unpaired surrogates and NUL among it."""
 
-MESSAGES = st.lists(st.tuples(TEXTS, st.sampled_from(ROLES)), max_size=12)
+MESSAGES = st.lists(st.tuples(TEXTS, st.sampled_from(get_args(Role))), max_size=12)
 
 
 def piece(text: str, role: Role = "user", kind: Kind = "chat") -> LogPiece:

@@ -25,7 +25,7 @@ from engine.goals.tables import clusterings
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.question import YES
@@ -103,7 +103,8 @@ def found_by(project: Project, words: str) -> list[int]:
 
 def earlier_records(project: Project) -> list[bytes]:
     """The records whose conversations imports replaced, as they came, the first one first."""
-    rows = project.reader().execute("SELECT raw FROM earlier_state ORDER BY id")
+    with project.reading() as conn:
+        rows = conn.execute("SELECT raw FROM earlier_state ORDER BY id").fetchall()
     return [bytes(raw) for (raw,) in rows]
 
 
@@ -161,7 +162,7 @@ class TestGrown:
         assert found_by(project, "ferry") == found_by(project, "corner") == [1]
         assert found_by(project, "渡轮") == [1]
         assert earlier_records(project) == [raw]
-        assert list(truth_by_conversation(project.reader())) == []
+        assert list(project.read(truth_by_conversation)) == []
         assert counted(read(project, path)) == {"unchanged": 1}
 
     def test_what_was_computed_is_not_of_the_new_text(
@@ -177,10 +178,11 @@ class TestGrown:
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
         assert row(project).state == State.UNSCORED
         assert row(project, 2).p_end_normalised == 0.5
-        left = {
-            table: [line[0] for line in project.reader().execute(f"SELECT {column} FROM {table}")]
-            for table, column in (("hidden_state", "conversation_id"), ("boundary_score", "1"))
-        }
+        with project.reading() as conn:
+            left = {
+                table: [line[0] for line in conn.execute(f"SELECT {column} FROM {table}")]
+                for table, column in (("hidden_state", "conversation_id"), ("boundary_score", "1"))
+            }
         assert left == {"hidden_state": [2], "boundary_score": [1]}
 
     def test_what_a_person_said_stays(self, project: Project, tmp_path: Path) -> None:
@@ -204,7 +206,7 @@ class TestGrown:
         assert triage.tally()[Verdict.YES] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = second_answers.answered_conversations(project.reader())
+        (exported,) = project.read(second_answers.answered_conversations)
         assert exported.in_force == current
         assert exported.repeats == ()
 
@@ -309,7 +311,7 @@ def _cluster(project: Project, log: DecisionLog) -> int:
     embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all-user"))
     cluster = ClusterStage(project, log, embed, k=4)
     for outcome in goal_runs.run(project, [embed, cluster]):
-        assert isinstance(outcome, JobDone), outcome
+        assert outcome.state == "done", outcome
     assert cluster.clustering_id is not None
     return cluster.clustering_id
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.formats.records import Account, SourceReport
-from tests.engine.formats.reading import one, opened
+from tests.engine.formats.reading import one, opened, parsed
 
 LONG = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=40
@@ -192,3 +192,53 @@ def test_a_text_beside_items_stays_and_is_counted() -> None:
     assert "A loose text." in (record.conversation.messages[1].facts or "")
     assert record.account.unknown["text"].times == 1
     assert record.account.lost == {}
+
+
+NOTE = "This note stands beside the conversations and says something."
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            {"session_id": f"{n // 2}", "role": "user", "content": "Where is it now?"}
+            for n in range(9)
+        ],
+        [{"messages": [{"role": "user", "content": f"Where is number {n}?"}]} for n in range(9)],
+    ],
+)
+def test_text_beside_wrapped_records_is_kept_and_counted(rows: list[Any]) -> None:
+    """The first conversation of a wrapped list, grouped or not, has what stands beside the list as metadata."""
+    first, *others = parsed(json.dumps({"note": NOTE, "rows": rows}).encode())
+    assert first.conversation.meta["shared"] == {"note": NOTE}
+    assert first.account.chars["metadata"] >= len(NOTE)
+    assert not any("shared" in other.conversation.meta for other in others)
+
+
+SPAN = {"traceId": "t", "spanId": "1", "attributes": {"gen_ai.prompt": "What?"}}
+OBSERVATION = {"id": "1", "traceId": "t", "type": "GENERATION", "input": "What?", "output": "So."}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN, {"spanId": "2", "name": NOTE}]}]}]},
+        {"resourceSpans": [NOTE, {"scopeSpans": [NOTE, {"spans": [NOTE, SPAN]}]}]},
+        {"traceID": "t", "spans": [SPAN, {"spanID": "2", "logs": [NOTE]}]},
+        {"trace": {"id": "t"}, "observations": [OBSERVATION, NOTE], "note": NOTE},
+        {
+            "info": {"trace_id": "t"},
+            "data": {"spans": [NOTE, {"inputs": "What?", "outputs": "So."}]},
+        },
+        {"post": [{"id": "1", "run_type": "llm", "inputs": {"input": "What?"}}, NOTE]},
+        {
+            "message_tree_id": "t",
+            "prompt": {"text": "What?", "role": "prompter", "replies": [NOTE]},
+        },
+    ],
+)
+def test_what_stands_among_spans_or_nodes_and_is_none_is_counted(record: Any) -> None:
+    """A span without attributes, and a text among spans or replies, stay with the conversation and in the account."""
+    found = one(json.dumps(record).encode())
+    assert found.account.chars["metadata"] >= json.dumps(record).count(NOTE) * len(NOTE)
+    assert NOTE in repr(found.conversation)

@@ -173,6 +173,7 @@ def test_archives_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
         (zipped(b"{}", "picture.png"), "has no logs in it"),
         (zipped(b'{"colour": "blue"}', "settings.json"), "`colour`"),
         (tarred(LINES)[:530], "damaged: unexpected end of data"),
+        (b"7z\xbc\xaf\x27\x1c\0\4" + bytes(60), "is an archive that is not read"),
     ):
         path.write_bytes(data)
         with pytest.raises(FormatError, match=words):

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import content_hash, render_log
-from engine.base.errors import FormatError
+from engine.base.errors import Cancelled, FormatError
+from engine.formats import registry
 from engine.formats.records import Parsed, Rejected
 from tests.engine.formats.reading import one, read
 from tests.engine.formats.test_golden import INPUTS
@@ -236,3 +237,53 @@ def test_nul_and_duplicate_keys() -> None:
     conversation = one(row).conversation
     assert conversation.external_id == "b"
     assert conversation.messages[0].content == "x\0y"
+
+
+@pytest.mark.parametrize("place", ["guard", "account_for"])
+def test_a_fault_of_the_program_costs_one_record(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record at which the program fails is rejected with line and reason, and the next is read; a cancelled reading
+    is no such fault."""
+    whole = getattr(registry, place)
+    fault: Exception = KeyError("x")
+
+    def fails_once(*arguments: Any) -> Any:
+        """Does what it replaces, but fails at the second record."""
+        if "second" in repr(arguments):
+            raise fault
+        return whole(*arguments)
+
+    monkeypatch.setattr(registry, place, fails_once)
+    rows = [json.dumps({**VALID, "id": name}).encode() for name in ("first", "second", "third")]
+    first, second, third = read(b"\n".join(rows), "openai")
+    assert isinstance(first, Parsed)
+    assert isinstance(third, Parsed)
+    assert isinstance(second, Rejected)
+    assert second.line == 2
+    assert "KeyError in" in second.reason
+    fault = Cancelled("stopped")
+    with pytest.raises(Cancelled):
+        read(b"\n".join(rows), "openai")
+
+
+ODD_ITEMS = [
+    {"type": "message", "role": "assistant", "content": "a", "items": {}},
+    {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "1", "items": "y"},
+    {"type": "function_call_output", "call_id": "1"},
+    {"type": "reasoning", "summary": [{"text": "so"}], "reasoning_content": 4},
+    {"type": "odd"},
+]
+
+
+def test_keys_that_mean_something_else_fail_no_reader() -> None:
+    """Items of the Responses API with the names of what is made of them, and odd messages of a span, are read; a tool
+    that answered nothing has an empty text."""
+    span = {"spanId": "1", "attributes.llm.input_messages": ["odd", {"message.role": "tool"}]}
+    read(json.dumps(span).encode())
+    found = one(
+        json.dumps({"input": [{"role": "user", "content": "a"}], "output": ODD_ITEMS}).encode()
+    )
+    assert "" in [
+        message.content for message in found.conversation.messages if message.role == "tool"
+    ]

@@ -328,7 +328,7 @@ def test_a_time_that_is_no_date_is_counted() -> None:
         "00000.00": Unread(1, 8, "45354.67"),
     }
     report = SourceReport("a.jsonl", Detection("openai", "it has messages"), account=account)
-    assert any("`day_first` in a mapping file" in line for line in account_lines([report]))
+    assert any("`day_first` in a mapping file" in line for line in account_lines([report], str))
 
 
 def test_server_sent_events_are_an_answer() -> None:

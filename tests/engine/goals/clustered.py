@@ -23,9 +23,7 @@ def row(x: float, y: float) -> bytes:
 
 def run_of(conn: sqlite3.Connection) -> int:
     """A run to which the rows belong."""
-    return runs.create(
-        conn, stage="cluster", config_hash="x", params={}, fingerprints={}, code_version="test"
-    )
+    return runs.create(conn, stage="cluster", config_hash="x", params={}, fingerprints={})
 
 
 def conversations_with_vectors(project: Project, count: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from engine.base.errors import Cancelled, ModelError, ProjectError
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
-from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.project import runs, settings
 from engine.project.project import Project
 from tests.engine.jobs.test_progress import Clock
@@ -110,7 +110,7 @@ class Listener:
 
 def _finished(project: Project) -> list[tuple[int, str, int, str | None]]:
     """(id, state, done, message) of every run in order."""
-    rows = reversed(runs.all_runs(project.reader()))
+    rows = reversed(project.read(runs.all_runs))
     return [(run.id, run.state, run.done, run.message) for run in rows]
 
 
@@ -119,12 +119,12 @@ class TestOutcomes:
         """A completed stage is recorded as done; its run row has everything that determined it."""
         listener = Listener()
         stage = CountingStage(project)
-        outcome = JobRunner(project, listener, code_version="1.2").run(stage)
-        assert outcome == JobDone(1, "Counted to 3.")
-        (run,) = runs.all_runs(project.reader())
+        outcome = JobRunner(project, listener).run(stage)
+        assert outcome == RunOutcome("done", "Counted to 3.")
+        (run,) = project.read(runs.all_runs)
         assert (run.stage, run.state, run.done, run.total) == ("count", "done", 3, 3)
         assert (run.params, run.fingerprints) == ({"total": 3}, {"weights": "sha"})
-        assert (run.code_version, run.message) == ("1.2", "Counted to 3.")
+        assert run.message == "Counted to 3."
         assert run.config_hash == config_hash("count", {"total": 3}, {"weights": "sha"})
         assert run.finished_at is not None
         assert run.finished_at >= run.started_at
@@ -144,16 +144,16 @@ class TestOutcomes:
         listener = Listener()
         error = ModelError("The model is ill.", "Give it tea.")
         outcome = JobRunner(project, listener).run(CountingStage(project, error=error))
-        assert outcome == JobFailed(1, error)
+        assert outcome == RunOutcome("failed", error.message, error)
         assert _finished(project) == [(1, "failed", 2, "The model is ill.")]
         assert listener.of(JobEnded)[0].hint == "Give it tea."
-        assert settings.get(project.reader(), "count") == 2
+        assert project.read(settings.get, "count") == 2
 
     def test_interrupt_from_the_keyboard(self, project: Project) -> None:
         """Ctrl-C while a command waits for a job cancels the run."""
         stage = CountingStage(project, error=KeyboardInterrupt())
         outcome = JobRunner(project, Listener()).run(stage)
-        assert outcome == JobCancelled(1, "Cancelled. Counted to 2.")
+        assert outcome == RunOutcome("cancelled", "Cancelled. Counted to 2.")
         assert _finished(project) == [(1, "cancelled", 2, "Cancelled. Counted to 2.")]
 
 

@@ -14,7 +14,7 @@ from engine.model.llamacpp.model import LlamaModel
 from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.weights import SMALL
 
-WARM = Sampling(temperature=0.9, top_k=50, top_p=0.95, min_p=0.01)
+WARM = Sampling(temperature=0.9)
 PROMPTS = ("The customer said", "My favourite colour is", "Dear sir or madam,")
 
 

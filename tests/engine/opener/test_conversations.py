@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 
 import pytest
@@ -155,9 +154,9 @@ class TestCounts:
 def test_reads_do_not_block_writes(project: Project) -> None:
     """A long read sees one state of the file while a writer commits."""
     fill(project, [talk(str(n), f"hi {n}") for n in range(450)])
-    reading = conversations.export_conversations(project.reader())
+    reading = project.read(conversations.export_conversations)
     assert next(reading)[0] == 1
     fill(project, [talk("late", "late")], "b.jsonl")
     assert len(list(reading)) == 449
-    rows: sqlite3.Cursor = project.reader().execute("SELECT count(*) FROM conversation")
-    assert rows.fetchone() == (451,)
+    with project.reading() as conn:
+        assert conn.execute("SELECT count(*) FROM conversation").fetchone() == (451,)

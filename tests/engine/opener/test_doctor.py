@@ -263,7 +263,6 @@ class TestProject:
                 run_id = opened.write(
                     lambda conn: runs.create(
                         conn, stage="complete", config_hash="x", params={}, fingerprints={},
-                        code_version="1",
                     )
                 )  # fmt: skip
                 opened.write(

@@ -43,7 +43,7 @@ def steps(store: ConversationService, query: ListQuery) -> list[str]:
         conn.set_trace_callback(asked.append)
         store.ids(query)
         store.counts(query)
-        store.histogram(query, 5)
+        store.histogram(5)
         conn.set_trace_callback(None)
         found = []
         for sql in asked:

@@ -260,9 +260,8 @@ def test_against_a_plain_evaluation(
             assert [counts.complete, counts.incomplete, counts.borderline, counts.unscored] == [
                 states[state] for state in STATES
             ]
-            scored = [row.p_end_normalised for row in rows if row.p_end_normalised is not None]
-            bins = Counter(min(int(p * 5), 4) for p in scored)
-            assert store.histogram(query, 5) == tuple(bins[place] for place in range(5))
+        bins = Counter(min(int(each.p * 5), 4) for each in made if each.p is not None)
+        assert store.histogram(5) == tuple(bins[place] for place in range(5))
 
 
 class TestDraw:

@@ -80,7 +80,6 @@ def begin_run(conn: sqlite3.Connection, stage: str, config_hash: str) -> int:
         config_hash=config_hash,
         params={},
         fingerprints={},
-        code_version="test",
     )
 
 

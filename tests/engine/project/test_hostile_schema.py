@@ -76,5 +76,9 @@ def test_sql_of_strangers_is_refused(
 
 def test_no_native_code_is_loaded(path: Path) -> None:
     """SQLite cannot load an extension on a connection of a project."""
-    with Project.open(path) as project, pytest.raises(sqlite3.OperationalError):
-        project.reader().execute("SELECT load_extension('x')")
+    with (
+        Project.open(path) as project,
+        project.reading() as conn,
+        pytest.raises(sqlite3.OperationalError),
+    ):
+        conn.execute("SELECT load_extension('x')")

@@ -241,7 +241,7 @@ def test_a_copy_of_the_folder_has_what_is_in_the_log(
         copy = shutil.copytree(path.parent, tmp_path_factory.mktemp("copies") / "copy")
         with Project.open(copy / "p.wb", read_only=read_only) as project:
             assert (project.read_only is None) != read_only
-            assert settings.get(project.reader(), "from", "none") == "the holder"
+            assert project.read(settings.get, "from", "none") == "the holder"
     finally:
         holder.kill()
         holder.communicate()
@@ -266,7 +266,7 @@ def test_the_log_of_a_file_that_was_moved_is_not_used_for_another(path: Path, fo
             Project.open(path, create=True)
     other.rename(path)
     with Project.open(path) as project:
-        assert settings.get(project.reader(), "from", "none") == "the holder"
+        assert project.read(settings.get, "from", "none") == "the holder"
     assert sorted(p.name for p in path.parent.iterdir()) == ["p.wb"]
 
 
@@ -275,7 +275,7 @@ def test_a_project_is_of_no_use_in_a_fork(path: Path, open_project: Project) -> 
 
     def attempt() -> list[str]:
         found = []
-        for use in (lambda: write(open_project), lambda: open_project.reader()):
+        for use in (lambda: write(open_project), lambda: open_project.read(settings.get, "x")):
             try:
                 use()
             except ProjectError as error:

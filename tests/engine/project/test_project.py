@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.errors import NotAProject, ProjectError
+from engine.base.errors import NotAProject, ProjectError, ProjectReadOnly
 from engine.base.files import APPLICATION_ID
 from engine.project import runs, settings
 from engine.project.backups import restore
@@ -24,8 +24,7 @@ class TestOpening:
     def test_a_new_project_is_ours_strict_and_in_wal_mode(self, tmp_path: Path) -> None:
         """A new file has the program's application id and schema number, and every table is STRICT."""
         path = tmp_path / "p.wb"
-        with Project.open(path, create=True) as project:
-            conn = project.reader()
+        with Project.open(path, create=True) as project, project.reading() as conn:
             assert conn.execute("PRAGMA journal_mode").fetchone() == ("wal",)
             assert conn.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
             assert conn.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
@@ -44,7 +43,7 @@ class TestOpening:
         with Project.open(path, create=True) as project:
             project.write(lambda conn: settings.put(conn, "x", [1, {"ä": None}]))
         with Project.open(path) as project:
-            assert settings.get(project.reader(), "x") == [1, {"ä": None}]
+            assert project.read(settings.get, "x") == [1, {"ä": None}]
 
     @pytest.mark.parametrize(
         "name", ["with space.wb", "100%.wb", "a?mode=memory", "#x.wb", "ü.wb", "plain"]
@@ -136,10 +135,10 @@ class TestOpening:
 
         in_child(start)
         with Project.open(path) as project:
-            assert [run.state for run in runs.all_runs(project.reader())] == ["interrupted"]
-            assert [run.id for run in runs.interrupted(project.reader())] == [1]
+            assert [run.state for run in project.read(runs.all_runs)] == ["interrupted"]
+            assert [run.id for run in project.read(runs.interrupted)] == [1]
             project.write(_create_run)
-            assert runs.interrupted(project.reader()) == []  # taken up by the second run
+            assert project.read(runs.interrupted) == []  # taken up by the second run
 
 
 class TestWriting:
@@ -152,9 +151,9 @@ class TestWriting:
 
         with pytest.raises(KeyError, match="boom"):
             project.write(work)
-        assert settings.get(project.reader(), "x") is None
+        assert project.read(settings.get, "x") is None
         project.write(lambda conn: settings.put(conn, "y", 2))
-        assert settings.get(project.reader(), "y") == 2
+        assert project.read(settings.get, "y") == 2
 
     def test_one_thread_writes(self, project: Project) -> None:
         """Writes of many threads happen one after another on one thread, and none is lost."""
@@ -172,13 +171,13 @@ class TestWriting:
             thread.start()
         for thread in threads:
             thread.join()
-        assert settings.get(project.reader(), "n") == 200
+        assert project.read(settings.get, "n") == 200
         assert len(names) == 1
 
     def test_readers_cannot_write(self, project: Project) -> None:
         """A reader's connection refuses to change anything."""
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            settings.put(project.reader(), "x", 1)
+        with pytest.raises(ProjectReadOnly):
+            project.read(settings.put, "x", 1)
 
 
 class TestClosing:
@@ -188,7 +187,7 @@ class TestClosing:
         project.close()
         project.close()
         with pytest.raises(ProjectError, match="closed"):
-            project.reader()
+            project.read(settings.get, "x")
         with pytest.raises(ProjectError, match="closed"):
             project.write(lambda conn: None)
 
@@ -223,10 +222,9 @@ class TestClosing:
         check_whole(path)
         with Project.open(path) as again:
             assert again.read_only is None
-            assert settings.get(again.reader(), "x") is None
+            assert again.read(settings.get, "x") is None
 
-    @pytest.mark.parametrize("raw", [False, True])
-    def test_closing_while_others_read(self, tmp_path: Path, raw: bool) -> None:
+    def test_closing_while_others_read(self, tmp_path: Path) -> None:
         """Closing while others read ends their queries with an error and damages nothing."""
         path = tmp_path / "p.wb"
         project = Project.open(path, create=True)
@@ -242,12 +240,8 @@ class TestClosing:
 
         def read() -> None:
             try:
-                if raw:
-                    query(project.reader())
-                else:
-                    with project.reading() as conn:
-                        query(conn)
-            except (sqlite3.Error, ProjectError) as error:
+                project.read(query)
+            except ProjectError as error:
                 ends.append(str(error))
 
         threads = [threading.Thread(target=read) for _ in range(4)]
@@ -258,7 +252,7 @@ class TestClosing:
         closed.set()
         for thread in threads:
             thread.join()
-        assert len(ends) == 4 or raw
+        assert len(ends) == 4
         check_whole(path)
 
 
@@ -269,5 +263,4 @@ def _create_run(conn: sqlite3.Connection) -> int:
         config_hash="h",
         params={"a": 1},
         fingerprints={"b": [2]},
-        code_version="1",
     )

@@ -93,8 +93,8 @@ class TestMigrating:
             fill(project, [talk("a", "hello")])
         before = content(path)
         with_next(_widen)
-        with Project.open(path) as project:
-            assert project.reader().execute("SELECT host FROM run").fetchall() == []
+        with Project.open(path) as project, project.reading() as conn:
+            assert conn.execute("SELECT host FROM run").fetchall() == []
         copy = tmp_path / f"p.wb.backup-{SCHEMA}"
         assert sorted(p.name for p in tmp_path.iterdir()) == ["p.wb", copy.name]
         assert content(copy) == before == content(path)

@@ -48,7 +48,7 @@ def test_the_second_opens_read_only_and_says_who_writes(
     try:
         with Project.open(tmp_path / "p.wb", create=True) as project:
             assert project.read_only == f"another workbench (pid {holder.pid}) is writing it"
-            assert settings.get(project.reader(), "x", "none") == "none"
+            assert project.read(settings.get, "x", "none") == "none"
             with pytest.raises(ProjectReadOnly, match=f"pid {holder.pid}"):
                 project.write(lambda conn: settings.put(conn, "x", 1))
         assert (tmp_path / "p.wb.lock").exists()  # still the other one's

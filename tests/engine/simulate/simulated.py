@@ -64,9 +64,7 @@ class Chat:
         ]
         first = ChatMessage("system", task)
         begin = [] if seen and seen[0].speaker == "user" else [ChatMessage("user", "Begin.")]
-        return Call(
-            role, role, (first, *begin, *seen), WARM, 6 + len(self.subject), ("\n",), seed=turn
-        )
+        return Call(role, role, (first, *begin, *seen), WARM, 6 + len(self.subject), turn)
 
 
 def scenarios(labels: object = None) -> list[Scenario]:

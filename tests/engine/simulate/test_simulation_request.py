@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from engine.simulate.simulation_request import (
-    COMMON,
-    FIELDS,
-    KINDS,
-    OPTIONS,
-    Kind,
-    SimulationRequest,
-)
+from engine.simulate.simulation_request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from workbench import arguments
 from workbench.cli import build_parser, main
 
@@ -45,7 +38,7 @@ def test_every_field_belongs_to_a_kind() -> None:
     assert declared == VALUES.keys()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_flags_give_their_values(kind: Kind) -> None:
     """No flags give the default request, and each flag the value of its field."""
     assert flags(kind) == SimulationRequest(kind)

@@ -15,7 +15,7 @@ import pytest
 from engine.base.errors import RequestRefused
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.model.chat import Call, Completion, Ending, Play
 from engine.model.process import requests
 from engine.model.process.process import ModelProcess
@@ -184,7 +184,7 @@ class TestBreakingOff:
         """A play whose call is refused ends with the reason, the others normally; a later run plays it again."""
         scripted.refused = "Tea"
         done = outcome(project, scripted)
-        assert isinstance(done, JobDone)
+        assert done.state == "done"
         assert "1 broke off" in done.message
         with project.reading() as conn:
             (broken,) = [row for row in stored(conn) if row.reason]
@@ -219,7 +219,7 @@ def test_a_kill_at_any_moment_changes_no_bit(
     path = tmp_path / "p.wb"
     kill_amid("tests.engine.simulate.simulated", path, random.Random(1).randrange(1, 14))
     with Project.open(path) as project:
-        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
-        assert isinstance(simulated.run(project, process), JobDone)
+        assert {run.state for run in project.read(runs.all_runs)} <= {"interrupted", "done"}
+        assert simulated.run(project, process).state == "done"
     check_whole(path)
     assert content(path) == expected

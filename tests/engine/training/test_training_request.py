@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.base.errors import UsageError
-from engine.conversations.filters import parse_filter
+from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import TrainConfig
 from engine.training.training_request import (
     OPTIONS,
@@ -38,7 +38,7 @@ def test_every_field_is_read() -> None:
 def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
     """The error names the field, its text, and what it must be."""
     with pytest.raises(UsageError) as caught:
-        read_request({name: text})
+        read_request({name: text}, [], Filter())
     assert caught.value.message == (
         f"{name.replace('_', ' ')} is {text!r}; it must be {OPTIONS[name].must}."
     )

@@ -9,7 +9,7 @@ import pytest
 
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
-from engine.jobs.runner import JobDone, JobRunner, RunOutcome
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -64,7 +64,7 @@ class TestGrowing:
         outcome = grow(project, process)
         rows = stored(project)
 
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert len(rows) == 12
         (none,) = [row for row in rows if row.reason is not None]
         assert "no assistant step" in (none.reason or "")

@@ -106,7 +106,6 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
             config_hash="c0ffee",
             params={},
             fingerprints={},
-            code_version="test",
         )
     )
     names = {

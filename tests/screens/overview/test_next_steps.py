@@ -21,7 +21,7 @@ COST = Estimate(40, 50_000, 1000.0, 50.0, "model")
 
 def run(stage: str, number: int = 1) -> RunRow:
     """A run that was left at 120 of 812."""
-    return RunRow(number, stage, "interrupted", "h", {}, {}, "0.1", "t", None, 120, 812, None)
+    return RunRow(number, stage, "interrupted", "h", {}, {}, "t", None, 120, 812, None)
 
 
 def kinds(now: ProjectProgress) -> list[str]:

@@ -213,7 +213,7 @@ class TestNext:
         support = project()
         params = {"paths": ["/a.jsonl"], "format": "openai"}
         support.jobs.left = [
-            RunRow(3, "import", "interrupted", "h", params, {}, "0.1", "t", None, 5, 9, None)
+            RunRow(3, "import", "interrupted", "h", params, {}, "t", None, 5, 9, None)
         ]
         async with opened(support, mode="1") as pilot:
             assert "Resume import, interrupted at 5 of 9" in text(pilot)
@@ -268,9 +268,7 @@ def with_probe(
     conversation has a score."""
 
     def work(conn: sqlite3.Connection) -> None:
-        run = runs.create(
-            conn, stage="fit", config_hash="f1", params={}, fingerprints={}, code_version="t"
-        )
+        run = runs.create(conn, stage="fit", config_hash="f1", params={}, fingerprints={})
         test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
         score_sets.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
         entries = [

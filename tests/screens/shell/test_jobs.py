@@ -73,7 +73,7 @@ class TestProgress:
         """A run that an earlier process left unfinished is named in the bottom line, uncut at 80 columns."""
         support = project()
         support.jobs.left = [
-            RunRow(3, "read", "interrupted", "h", {}, {}, "0.1", "now", None, 120, 812, None)
+            RunRow(3, "read", "interrupted", "h", {}, {}, "now", None, 120, 812, None)
         ]
         async with opened(support, size=(80, 24)) as pilot:
             said = "interrupted at 120 of 812: scoring; 1 offers to resume"

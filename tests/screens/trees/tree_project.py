@@ -94,7 +94,6 @@ def run_of(project: Project, config: TreeConfig) -> int:
             config_hash=config.config_hash,
             params={"context": None},
             fingerprints={"model": "toy", "model_sha256": "00"},
-            code_version="test",
         )
     )
 

@@ -277,6 +277,14 @@ class TestOrderAndFilter:
             await press(pilot, "c", "c", "c")
             assert "Nothing waits for an answer in this order and with this filter." in text(pilot)
 
+    async def test_no_machine_to_check(self) -> None:
+        """The order that checks a machine says that none has answered, and what asks one."""
+        async with opened(project(), (80, 24), mode="3") as pilot:
+            await choose_order(pilot, "check")
+            shown = " ".join(text(pilot).split())
+            assert "No pattern, model, file or probe has answered this question" in shown
+            assert "2 and then Q asks one of them." in shown
+
 
 class TestRestart:
     async def test_place(self) -> None:

@@ -17,7 +17,6 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.tables import scores
 from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
-from engine.jobs.runner import JobDone
 from engine.project.project import Project
 from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness.stages.test_fitting import KEY, give_states, run
@@ -39,7 +38,7 @@ def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("samples")
     write_jsonl(sample_conversations(COUNT), folder / "logs.jsonl")
     with Project.open(folder / "p.wb", create=True) as project:
-        assert isinstance(run(project, ImportStage(project, [str(folder / "logs.jsonl")])), JobDone)
+        assert run(project, ImportStage(project, [str(folder / "logs.jsonl")])).state == "done"
     return folder / "p.wb"
 
 
@@ -64,9 +63,7 @@ def test_the_log_odds_are_those_of_the_scores(project: Project, features: ProbeF
     """Of boundaries of one kind of log that were read in one way, more log-odds never have a lower score."""
     if features == "both":
         give_states(project, list(range(1, COUNT // 2)))
-    assert isinstance(
-        run(project, FittingStage(project, features, states_key=lambda: KEY)), JobDone
-    )
+    assert run(project, FittingStage(project, features, states_key=lambda: KEY)).state == "done"
     service = WordReasons(project)
     found = []
     with project.reading() as conn:

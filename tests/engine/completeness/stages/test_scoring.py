@@ -17,7 +17,7 @@ from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets, scores
 from engine.jobs import contract
 from engine.jobs.contract import Progress
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationService
 from engine.project import runs
@@ -108,7 +108,7 @@ class TestWhatIsWritten:
         reason.
         """
         with Project.open(uninterrupted) as project:
-            exported = list(scores.export_scores(project.reader()))
+            exported = list(project.read(scores.export_scores))
         assert [named.external_id for named, _ in exported] == [
             c.external_id for c in scored.conversations()
         ]
@@ -151,7 +151,7 @@ class TestWhatIsWritten:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
             store = ConversationService(project)
-            for named, score in scores.export_scores(project.reader()):
+            for named, score in project.read(scores.export_scores):
                 assert score is not None
                 value = score.p_end_normalised
                 found = store.remaining(named.conversation_id)
@@ -165,7 +165,7 @@ class TestWhatIsWritten:
         again = Path(shutil.copy(uninterrupted, tmp_path / "p.wb"))
         with Project.open(again) as project:
             outcomes = scored.run(project, process)
-        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        assert all(outcome.state == "done" for outcome in outcomes)
         assert "12 were scored before" in outcomes[0].message
         assert content(again) == expected
 
@@ -182,8 +182,8 @@ def test_a_kill_at_any_moment_changes_no_bit(
     assert score_counts == sorted(score_counts)
 
     with Project.open(path) as project:
-        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
-        assert all(isinstance(o, JobDone) for o in scored.run(project, process))
+        assert {run.state for run in project.read(runs.all_runs)} <= {"interrupted", "done"}
+        assert all(o.state == "done" for o in scored.run(project, process))
     check_whole(path)
     assert content(path) == expected
 
@@ -212,11 +212,11 @@ def test_cancel_keeps_what_was_committed(
     assert committed.wait(60)
     runner.cancel(job)
     assert runner.close(60)
-    (run,) = (r for r in runs.all_runs(project.reader()) if r.stage == scoring.name)
+    (run,) = (r for r in project.read(runs.all_runs) if r.stage == scoring.name)
     assert run.state == "cancelled"
     kept = content(path)["score"]
     assert len(kept) in (4, 8)
     assert set(kept) <= set(expected["score"])
-    assert all(isinstance(outcome, JobDone) for outcome in scored.run(project, process))
+    assert all(outcome.state == "done" for outcome in scored.run(project, process))
     project.close()
     assert content(path) == expected

@@ -60,9 +60,9 @@ class TestScores:
             scores.add_scores(conn, "k", with_run, [entry])
 
         project.write(work)
-        assert scores.current_score(project.reader(), 1) is None  # not the chosen configuration yet
+        assert project.read(scores.current_score, 1) is None  # not the chosen configuration yet
         project.write(lambda conn: score_sets.replace_keeping_rule(conn, "k"))
-        row = scores.current_score(project.reader(), 1)
+        row = project.read(scores.current_score, 1)
         assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
         assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
@@ -78,12 +78,12 @@ class TestScores:
         fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
         give_scores(project, {1: 0.9, 2: None}, "one")
         give_scores(project, {3: 0.1}, "two")
-        conn = project.reader()
-        assert list(scores.ids_without_score(conn, "one")) == [3]
-        assert list(scores.ids_without_score(conn, "two")) == [1, 2]
-        assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
-        assert score_sets.hash_in_force(conn) == "two"
-        assert set(scores.current_scores(conn, [1, 2, 3])) == {3}
+        with project.reading() as conn:
+            assert list(scores.ids_without_score(conn, "one")) == [3]
+            assert list(scores.ids_without_score(conn, "two")) == [1, 2]
+            assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
+            assert score_sets.hash_in_force(conn) == "two"
+            assert set(scores.current_scores(conn, [1, 2, 3])) == {3}
 
     def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
         """Only the first set, and a refreshed set of the same kind with as many scores, come into force by
@@ -96,7 +96,7 @@ class TestScores:
         assert _score(project, ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
         assert _score(project, ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
         assert _score(project, ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
-        found = score_sets.sets(project.reader())
+        found = project.read(score_sets.sets)
         assert [one.config_hash for one in found if one.in_force] == ["f"]
         assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
 
@@ -190,7 +190,7 @@ class TestExport:
         give_scores(project, {1: 0.9, 2: 0.2})
         lines = [
             (one.external_id, one.source, [two.external_id for two in one.duplicates], score and score.p_end)
-            for one, score in scores.export_scores(project.reader())
+            for one, score in project.read(scores.export_scores)
         ]  # fmt: skip
         assert lines == [
             ("a", "a.jsonl", ["a"], 0.9),
@@ -213,8 +213,8 @@ class TestEverySet:
         project.write(
             lambda conn: scores.add_scores(conn, "k", run_id, [ScoreEntry(1, points, None, 9)])
         )
-        assert scores.normalized_curves(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
-        assert scores.normalized_curves(project.reader(), "other", [1]) == {}
+        assert project.read(scores.normalized_curves, "k", [1, 2]) == {1: {1: 0.25, 3: None}}
+        assert project.read(scores.normalized_curves, "other", [1]) == {}
 
 
 class TestRemaining:
@@ -223,18 +223,18 @@ class TestRemaining:
         fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
         give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
         run_id = _run(project)
-        assert list(scores.below_threshold(project.reader(), "s")) == [2, 4]
+        assert list(project.read(scores.below_threshold, "s")) == [2, 4]
         project.write(
             lambda conn: scores.add_remaining(
                 conn, "r", "s", run_id, [RemainingTasks(2, "pay"), RemainingTasks(4, "", "empty")]
             )
         )
-        assert scores.ids_with_remaining(project.reader(), "r") == {2, 4}
-        row = scores.current_remaining(project.reader(), 2)
+        assert project.read(scores.ids_with_remaining, "r") == {2, 4}
+        row = project.read(scores.current_remaining, 2)
         assert row is not None
         assert (row.text, row.reason) == ("pay", None)
         give_scores(project, {2: 0.3}, "other")
-        assert scores.current_remaining(project.reader(), 2) is None  # belongs to another score
+        assert project.read(scores.current_remaining, 2) is None  # belongs to another score
 
 
 def _score(

@@ -14,7 +14,7 @@ from engine.goals.service.runs import GoalStages
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
@@ -94,7 +94,7 @@ def run(project: Project, stages: Sequence[Stage]) -> None:
     )
     for stage in stages:
         outcome = runner.run(stage)
-        assert isinstance(outcome, JobDone), outcome
+        assert outcome.state == "done", outcome
     runner.close()
 
 

@@ -20,7 +20,7 @@ from engine.goals.tables.clusterings import goals_clustering_id, source_of, stor
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.runner import JobDone, JobRunner
+from engine.jobs.runner import JobRunner
 from engine.model.embedders.vectors import Vectors
 from engine.project import runs
 from engine.project.project import Project
@@ -32,7 +32,8 @@ class TestEmbedding:
     def test_every_text_has_a_vector_or_a_reason(
         self, project: Project, decision_log: DecisionLog
     ) -> None:
-        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
+        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing, and one
+        with another embedder is refused."""
         embed, _ = goal_runs.vector_stages(project, decision_log)
         (outcome,) = goal_runs.run(project, [embed])
         with project.reading() as conn:
@@ -42,12 +43,15 @@ class TestEmbedding:
         again, _ = goal_runs.vector_stages(project, decision_log)
         goal_runs.run(project, [again])
 
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert ids.tolist() == list(range(1, 49))
         assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
         assert list(reasons) == [49]
         assert (again.embedded, again.without) == (0, 0)
         assert goal_content(Path(project.path)) == before
+        project.write(lambda conn: conn.execute("UPDATE vector_config SET fingerprint = 'other'"))
+        (refused,) = goal_runs.run(project, [again])
+        assert refused.message.startswith("The stored vectors are of another embedder, other")
 
     def test_in_many_batches_as_in_one(
         self,
@@ -158,7 +162,7 @@ class TestAssigning:
         )
         stage = AssignStage(project, decision_log, stored)
         outcomes = goal_runs.run(project, [embed, stage])
-        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        assert all(outcome.state == "done" for outcome in outcomes)
         return stage
 
     def test_later_ones_go_where_their_like_are(
@@ -220,9 +224,7 @@ class TestStability:
 
 def _run_id(project: Project) -> int:
     return project.write(
-        lambda conn: runs.create(
-            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
-        )
+        lambda conn: runs.create(conn, stage="s", config_hash="c", params={}, fingerprints={})
     )
 
 
@@ -246,7 +248,7 @@ class TestSharedText:
             project, goal_runs.tfidf(), lambda: TextSource("all"), vector_config=into
         )
         (outcome,) = goal_runs.run(project, [embed])
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         return embed
 
     def _rows(self, project: Project, key: str) -> Vectors:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from engine.base.errors import UsageError
-from engine.model.embedders.vectors import has_vector, row_heights, same_space, unit_rows
+from engine.model.embedders.vectors import has_vector, row_heights, unit_rows
 
 ROWS = arrays.arrays(
     np.float32,
@@ -47,10 +46,3 @@ class TestHeights:
         assert not (row_heights(rows, 4) == heights).any()
         near = np.nextafter(rows, np.float32(2))
         assert (np.argsort(row_heights(near, 3)) == np.argsort(heights)).all()
-
-
-def test_spaces_do_not_mix() -> None:
-    """Vectors of different embedders are refused, with both names."""
-    assert same_space("tfidf:1", "tfidf:1") == "tfidf:1"
-    with pytest.raises(UsageError, match="minilm:2, tfidf:1"):
-        same_space("tfidf:1", "minilm:2")

@@ -17,7 +17,7 @@ from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.process import protocol
 from engine.model.process.requests import Chat
-from engine.trees.growth import Budget, GrowthCost
+from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow, GrownTree, Place
 from engine.trees.records import TreeOptions
 from engine.trees.tree import Tree, frame_of
@@ -52,9 +52,8 @@ def test_calls() -> None:
         "simulator",
         "user",
         (ChatMessage("system", "S"), ChatMessage("user", "Hi")),
-        Sampling(0.5, 4, 0.9, 0.1, "{}"),
+        Sampling(0.5, "{}"),
         7,
-        ("a", "b"),
         9,
         "O",
     )
@@ -68,10 +67,9 @@ def test_trees() -> None:
     assert root is not None
     tree.expand(root, np.log([0.1, 0.9]))
     grown = GrownTree(frame_of(tree), (65,), (-0.1,), 3, None, 0.5)
-    answer = ([grown], GrowthCost(1, 0.5, 0.25, True))
-    (arrived,), work = crossed(protocol.answer_type(Grow), answer)
+    (arrived,) = crossed(protocol.answer_type(Grow), [grown])
     assert arrived.frame == frame_of(arrived.tree) == frame_of(tree)
-    assert (arrived.answer, arrived.answer_log_probs, work) == ((65,), (-0.1,), answer[1])
+    assert (arrived.answer, arrived.answer_log_probs) == ((65,), (-0.1,))
     request = Grow([Place(("a",), 0, 1, "b")], tree.options, Budget(3))
     assert crossed(type(request), request) == request
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.triage import TriageService
+from engine.questions.tables import answers
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -95,6 +97,33 @@ class TestRule:
             triage.give(item.conversation_id, Verdict.NO if right else Verdict.YES)
         facts = dict(CalibrationService(project).report().facts())
         assert "it points the other way, what succeeded has the lower scores" in facts["AUROC"]
+
+    def test_verdicts_that_contradict_the_share(self, project: Project) -> None:
+        """No threshold is suggested whose share of ended ones is outside of what the verdicts say succeeded."""
+        triage = TriageService(project)
+        for item in triage.queue("sample").items[:COUNT]:
+            number = item.conversation_id
+            fails = score(number) < 0.6 and number % 5 < 2
+            triage.give(number, Verdict.NO if fails else Verdict.YES)
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "would count as ended" in report.not_proposed
+
+    def test_verdicts_on_the_most_trouble(self, project: Project) -> None:
+        """Verdicts that are mostly on conversations with much trouble suggest no threshold, but what is needed."""
+        judge(project, 60)
+        assert CalibrationService(project).report().proposal is not None
+        judged = {key for key, *_ in project.read(answers.judged_pairs)}
+
+        def give_trouble(conn: sqlite3.Connection) -> None:
+            conn.execute("DELETE FROM trouble")
+            rows = [(key, float(key in judged and key % 4 > 0)) for key in range(1, COUNT + 1)]
+            conn.executemany("INSERT INTO trouble (conversation_id, total) VALUES (?, ?)", rows)
+
+        project.write(give_trouble)
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "40 drawn at random are needed" in report.not_proposed
 
 
 class TestReport:

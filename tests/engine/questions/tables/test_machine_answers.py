@@ -24,9 +24,7 @@ def answered(path: Path, name: str, *answers: MachineAnswer, question: str = "re
     fill(project, [talk(f"c{number}", f"Lamp {number}?", "Sure.") for number in range(1, 4)])
 
     def store(conn: sqlite3.Connection) -> None:
-        run = runs.create(
-            conn, stage="ask", config_hash="c", params={}, fingerprints={}, code_version="1"
-        )
+        run = runs.create(conn, stage="ask", config_hash="c", params={}, fingerprints={})
         machine_answers.put(conn, Answerer("c", question, "model", name), run, answers)
 
     project.write(store)
@@ -67,9 +65,7 @@ def test_namesakes_that_answer_stay_apart(tmp_path: Path) -> None:
     with answered(tmp_path, "judge", first, question="tone") as project:
 
         def store(conn: sqlite3.Connection) -> None:
-            run = runs.create(
-                conn, stage="import", config_hash="f", params={}, fingerprints={}, code_version="1"
-            )
+            run = runs.create(conn, stage="import", config_hash="f", params={}, fingerprints={})
             machine_answers.put(conn, Answerer("f", "tone", "file", "judge"), run, [second])
 
         project.write(store)

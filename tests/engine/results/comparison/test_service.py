@@ -221,9 +221,7 @@ class TestFilters:
         says = [MachineAnswer(n, "yes" if n % 4 < 2 else "no") for n in range(1, 201)]
 
         def store(conn: sqlite3.Connection) -> None:
-            run_id = runs.create(
-                conn, stage="ask", config_hash="c", params={}, fingerprints={}, code_version="1"
-            )
+            run_id = runs.create(conn, stage="ask", config_hash="c", params={}, fingerprints={})
             machine_answers.put(conn, Answerer("c", "refused", "model", "gpu1"), run_id, says)
 
         better.write(store)

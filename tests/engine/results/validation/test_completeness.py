@@ -78,7 +78,6 @@ def score(
             config_hash=config.config_hash,
             params={},
             fingerprints=used,
-            code_version="test",
         )
         score_sets.register(conn, config)
         entries = [

@@ -18,7 +18,7 @@ from engine.completeness.regression import States
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.stages import ImportStage
 from engine.jobs.contract import Stage
-from engine.jobs.runner import JobDone, JobFailed, JobRunner, RunOutcome
+from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.results.watch.watched_inputs import WatchedFiles
@@ -81,7 +81,7 @@ def watched_before(
         runner.run(ImportStage(project, [str(folder / "past.jsonl")]))
         reported: list[Event] = []
         outcome = watch(project, process, WatchedFiles([str(folder / "live")]), reported)
-        assert isinstance(outcome, JobDone)
+        assert outcome.state == "done"
         assert reported == []
     return folder / "p.wb"
 
@@ -183,7 +183,7 @@ def test_a_crash_loses_no_turn(
         put(live, one, 4)
     reported: list[Event] = []
     outcome = watch(project, process, WatchedFiles([str(live)]), reported, crash=4)
-    assert isinstance(outcome, JobFailed)
+    assert outcome.state == "failed"
     watch(project, process, WatchedFiles([str(live)]), reported)
     assert len({event["event"] for event in reported}) == 6
     assert len(reported) <= 6 + 2  # one conversation at most comes again
