@@ -21,11 +21,10 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.base.conversation import Message
-from engine.base.sign import Sign
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
-from engine.goals.tables.texts import MIN_REFUSED, without_refusals
+from engine.goals.tables.texts import FAILURE_SIGNS, MIN_FAILED, without_failures
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.signs.reading import read_signs
@@ -145,16 +144,16 @@ def read(file: str, only: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def text_of(record: dict[str, Any], text: str) -> str:
-    """The first message of the user, all of them, or what both sides wrote but for refusals (`MIN_REFUSED`), one
+    """The first message of the user, all of them, or what both sides wrote but for failures (`MIN_FAILED`), one
     message a line."""
     roles = ("user", "assistant") if text == "all" else ("user",)
     messages = [Message(m["role"], m.get("content") or "") for m in record["messages"]]
-    refused: set[int] = set()
+    failed: set[int] = set()
     for sign in read_signs(messages) if text == "all" else ():
-        if sign.sign is Sign.REFUSED and sign.value >= MIN_REFUSED:
-            refused.update(sign.messages)
+        if sign.sign in FAILURE_SIGNS and sign.value >= MIN_FAILED:
+            failed.update(sign.messages)
     rows = ((n, m.role, m.content) for n, m in enumerate(messages) if m.role in roles)
-    said = [content for _, content in without_refusals(rows, refused)]
+    said = [content for _, content in without_failures(rows, failed)]
     return "\n".join(said[:1] if text == "first-user" else said)
 
 
