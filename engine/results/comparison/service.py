@@ -1,7 +1,7 @@
 """Compares parts of a project with each other, and tells how often each answer to a question was given.
 
 A comparison has two sides, the first and the second one; a *breakdown* has a part for each value of a field. A
-*machine* is what answers questions besides people: a pattern, a model or a file.
+*machine* is what answers questions besides people: a pattern, a model, a file, or a probe fitted to examples.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ NO_IDS: Ints = np.empty(0, np.int64)
 
 
 class ComparisonService:
-    """Compares parts of one project. Slow: every method reads all scores."""
+    """Compares parts of one project. `compare`, `by` and `read_measures` are slow: they read all scores."""
 
     def __init__(self, project: Project, cache: MergeQueueCache) -> None:
         """Reads nothing yet; `cache` gives the clusterings of the project with their current groups."""
@@ -85,8 +85,10 @@ class ComparisonService:
         """
         with self._project.reading() as conn, snapshot(conn):
             all_measures = Measures.read(conn, self._cache.shown(conn))
-            first_ids = _ids(conn, first)
-            second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+            first_ids = _matching_ids(conn, first)
+            second_ids = (
+                _matching_ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+            )
         shared_ids = np.intersect1d(first_ids, second_ids)
         if len(shared_ids):
             raise UsageError(
@@ -143,7 +145,7 @@ class ComparisonService:
             NotFound: None of the conversations has the field.
         """
         with self._project.reading() as conn, snapshot(conn):
-            members = _members(conn, field, measures.ids)
+            members = _ids_by_value(conn, field, measures.ids)
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
         ids_with_value = np.unique(np.concatenate(list(members.values())))
@@ -185,7 +187,7 @@ class ComparisonService:
         """Returns the number of conversations of a filter by their value of a field; empty where none has any."""
         with self._project.reading() as conn, snapshot(conn):
             try:
-                members = _members(conn, field, _ids(conn, filter))
+                members = _ids_by_value(conn, field, _matching_ids(conn, filter))
             except NotFound:
                 return {}
         return {value: len(ids) for value, ids in members.items()}
@@ -197,7 +199,7 @@ class ComparisonService:
             WorkbenchError: The project cannot evaluate the filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return Measures.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
+            return Measures.read(conn, self._cache.shown(conn)).of(_matching_ids(conn, filter))
 
     def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
         """Returns how often each answer to a question was given, by the values of a field.
@@ -212,13 +214,13 @@ class ComparisonService:
             NotYet: Nobody has answered, or nothing is clustered.
         """
         with self._project.reading() as conn, snapshot(conn):
-            ids = _ids(conn, filter)
+            ids = _matching_ids(conn, filter)
             if not field:
                 members = {ALL: ids}
             elif field == "goal":
-                members = _by_goal(self._cache.shown(conn), ids)
+                members = _ids_by_goal(self._cache.shown(conn), ids)
             else:
-                members = _members(conn, field, ids)
+                members = _ids_by_value(conn, field, ids)
             if all(map(is_number, members)):
                 order = sorted(members, key=float)
             elif field in TIME_FIELDS:
@@ -342,12 +344,12 @@ def _most_frequent_first(members: Mapping[str, Ints]) -> list[str]:
     return sorted(members, key=lambda value: (-len(members[value]), value))
 
 
-def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
+def _matching_ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
     """Returns the ids of the conversations that match a filter, shape (conversations,)."""
     return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
 
 
-def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
+def _ids_by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     """Returns the ids of the conversations that have a goal, by the label of the goal.
 
     Raises:
@@ -362,7 +364,7 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     return {label: ids[np.isin(numbers, of_label)] for label, of_label in numbers_by_label.items()}
 
 
-def _members(conn: sqlite3.Connection, field: str, ids: Ints) -> dict[str, Ints]:
+def _ids_by_value(conn: sqlite3.Connection, field: str, ids: Ints) -> dict[str, Ints]:
     """Returns which of the conversations with these ids have each value of a field, ascending; only values of some.
 
     Raises:
