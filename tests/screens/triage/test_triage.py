@@ -318,7 +318,7 @@ def answered_by(
     """Lets a model answer a question, which cites the third message of each conversation."""
 
     def write(conn: sqlite3.Connection) -> None:
-        about = {"params": {}, "fingerprints": {}, "code_version": "1"}
+        about = {"params": {}, "fingerprints": {}}
         run = runs.create(conn, stage="ask", config_hash=config, **about)  # type: ignore[arg-type]
         answers = [
             MachineAnswer(key, value, None, "It says so.", ((2, 0, 0),))
