@@ -177,20 +177,26 @@ def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] |
     return (failed, failed + succeeded) if failed + succeeded else None
 
 
+def last_periods(project: OpenProject, filter: Filter = NO_FILTER) -> tuple[str, str] | None:
+    """Returns the last two months with enough conversations of a filter, else weeks; None where there are none."""
+    for field in ("month", "week"):
+        sizes = project.comparison.sizes(field, filter)
+        periods = sorted(name for name, size in sizes.items() if size >= MIN_IN_MONTH)
+        if len(periods) > 1:
+            return periods[-2], periods[-1]
+    return None
+
+
 def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
     """Returns how the last month of a filter differs from the month before, or the last week where there are not two
     months; reads all scores.
 
     Returns None where fewer than two months and two weeks have enough conversations.
     """
-    for field in ("month", "week"):
-        sizes = project.comparison.sizes(field, filter)
-        periods = sorted(name for name, size in sizes.items() if size >= MIN_IN_MONTH)
-        if len(periods) > 1:
-            break
-    else:
+    periods = last_periods(project, filter)
+    if periods is None:
         return None
-    first, last = periods[-2:]
+    first, last = periods
     first_side, last_side = (
         Filter((*filter.terms, Term("date", ":", (period,)))) for period in (first, last)
     )

@@ -212,7 +212,9 @@ class _Report:
             "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
-            rows = [row for row in self._associations.rows if row.side == 0]
+            rows = [
+                row for row in self._associations.rows if row.side == 0 and not row.may_be_chance
+            ]
             features = [text for row in rows if (text := plainest_feature(row))]
             outcome = self._associations.split.outcome
             answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:SUMMARY_FEATURES]

@@ -234,18 +234,32 @@ def status_line(
     return Content.assemble(*parts)
 
 
+MACHINE_ORDERS = frozenset(("check", "answerers", "doubtful"))
+"""Orders of what machines answered."""
+
+
 def empty_state(
-    status: TriageStatus, conversations: int, scored: bool, narrowed: bool
+    status: TriageStatus, conversations: int, scored: bool, narrowed: bool, machines: int | None
 ) -> EmptyState:
     """Returns why the queue is empty, and what to do.
 
     Args:
+        machines: Number of patterns, models, files and probes that answered the question; None in an order that does
+            not go by them.
         conversations: Number of conversations in the project; an order may leave out some without an answer.
         scored: Whether any of them is scored.
         narrowed: Whether a filter or a choice of the person leaves out some.
     """
     if not scored:
         return SCORE
+    if machines is not None and not narrowed:
+        message = "Every conversation that was drawn or differs has an answer of yours."
+        if not machines:
+            message = (
+                "No pattern, model, file or probe has answered this question, so there is nothing to check.\n"
+                "2 and then Q asks one of them."
+            )
+        return EmptyState(message, "chooses another order", "order")
     if narrowed or conversations > status.given:
         return EmptyState(
             f"Nothing waits for an answer in this order{' and with this filter' if narrowed else ''}.",

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.question import Question
+from engine.questions.question import PEOPLE, Question
 from engine.questions.records import QueueOrder, TriageItem, TriagePage
-from screens.triage.formatting import TriageStatus
+from screens.triage.formatting import MACHINE_ORDERS, TriageStatus
 
 MIN_ITEMS_LEFT = 100
 """The next page of a long queue is read when fewer items than this are left."""
@@ -144,6 +144,7 @@ class LoadedQueue:
         page: The first page.
         any_scored: Whether any conversation of the project is scored, or the question needs no scores.
         conversations: Number of conversations in the project.
+        machines: Number of machines that answered the question; None in an order that does not go by them.
     """
 
     question: Question
@@ -152,6 +153,7 @@ class LoadedQueue:
     status: TriageStatus
     any_scored: bool
     conversations: int
+    machines: int | None
 
 
 def load_queue(
@@ -188,9 +190,12 @@ def load_queue(
     counts = services.conversations.counts()
     any_scored = page.total > 0 or counts.scored > 0 or question != SUCCEEDED
     status = load_status(services, question)
-    return LoadedQueue(
-        services.questions.find(question), order, page, status, any_scored, counts.conversations
-    )
+    machines = None
+    if order in MACHINE_ORDERS:
+        (summary,) = (each for each in services.questions.all() if each.question.name == question)
+        machines = sum(by != PEOPLE for by, _ in summary.answers)
+    found = services.questions.find(question)
+    return LoadedQueue(found, order, page, status, any_scored, counts.conversations, machines)
 
 
 def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatus:

@@ -123,6 +123,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored
         self._conversations = 0  # number of conversations in the project
+        self._machines: int | None = None  # see `LoadedQueue`
         self._was_blind_offered = False
         self._was_name_missed = False  # a notice said that answers are stored without a name
         self._question_name = SUCCEEDED  # that was chosen; `question` follows when it is read
@@ -208,6 +209,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.query_one("#question", Static).update(formatting.answers_line(self.question))
             self.refresh_bindings()
             self._any_scored, self._conversations = loaded.any_scored, loaded.conversations
+            self._machines = loaded.machines
             self.queue.refresh(loaded.page)
             self.order = loaded.order
             if place is not None:
@@ -252,9 +254,8 @@ class TriageScreen(WorkbenchScreen[None]):
         )
         if self.conversation is None:
             narrowed = bool(self._narrowed_to())
-            self.show_empty(
-                formatting.empty_state(status, self._conversations, self._any_scored, narrowed)
-            )
+            known = self._conversations, self._any_scored, narrowed, self._machines
+            self.show_empty(formatting.empty_state(status, *known))
 
     def _narrowed_to(self) -> str:
         """Returns which conversations are judged, in words; empty for all."""

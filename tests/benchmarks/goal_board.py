@@ -1,8 +1,8 @@
-"""A merge desk in memory, without a model: automatic merging, and a simulated person who knows the gold goals."""
+"""A merge desk in memory, without a model: automatic merging."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +12,7 @@ from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import find_granularity
 from engine.goals.clusters.neighbors import Neighbors, measure_mixing
 from engine.goals.labels.distinctive_words import distinctive_words
-from engine.goals.merges.merge_probability import (
-    NAMES,
-    PRIOR,
-    MergeModel,
-    RobustScale,
-    rank_pairs,
-    refit,
-    standardize,
-)
+from engine.goals.merges.merge_probability import NAMES, PRIOR, RobustScale, refit, standardize
 from engine.goals.views.merge_queue import MAX_MIXED_MEMBERS, MIN_MIXING
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
@@ -32,7 +24,7 @@ NO_DECISIONS = refit(PRIOR, np.empty((0, len(NAMES))), [])
 
 
 class Board:
-    """Groups that stand, as numbers of clusters, and pairs that were refused.
+    """Groups that stand, as numbers of clusters.
 
     Attributes:
         labels: Group of each row; negative for outliers.
@@ -72,8 +64,7 @@ class Board:
             (self._label_vectors @ self._label_vectors.T)[np.triu_indices(k, 1)]
         )
         self._alive = list(range(k))
-        self._version = [0] * k
-        self._refused: set[tuple[int, int, int, int]] = set()
+        self._count = k
 
     def copy(self) -> Board:
         """Another board with the same on it."""
@@ -81,24 +72,19 @@ class Board:
         other.__dict__.update(self.__dict__)
         for name in ("labels", "_sums", "_sizes", "_links", "_label_vectors"):
             setattr(other, name, getattr(self, name).copy())
-        other._alive, other._version = self._alive.copy(), self._version.copy()
-        other._refused = self._refused.copy()
+        other._alive = self._alive.copy()
         return other
 
     def pairs(self) -> tuple[Indices, Indices]:
-        """Undecided pairs of groups that stand, both sides of shape (pairs,)."""
+        """Pairs of groups that stand, both sides of shape (pairs,)."""
         alive = np.array(self._alive, dtype=np.int64)
         first, second = np.triu_indices(len(alive), 1)
-        a, b = alive[first], alive[second]
-        if self._refused:
-            stays = [self._key(x, y) not in self._refused for x, y in zip(a, b, strict=True)]
-            a, b = a[stays], b[stays]
-        return a, b
+        return alive[first], alive[second]
 
     def features(self, a: Indices, b: Indices) -> Floats:
         """Features of pairs; what only a model could say is not known."""
         alive = np.array(self._alive, dtype=np.int64)
-        place = np.full(len(self._version), -1)
+        place = np.full(self._count, -1)
         place[alive] = np.arange(len(alive))
         at = place[a], place[b]
         links = self._links[np.ix_(alive, alive)]
@@ -109,7 +95,7 @@ class Board:
                 self._sums[alive], self._sizes[alive]
             )[at],
             threshold=self.threshold,
-            description=self.similarity(a, b),
+            description=np.einsum("id,id->i", self._label_vectors[a], self._label_vectors[b]),
             description_scale=self._description_scale,
             overlap=np.maximum(shares, shares.T)[at],
             yes=unknown,
@@ -119,19 +105,9 @@ class Board:
 
     def mix(self, a: Indices, b: Indices) -> npt.NDArray[np.bool_]:
         """Whether the members of both sides of each pair mix, as the rule of merges asks, shape (pairs,)."""
-        shares = measure_mixing(self._cosines, self.labels[self._mixed], len(self._version))
+        shares = measure_mixing(self._cosines, self.labels[self._mixed], self._count)
         mixes: npt.NDArray[np.bool_] = np.maximum(shares, shares.T)[a, b] >= MIN_MIXING
         return mixes
-
-    def similarity(self, a: Indices, b: Indices) -> Floats:
-        """Cosines of the words that name the groups."""
-        found: Floats = np.einsum("id,id->i", self._label_vectors[a], self._label_vectors[b])
-        return found
-
-    def masses(self, a: Indices, b: Indices) -> Floats:
-        """Share of all pairs of members that a pair of groups stands for."""
-        found: Floats = self._sizes[a] * self._sizes[b] / self._sizes.sum() ** 2
-        return found
 
     def merge(self, a: int, b: int) -> None:
         """Puts the members of `b` into `a`, which keeps the name of the larger."""
@@ -142,20 +118,12 @@ class Board:
         self._links[a] += self._links[b]
         self._links[:, a] += self._links[:, b]
         self._alive.remove(b)
-        self._version[a] += 1
         self.labels[self.labels == b] = a
 
-    def refuse(self, a: int, b: int) -> None:
-        """Keeps a pair apart until one of the two changes."""
-        self._refused.add(self._key(a, b))
 
-    def _key(self, a: int, b: int) -> tuple[int, int, int, int]:
-        return int(a), self._version[a], int(b), self._version[b]
-
-
-def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESHOLD) -> Numbers:
-    """Labels after the most probable pair of groups that mix was merged again and again, down to a merge probability;
-    `board` stays."""
+def merged(board: Board) -> Numbers:
+    """Labels after the most probable pair of groups that mix was merged again and again, down to `THRESHOLD`; `board`
+    stays."""
     board = board.copy()
     while True:
         a, b = board.pairs()
@@ -163,14 +131,14 @@ def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESH
         a, b = a[mix], b[mix]
         if not len(a):
             return board.labels
-        p = model.probabilities(board.features(a, b))
+        p = NO_DECISIONS.probabilities(board.features(a, b))
         best = int(p.argmax())
-        if p[best] < least:
+        if p[best] < THRESHOLD:
             return board.labels
         board.merge(int(a[best]), int(b[best]))
 
 
-def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numbers]:
+def every_threshold(board: Board) -> list[Numbers]:
     """Labels at every merge probability that merging could stop at, from no merge on, whether groups mix or not;
     `board` stays."""
     board = board.copy()
@@ -179,42 +147,6 @@ def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numb
         a, b = board.pairs()
         if not len(a):
             return found
-        best = int(model.probabilities(board.features(a, b)).argmax())
+        best = int(NO_DECISIONS.probabilities(board.features(a, b)).argmax())
         board.merge(int(a[best]), int(b[best]))
         found.append(board.labels.copy())
-
-
-def work_queue(board: Board, gold: Numbers, at: Collection[int]) -> dict[int, Numbers]:
-    """A person decides on the next pair of the queue: merge where the commonest goal of both sides is the same. Returns
-    the labels when the merge probability, refitted to the decisions so far, does the rest, by number of decisions;
-    `board` stays.
-
-    Args:
-        gold: Goal of each row.
-        at: Numbers of decisions after which that is looked at.
-    """
-    board = board.copy()
-    rows: list[Floats] = []
-    answers: list[bool] = []
-    done: dict[int, Numbers] = {}
-    for count in range(max(at) + 1):
-        taught = np.array(rows).reshape(len(rows), len(NAMES))
-        model = refit(PRIOR, taught, answers)
-        if count in at:
-            done[count] = merged(board, model)
-        a, b = board.pairs()
-        if not len(a):
-            continue
-        found = board.features(a, b)
-        masses = board.masses(a, b)
-        next_ = rank_pairs("informative", model, found, board.similarity(a, b), masses)[0]
-        first, second = int(a[next_]), int(b[next_])
-        same = _commonest(gold, board.labels, first) == _commonest(gold, board.labels, second)
-        rows.append(found[next_])
-        answers.append(same)
-        (board.merge if same else board.refuse)(first, second)
-    return done
-
-
-def _commonest(gold: Numbers, labels: Numbers, group: int) -> int:
-    return int(np.bincount(gold[labels == group]).argmax())

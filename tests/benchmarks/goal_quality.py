@@ -1,7 +1,7 @@
 """How good clusters of goals are against gold goals: `python -m tests.benchmarks.goal_quality FILE ...`.
 
 Files are JSON Lines in the uniform form with `truth.goal`, plain or gzip, each with an optional number of conversations
-to draw: `star.jsonl.gz:1000`. No model is asked: this is what vectors alone reach, and what decisions add to it.
+to draw: `star.jsonl.gz:1000`. No model is asked: this is what vectors alone reach.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.base.conversation import Message
-from engine.base.sign import Sign
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
-from engine.goals.tables.texts import MIN_REFUSED, without_refusals
+from engine.goals.tables.texts import FAILURE_SIGNS, MIN_FAILED, without_failures
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.signs.reading import read_signs
-from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
+from tests.benchmarks.goal_board import Board, every_threshold, merged
 
-DECISIONS = (0, 5, 10, 20, 40)
 TEXTS = ("all", "all-user", "first-user")
 
 
@@ -67,7 +65,6 @@ class Measured:
         before, after, hindsight: With k1 clusters, merged automatically, and merged to the best threshold there is.
         settled: Merged automatically, and each conversation beside most of its neighbors.
         labels: Those of `settled`.
-        desk: Number of decisions -> with the rest done automatically.
     """
 
     plain: Agreed
@@ -76,11 +73,10 @@ class Measured:
     settled: Agreed
     hindsight: Agreed
     labels: Numbers
-    desk: dict[int, Agreed]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints tables in Markdown, one line as soon as it is measured."""
+    """Prints a table in Markdown, one line as soon as it is measured."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.goal_quality")
     parser.add_argument("files", nargs="+", metavar="FILE[:N]")
     parser.add_argument("--only", action="append", default=[], metavar="FIELD",
@@ -89,12 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--embedder", nargs="+", default=["tfidf", "minilm"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--k1", type=int, help="clusters before merging; default: proposed")
-    parser.add_argument("--desk", action="store_true", help="also work the queue from the gold")
     options = parser.parse_args(arguments)
     print("| data | text | embedder | k-means, gold k | k1 | before merging | merged | settled | groups |"
           " best threshold | ARI between runs |")  # fmt: skip
     print("|---|---|---|---|--:|---|---|---|--:|---|--:|")
-    kept = []
     for file in options.files:
         name, records = read(file, options.only)
         goals = sorted({record["truth"]["goal"] for record in records})
@@ -108,19 +102,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 embedder.fit(texts)
                 vectors = embedder.embed(texts)
                 runs = [
-                    measure(vectors, shown, gold, embedder, seed, options.k1, desk=options.desk)
+                    measure(vectors, shown, gold, embedder, seed, options.k1)
                     for seed in range(options.seeds)
                 ]
-                kept.append((f"| {name} | {text} | {kind} |", runs))
-                print(kept[-1][0], _line(runs), flush=True)
-    if options.desk:
-        _print_desk(kept)
+                print(f"| {name} | {text} | {kind} |", _line(runs), flush=True)
     return 0
 
 
 def measure(
     vectors: Vectors, texts: Sequence[str], gold: Numbers, embedder: Embedder, seed: int,
-    k1: int | None, *, desk: bool,
+    k1: int | None,
 ) -> Measured:  # fmt: skip
     """Clusters, merges and judges with one seed."""
     goals = int(gold.max()) + 1
@@ -131,11 +122,9 @@ def measure(
     near = Neighbors(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBORS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
-    done = work_queue(board, gold, DECISIONS) if desk else {}
-    found = {count: Agreed.of(gold, rest) for count, rest in done.items()}
     return Measured(
         Agreed.of(gold, plain.labels), Agreed.of(gold, clusters.labels), Agreed.of(gold, after),
-        Agreed.of(gold, at_last), hindsight, at_last, found,
+        Agreed.of(gold, at_last), hindsight, at_last,
     )  # fmt: skip
 
 
@@ -155,16 +144,16 @@ def read(file: str, only: Sequence[str]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def text_of(record: dict[str, Any], text: str) -> str:
-    """The first message of the user, all of them, or what both sides wrote but for refusals (`MIN_REFUSED`), one
+    """The first message of the user, all of them, or what both sides wrote but for failures (`MIN_FAILED`), one
     message a line."""
     roles = ("user", "assistant") if text == "all" else ("user",)
     messages = [Message(m["role"], m.get("content") or "") for m in record["messages"]]
-    refused: set[int] = set()
+    failed: set[int] = set()
     for sign in read_signs(messages) if text == "all" else ():
-        if sign.sign is Sign.REFUSED and sign.value >= MIN_REFUSED:
-            refused.update(sign.messages)
+        if sign.sign in FAILURE_SIGNS and sign.value >= MIN_FAILED:
+            failed.update(sign.messages)
     rows = ((n, m.role, m.content) for n, m in enumerate(messages) if m.role in roles)
-    said = [content for _, content in without_refusals(rows, refused)]
+    said = [content for _, content in without_failures(rows, failed)]
     return "\n".join(said[:1] if text == "first-user" else said)
 
 
@@ -177,15 +166,6 @@ def _line(runs: Sequence[Measured]) -> str:
         f" {_mean(runs, lambda r: r.after)} | **{_mean(runs, lambda r: r.settled)}** | {_span(groups)} |"
         f" {_mean(runs, lambda r: r.hindsight)} | {np.mean(between) if between else 1:.2f} |"
     )
-
-
-def _print_desk(kept: Sequence[tuple[str, Sequence[Measured]]]) -> None:
-    print("\nV / ARI after decisions, with the rest done automatically:\n")
-    print("| data | text | embedder |", " | ".join(map(str, DECISIONS)), "| best threshold |")
-    print("|---|---|---|" + "---|" * (len(DECISIONS) + 1))
-    for head, runs in kept:
-        figures = [_mean(runs, lambda run, count=count: run.desk[count]) for count in DECISIONS]  # type: ignore[misc]
-        print(head, " | ".join(figures), "|", _mean(runs, lambda run: run.hindsight), "|")
 
 
 def _mean(runs: Sequence[Measured], figure: Callable[[Measured], Agreed]) -> str:

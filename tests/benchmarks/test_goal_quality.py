@@ -1,4 +1,4 @@
-"""The benchmark of goal clusters: merging in memory, the simulated person, and the table."""
+"""The benchmark of goal clusters: merging in memory, and the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench import cli
 
 
 def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints a row for each file and text, and tables of decisions."""
+    """The command prints a row for each file and text; fields of truth and a number select conversations."""
     texts, kinds = wishes()
     path = tmp_path / "wishes.jsonl"
     lines = [
@@ -26,13 +26,9 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for n, (text, kind) in enumerate(zip(texts, kinds, strict=True))
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    assert (
-        main([str(path), "--embedder", "tfidf", "--text", "all-user", "--seeds", "2", "--desk"])
-        == 0
-    )
+    assert main([str(path), "--embedder", "tfidf", "--text", "all-user", "--seeds", "2"]) == 0
     shown = capsys.readouterr().out
-    assert "| wishes | all-user | tfidf |" in shown
-    assert shown.count("| wishes |") == 2
+    assert shown.count("| wishes | all-user | tfidf |") == 1
     assert len(read(f"{path}:5", [])[1]) == 5
     assert len(read(str(path), ["odd"])[1]) == len(range(0, len(texts), 7))
     assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
@@ -67,7 +63,7 @@ def test_the_program_does_what_is_measured(tmp_path: Path, k1: int) -> None:
     embedder = TfidfEmbedder()
     embedder.fit(texts)
     gold = np.zeros(len(texts), dtype=np.int32)
-    one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1, desk=False)
+    one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1)
     labels = set(one.labels[one.labels >= 0].tolist())
     assert len(labels) in (6, 7)  # three kinds in two wordings; processors round differently
     for label in labels:  # groups without a common request are joined when they are named

@@ -72,10 +72,10 @@ def model(loaded: LlamaModel) -> LlamaModel:
     return loaded
 
 
-@pytest.fixture
-def process(tmp_path: Path) -> Iterator[ModelProcess]:
-    """A model process that is not started yet."""
-    client = ModelProcess(tmp_path / "worker.log")
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    """A model process for all tests of a file; the first request starts it, or another one where it ended."""
+    client = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
     yield client
     client.close()
 

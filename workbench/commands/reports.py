@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.conversations.personal_data import replaced_text
+from engine.opener.key_figures import last_periods
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, write_report
 from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines
@@ -82,10 +83,11 @@ def why(arguments: argparse.Namespace) -> CommandResult:
         )
         result = service.associations(split, within_goals=arguments.within == "goal")
         document = service.as_json(result)
+        periods = None if arguments.a else last_periods(workspace)
     lines = [*side_lines(result), "", conclusion(result)]
     for table in association_tables(result):
         lines += ["", table.title, *table_lines(table)]
-    return CommandResult([*lines, "", *notes(result)], document)
+    return CommandResult([*lines, "", *notes(result)], document, hints=_changes_hints(periods))
 
 
 @takes(
@@ -121,7 +123,17 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
             result = workspace.comparison.by(by, arguments.filter)
         else:
             result = workspace.comparison.compare(read_filter(a), read_filter(b or ""))
-    return CommandResult(_lines(result), asdict(result))
+        periods = last_periods(workspace) if by in ("month", "week") else None
+    return CommandResult(_lines(result), asdict(result), hints=_changes_hints(periods))
+
+
+def _changes_hints(periods: tuple[str, str] | None) -> list[str]:
+    """Returns the command that lists the words and tools which are new in the later of two periods."""
+    if periods is None:
+        return []
+    first, last = periods
+    command = f"`workbench why PROJECT --a date:{last} --b date:{first}`"
+    return [f"Which words, tools and signs came with {last}: {command}."]
 
 
 def _lines(comparison: Comparison | Breakdown) -> list[str]:

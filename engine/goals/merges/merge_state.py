@@ -287,7 +287,10 @@ class MergeState:
             _, parts = self._parts(decision, group)
             unnamed_parts = range(len(names), len(parts))
             numbered_labels = (f"{group.label} ({index + 1})".strip() for index in unnamed_parts)
-            names += tuple((label, group.description) for label in numbered_labels)
+            # Latecomers in none of the parts stay with the largest: a name of theirs is dropped.
+            names = names[: len(parts)] + tuple(
+                (label, group.description) for label in numbered_labels
+            )
         if decision.kind in ("merge", "split") and decision.author == "human":
             free = free_labels([label for label, _ in names], self.label_counts - Counter(labels))
             names = tuple((label, text) for label, (_, text) in zip(free, names, strict=True))

@@ -38,9 +38,9 @@ _SEPARATOR = "\n"
 MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
 """Most places of an answer whose sentences explain it, and most characters of each."""
 
-MIN_REFUSED = 1 / 3
-"""Share of the assistant's messages that refuse or apologize (`Sign.REFUSED`) from which these messages, and what the
-user replies to them, are left out of the text of both sides."""
+FAILURE_SIGNS, MIN_FAILED = (Sign.REFUSED, Sign.REPEATS), 1 / 3
+"""Signs of messages of the assistant that say how it failed, not at what; and the share of its messages with one of
+signs from which these messages, and what the user replies to them, are left out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 """Matches the end of a sentence."""
@@ -276,24 +276,23 @@ def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[i
     return exchanges
 
 
-def _refused_messages(conn: sqlite3.Connection, conversation_id: int) -> frozenset[int]:
-    """Returns the positions of the assistant's refusals and apologies; empty where they are too few to be left out."""
-    row = conn.execute(
-        "SELECT messages FROM sign WHERE conversation_id = ? AND sign = ? AND value >= ?",
-        (conversation_id, Sign.REFUSED, MIN_REFUSED),
-    ).fetchone()
-    return frozenset() if row is None else frozenset(json.loads(row[0]))
+def _failed_messages(conn: sqlite3.Connection, conversation_id: int) -> frozenset[int]:
+    """Returns the positions of the assistant's messages with `FAILURE_SIGNS`; empty where they are too few to be left
+    out."""
+    query = "SELECT messages FROM sign WHERE conversation_id = ? AND value >= ? AND sign IN"
+    rows = rows_in(conn, query, FAILURE_SIGNS, (conversation_id, MIN_FAILED))
+    return frozenset(index for (messages,) in rows for index in json.loads(messages))
 
 
-def without_refusals(
-    messages: Iterable[tuple[int, Role, str]], refused: Set[int]
+def without_failures(
+    messages: Iterable[tuple[int, Role, str]], failed: Set[int]
 ) -> Iterator[tuple[Role, str]]:
-    """Yields roles and texts without refused messages, by position, and without what the user replies to them."""
-    follows_refusal = has_request = False
+    """Yields roles and texts without failed messages, by position, and without what the user replies to them."""
+    follows_failure = has_request = False
     for index, role, text in messages:
-        is_reply = follows_refusal and has_request and role == "user"
-        follows_refusal = index in refused
-        if not follows_refusal and not is_reply:
+        is_reply = follows_failure and has_request and role == "user"
+        follows_failure = index in failed
+        if not follows_failure and not is_reply:
             has_request = has_request or role == "user"
             yield role, text
 
@@ -304,18 +303,18 @@ def _read_written_text(
     """Returns the first message of the user with any text, all of them, or the messages of both sides, as a model reads
     them, without what is shared.
 
-    Of both sides that is left out how the assistant failed (`MIN_REFUSED`), which would make failures a goal.
+    Of both sides that is left out how the assistant failed (`MIN_FAILED`), which would make failures a goal.
     """
     all_parts: list[str] = []
     unshared_parts: list[str] = []
     has_user_text = has_unshared_text = False
-    refused = _refused_messages(conn, conversation_id) if kind == "all" else frozenset()
+    failed = _failed_messages(conn, conversation_id) if kind == "all" else frozenset()
     rows: Iterator[tuple[int, Role, str]] = conn.execute(
         "SELECT idx, role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
         (*message_ids(conversation_id), kind == "all"),
     )
-    for role, content in without_refusals(rows, refused):
+    for role, content in without_failures(rows, failed):
         if not (part := without_markup(content).strip()):
             continue
         all_parts.append(part)

@@ -13,6 +13,7 @@ from engine.conversations.filters import Term
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
     MOST_TROUBLE,
+    PROBABLE_FAILURE,
     Association,
     Associations,
     Feature,
@@ -23,6 +24,9 @@ from engine.results.associations.records import (
 
 MAX_ROWS = 15
 """Most associations of a side that text lists; JSON and screens list all."""
+
+CHANCE_MARK, CHANCE_WORDS = "?", ", which may be chance"
+"""Stands behind odds whose range includes 1, and at the end of a sentence on them."""
 
 MAX_EXAMPLES = 5
 """Most conversations of an association in JSON."""
@@ -157,6 +161,11 @@ def notes(result: Associations) -> list[str]:
         )
     elif result.split.shortage:
         lines.append(result.split.shortage)
+    if result.split.outcome == PROBABLE_FAILURE:
+        lines.append(
+            "Who failed is predicted from your verdicts, signs and words (`success`), so what the prediction goes by is"
+            " listed too. More verdicts say who did."
+        )
     if result.goals:
         lines.append(
             f"Compared within {counted(result.goals, 'goal')}; those of few conversations count as one."
@@ -176,6 +185,8 @@ def notes(result: Associations) -> list[str]:
             f"At most {FALSE_DISCOVERY_RATE:.0%} of what is listed is expected to be chance."
             " Conversations count as independent. What goes with a side need not cause it.",
         ]
+    if any(row.may_be_chance for row in result.rows):
+        lines.append("odds with ?: the range includes 1, so this may be chance.")
     return lines
 
 
@@ -233,6 +244,7 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
         "first_only": [{"goal": label, "conversations": size} for label, size in result.first_only],
         "tested": result.tested,
         "significant": result.significant,
+        "notes": notes(result),
         "associations": [
             {
                 "side": "ab"[row.side],
@@ -242,6 +254,7 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
                 "odds": row.odds.value,
                 "low": row.odds.low,
                 "high": row.odds.high,
+                "may_be_chance": row.may_be_chance,
                 "p": row.p,
                 "near_equal": [feature_text(feature) for feature in row.near_equal],
                 "examples": [names[key] for key in row.ids[:MAX_EXAMPLES] if key in names],
@@ -298,14 +311,14 @@ def feature_sentence(row: Association, result: Associations) -> str:
     opening = "Within goals, in" if result.goals else "In"
     return (
         f"{opening} {row.shares[side]:.0%} of the conversations that {verbs[side]} and {row.shares[other]:.0%} of"
-        f" those that {verbs[other]} {holds}."
+        f" those that {verbs[other]} {holds}{CHANCE_WORDS * row.may_be_chance}."
     )
 
 
 def _odds_text(row: Association) -> str:
-    """Returns odds with their interval."""
+    """Returns odds with their interval, and whether they may be chance."""
     value, low, high = (
         f"{odds:,.1f}" if odds < 100 else f"{odds:,.0f}"
         for odds in (row.odds.value, row.odds.low, row.odds.high)
     )
-    return f"{value} ({low} to {high})"
+    return f"{value}{CHANCE_MARK * row.may_be_chance} ({low} to {high})"

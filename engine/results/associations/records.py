@@ -22,6 +22,9 @@ MOST_TROUBLE = "the most trouble"
 """Name of the first side where no failures are known: the conversations with the most signs of trouble stand for
 them."""
 
+PROBABLE_FAILURE = "probable failure"
+"""Name of the first side where verdicts are few, but a probe that was fitted to them tells failures."""
+
 
 @dataclass(frozen=True, slots=True)
 class WordFeature:
@@ -81,6 +84,11 @@ class Association:
     p: float
     near_equal: tuple[Feature, ...]
     ids: tuple[int, ...]
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether the interval of the odds includes even odds, though the p value is small."""
+        return self.odds.low <= 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from engine.conversations.tables.conversations import message_counts, names, tex
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import IdSet, snapshot
-from engine.questions.tables import questions
+from engine.questions.tables import example_probes, questions
 from engine.results.associations import formatting
 from engine.results.associations.features import word_features
 from engine.results.associations.odds import (
@@ -48,6 +48,7 @@ from engine.results.associations.odds import (
 from engine.results.associations.records import (
     FALSE_DISCOVERY_RATE,
     MOST_TROUBLE,
+    PROBABLE_FAILURE,
     Association,
     Associations,
     Feature,
@@ -62,6 +63,9 @@ MIN_SIDE = 10
 
 TROUBLED_SHARE = 0.1
 """Share of the conversations, those with the most trouble, that stand for failures where no outcome is known."""
+
+LIKELY_FROM = 0.4
+"""Probability of success below which a conversation probably failed, where verdicts predict that."""
 
 MIN_GOAL = 10
 """Fewest conversations of a goal within which the sides are compared; the conversations of smaller goals are compared
@@ -124,8 +128,8 @@ class AssociationService:
     ) -> Split:
         """Returns the sides that filters name, or the answers no and yes to a question.
 
-        Without filters and question the sides are those of the best known outcome: verdicts, imported outcomes, signs
-        of trouble, or states, in this order.
+        Without filters and question the sides are those of the best known outcome: verdicts, imported outcomes, what
+        verdicts predict, signs of trouble, or states, in this order.
 
         Raises:
             UsageError: Filters and a question are named, only the second filter is, or there is no such question.
@@ -164,7 +168,8 @@ class AssociationService:
         """
         shortage = ""
         with self._project.reading() as conn, snapshot(conn):
-            for split in (*_splits_by_failure(), *_split_by_trouble(conn), _split_by_state()):
+            splits = (*_splits_by_prediction(conn), *_split_by_trouble(conn), _split_by_state())
+            for split in (*_splits_by_failure(), *splits):
                 counts = [_count(conn, side) for side in (split.first, split.second)]
                 if min(counts) >= MIN_SIDE:
                     return replace(split, shortage=shortage)
@@ -220,6 +225,14 @@ def _split_by_state() -> Split:
     """Returns the split into the conversations that broke off and those that ended."""
     sides = parse_filter("state:broken-off"), parse_filter("state:ended")
     return Split(*sides, "breaking off", ("broke off", "ended"))
+
+
+def _splits_by_prediction(conn: sqlite3.Connection) -> Iterator[Split]:
+    """Yields the split into what probably failed and succeeded, where a probe of verdicts is better than chance."""
+    probe = example_probes.get(conn, SUCCEEDED)
+    if probe is not None and probe.tells:
+        sides = parse_filter(f"success<{LIKELY_FROM}"), parse_filter(f"success>={LIKELY_FROM}")
+        yield Split(*sides, PROBABLE_FAILURE, ("probably failed", "probably succeeded"))
 
 
 def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,20 +27,19 @@ GERMAN = "Wo bleibt mein Paket? Ich habe es am Montag bestellt und warte immer n
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Four conversations: two in English, one in German with an address, one of a word."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill(
-            opened,
-            [
-                talk("one", LONG, "I am sorry to hear that."),
-                talk("two", LONG.replace("Monday", "Tuesday"), "I am sorry to hear that."),
-                talk("three", GERMAN, "Schreiben Sie an hilfe@example.org."),
-                talk("four", "ok"),
-            ],
-        )
-        run(opened, [CheckStage(opened)])
-        yield opened
+    fill(
+        project,
+        [
+            talk("one", LONG, "I am sorry to hear that."),
+            talk("two", LONG.replace("Monday", "Tuesday"), "I am sorry to hear that."),
+            talk("three", GERMAN, "Schreiben Sie an hilfe@example.org."),
+            talk("four", "ok"),
+        ],
+    )
+    run(project, [CheckStage(project)])
+    return project
 
 
 def found(project: Project, text: str) -> list[int]:

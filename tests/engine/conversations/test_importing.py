@@ -28,13 +28,6 @@ from engine.project.project import Project
 from tests.engine.project.support import REPOSITORY, check_whole, content, in_child
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """An empty project."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        yield opened
-
-
 def line(name: str, *contents: str, **more: Any) -> str:
     """One conversation in the uniform form."""
     messages = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from engine.project import settings
 from engine.project.project import Project
 
 VIEW = ListQuery(parse_filter('state:incomplete "desk lamp"'), "p", True)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """An empty project."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        yield opened
 
 
 class TestView:

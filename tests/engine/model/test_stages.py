@@ -82,12 +82,6 @@ class Numbers(BlockStage[int, int]):
         """Counts nothing."""
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    with Project.open(tmp_path / "p.wb", create=True) as made:
-        yield made
-
-
 def test_a_stage_that_asked_nothing_says_no_cost() -> None:
     """The requests of the stage before are not told again by a stage that had nothing to ask."""
     work = ModelWork(cast(ModelProcess, Client()), TOY)

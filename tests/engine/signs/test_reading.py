@@ -170,6 +170,25 @@ def test_a_complaint_is_quoted() -> None:
     assert (reading.messages, reading.reason) == ((2,), "user: that's not what i asked")
 
 
+@pytest.mark.parametrize(
+    ("text", "complains"),
+    [
+        ("the link is dead", True),
+        ("your url gives 404", True),
+        ("nobody called me back, again", True),
+        ("Der Link ist tot", True),
+        ("Es hat niemand angerufen", True),
+        ("bis heute hat sich keiner gemeldet", True),
+        ("send me the link", False),
+        ("ich warte auf den Link", False),
+    ],
+)
+def test_what_never_came_is_a_complaint(text: str, complains: bool) -> None:
+    """A dead link and a call that nobody made are complaints, in English and German."""
+    reading = sign_of(Sign.COMPLAINT, chat("Hello", "Here you are.", text, "Ok"))
+    assert (reading is not None) == complains
+
+
 def test_nearly_the_same_request_again_is_a_sign() -> None:
     """A user who says nearly the same again has the sign; one who asks for something else has not."""
     again = chat(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,20 +18,17 @@ from tests.engine.project.support import fill, talk
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Three conversations: a quiet one, one with a refusal, one with a refusal, a complaint and no answer."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill(
-            opened,
-            [
-                talk("quiet", "Where is Rome?", "In Italy."),
-                talk("refused", "Where is my parcel?", "I am sorry, I do not know."),
-                talk(
-                    "worse", "Where is it?", "I am sorry, I cannot say.", "That is not what I asked"
-                ),
-            ],
-        )
-        yield opened
+    fill(
+        project,
+        [
+            talk("quiet", "Where is Rome?", "In Italy."),
+            talk("refused", "Where is my parcel?", "I am sorry, I do not know."),
+            talk("worse", "Where is it?", "I am sorry, I cannot say.", "That is not what I asked"),
+        ],
+    )
+    return project
 
 
 def ids(project: Project, text: str) -> list[int]:

@@ -41,21 +41,6 @@ def weights(shallow_weights: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """An empty project."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    """A model process for all tests."""
-    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield model_process
-    model_process.close()
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(process: ModelProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project that was played without an interruption."""

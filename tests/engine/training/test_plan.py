@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,10 @@ CPU = Machine("CPU", 16 * GIB)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Forty conversations of three turns."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill_with_talks(opened)
-        yield opened
+    fill_with_talks(project)
+    return project
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +36,10 @@ CONFIG = TrainConfig(base="base.gguf", base_name="tiny")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Forty conversations of three turns."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        fill_with_talks(opened)
-        yield opened
+    fill_with_talks(project)
+    return project
 
 
 def made(path: Path, name: str) -> RunDirectory:

@@ -29,13 +29,6 @@ def weights(shallow_weights: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     scored.make(tmp_path / "p.wb")

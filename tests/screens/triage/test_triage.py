@@ -277,6 +277,14 @@ class TestOrderAndFilter:
             await press(pilot, "c", "c", "c")
             assert "Nothing waits for an answer in this order and with this filter." in text(pilot)
 
+    async def test_no_machine_to_check(self) -> None:
+        """The order that checks a machine says that none has answered, and what asks one."""
+        async with opened(project(), (80, 24), mode="3") as pilot:
+            await choose_order(pilot, "check")
+            shown = " ".join(text(pilot).split())
+            assert "No pattern, model, file or probe has answered this question" in shown
+            assert "2 and then Q asks one of them." in shown
+
 
 class TestRestart:
     async def test_place(self) -> None:
@@ -310,8 +318,7 @@ def answered_by(
     """Lets a model answer a question, which cites the third message of each conversation."""
 
     def write(conn: sqlite3.Connection) -> None:
-        about = {"params": {}, "fingerprints": {}, "code_version": "1"}
-        run = runs.create(conn, stage="ask", config_hash=config, **about)  # type: ignore[arg-type]
+        run = runs.create(conn, stage="ask", config_hash=config, params={}, fingerprints={})
         answers = [
             MachineAnswer(key, value, None, "It says so.", ((2, 0, 0),))
             for key, value in values.items()
@@ -400,24 +407,6 @@ class TestQuestions:
             assert len(support.triage.queue("check", question="refused").items) == 16
         answered_by(support, "refused", {1: "no"}, config="newer")
         assert support.services().questions.checks("refused") == []
-
-    async def test_answers_that_differ(self) -> None:
-        """An order has what two machines answer differently, with what each says; one has the least probable first."""
-        support = project()
-        answered_by(support, "refused", {1: "yes", 2: "no", 3: "no"})
-        other = Answerer("other", "refused", "pattern", "pattern")
-        run = 1
-
-        def write(conn: sqlite3.Connection) -> None:
-            rows = [MachineAnswer(1, "no", 0.9), MachineAnswer(2, "no", 0.6)]
-            machine_answers.put(conn, other, run, rows)
-
-        support.file.write(write)
-        (differs,) = support.triage.queue("answerers", question="refused").items
-        assert (differs.conversation_id, differs.why) == (1, "pattern says no; judge says yes")
-        doubtful = support.triage.queue("doubtful", question="refused").items
-        assert [item.conversation_id for item in doubtful] == [2, 1]
-        assert doubtful[0].why == "pattern says no, with probability 0.60"
 
     async def test_the_cited_message_is_one_key_away(self) -> None:
         """`.` goes to the message that a machine cites and says who answers what and why; the margin marks it."""

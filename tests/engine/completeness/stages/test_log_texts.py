@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,20 +23,19 @@ BEFORE = ("Hello, are you there?", "I am. How may I help?", "One moment.", "Take
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Conversations with the same last messages after two or eight others, one with one answer, one with tools, and
     two without a boundary."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        talks = [
-            talk("short", *BEFORE[2:], *LAST),
-            talk("long", *BEFORE, *BEFORE, *LAST),
-            talk("one answer", *LAST[:2]),
-            with_tools("tools"),
-            talk("no answer", "Hello?"),
-            talk("no text", "", ""),
-        ]
-        fill(opened, talks)
-        yield opened
+    talks = [
+        talk("short", *BEFORE[2:], *LAST),
+        talk("long", *BEFORE, *BEFORE, *LAST),
+        talk("one answer", *LAST[:2]),
+        with_tools("tools"),
+        talk("no answer", "Hello?"),
+        talk("no text", "", ""),
+    ]
+    fill(project, talks)
+    return project
 
 
 def rows(words: BoundaryWords) -> list[list[int]]:

@@ -37,13 +37,6 @@ def single_layer(single_layer_weights: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield model_process
-    model_process.close()
-
-
-@pytest.fixture(scope="module")
 def scored_by_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of short beginnings of sample conversations, scored by words."""
     folder = tmp_path_factory.mktemp("words")

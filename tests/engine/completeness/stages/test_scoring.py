@@ -51,14 +51,6 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    """A model process for all tests, which load the same weights."""
-    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield model_process
-    model_process.close()
-
-
-@pytest.fixture(scope="module")
 def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project without scores."""
     path = tmp_path_factory.mktemp("project") / "p.wb"

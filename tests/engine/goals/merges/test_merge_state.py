@@ -132,6 +132,10 @@ class TestSplitting:
         }  # fmt: skip
         assert state.current_of("c0") == "d7.2"
         assert [state.groups[key].label for key in ("d7", "d7.2")] == ["label 0 (1)", "label 0 (3)"]
+        # Where only latecomers are in no part, these are no part either, though their texts were named.
+        split = decided(7, "split", "c0", parts=[[1, 2], [3, 4]])
+        state = after(replace(split, names=(("bills", ""), ("rent", ""), ("late", ""))))
+        assert [state.groups[key].label for key in ("d7", "d7.1")] == ["bills", "rent"]
 
     def test_a_free_label(self) -> None:
         """A part whose label another group has gets the next number; so does a group that a person named as one that

@@ -41,14 +41,6 @@ def weights(shallow_weights: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    """A model process for all tests, which load the same weights."""
-    model_process = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield model_process
-    model_process.close()
-
-
-@pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project without summaries."""
     path = tmp_path_factory.mktemp("project") / "p.wb"

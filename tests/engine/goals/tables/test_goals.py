@@ -93,11 +93,17 @@ class TestTexts:
             }
 
     def test_how_the_assistant_failed_is_no_part_of_a_goal(self, project: Project) -> None:
-        """Where a third of the answers refuse, these and the replies to them are left out of the text of both sides,
-        so that what failed is not clustered apart."""
+        """Where a third of the answers refuse, or repeat one, these and the replies to them are left out of the text of
+        both sides, so that what failed is not clustered apart."""
         fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
-        for share, text in ((0.3, "Sorry, no.\nWhy?\n"), (0.4, "")):
-            row = f"REPLACE INTO sign VALUES (1, 'refused', {share}, '[3]', '', 1.0)"
+        sorry = "Sorry, no.\nWhy?\n"
+        for sign, share, text in (
+            ("repeats", 0.3, sorry),
+            ("refused", 0.4, ""),
+            ("repeats", 0.4, ""),
+        ):
+            project.write(methodcaller("execute", "DELETE FROM sign"))
+            row = f"INSERT INTO sign VALUES (1, '{sign}', {share}, '[3]', '', 1.0)"
             project.write(methodcaller("execute", row))
             with project.reading() as conn:
                 (entry,) = read_texts(conn, [1], "all").values()

@@ -38,12 +38,11 @@ def made(labels: list[int | None], run_id: int = 1, config: str = "clusters") ->
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Ten conversations, the last without a vector, in four clusters of three, two, two and one, and an outlier."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        run_id = conversations_with_vectors(opened, 10)
-        DecisionLog(opened).add_clustering(**made(LABELS, run_id))
-        yield opened
+    run_id = conversations_with_vectors(project, 10)
+    DecisionLog(project).add_clustering(**made(LABELS, run_id))
+    return project
 
 
 def stands(state: MergeState) -> dict[str | None, list[int]]:

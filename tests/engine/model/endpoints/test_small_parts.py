@@ -1,4 +1,4 @@
-"""Unit tests of retry waits, pace, control tokens, addresses and answer formats."""
+"""Unit tests of pace, control tokens, addresses and answer formats."""
 
 from __future__ import annotations
 
@@ -11,32 +11,13 @@ from hypothesis import strategies as st
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import read_completion
 from engine.model.endpoints.client import parse_address
-from engine.model.endpoints.pacing import (
-    LONGEST_WAIT,
-    MAX_PARALLEL_REQUESTS,
-    RequestLimit,
-    wait_after,
-)
+from engine.model.endpoints.pacing import MAX_PARALLEL_REQUESTS, RequestLimit
 from engine.model.endpoints.tokens import break_up_controls
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),
     *("token_logprobs", "token", "logprob", "bytes", "id"),
 ]
-
-
-class TestWaits:
-    @pytest.mark.parametrize(
-        ("said", "seconds"),
-        [
-            ("7", 7.0),
-            ("0.25", 0.25),
-            ("120", LONGEST_WAIT),
-        ],
-    )
-    def test_what_the_server_says(self, said: str, seconds: float) -> None:
-        """A number in a Retry-After header is read, within bounds."""
-        assert wait_after(3, {"retry-after": said}, 0.9) == pytest.approx(seconds)
 
 
 class TestPace:

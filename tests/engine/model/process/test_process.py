@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,13 +154,6 @@ class Interrupted:
 
 
 class TestInterruptions:
-    @pytest.fixture(scope="class")
-    def process(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-        """A model process that each test leaves running, if need be a new one."""
-        client = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
-        yield client
-        client.close()
-
     @pytest.fixture(scope="class")
     def expected(self, process: ModelProcess, shallow_weights: Path) -> list[ItemScore]:
         """The scores of a block from an undisturbed process."""

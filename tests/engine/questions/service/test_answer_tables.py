@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,11 @@ GOOD = read_built_in()["succeeded"]
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    project = Project.open(tmp_path / "p.wb", create=True)
+def project(project: Project) -> Project:
     fill(
         project, [talk(f"c{number}", f"Lamp {number}, please.", "Here.") for number in range(COUNT)]
     )
-    yield project
-    project.close()
+    return project
 
 
 def values(project: Project, question: str) -> dict[str, tuple[str, str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -23,11 +22,9 @@ from tests.engine.project.support import fill, talk
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    project = Project.open(tmp_path / "p.wb", create=True)
+def project(project: Project) -> Project:
     fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
-    yield project
-    project.close()
+    return project
 
 
 def tasks(project: Project, tmp_path: Path, form: Any) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,15 +35,14 @@ def score(number: int) -> float:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
+def project(project: Project) -> Project:
     """Two hundred scored conversations, half of them short, and one that is not scored."""
-    with Project.open(tmp_path / "p.wb", create=True) as project:
-        fill(
-            project,
-            [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
-        )
-        give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
-        yield project
+    fill(
+        project,
+        [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
+    )
+    give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
+    return project
 
 
 def judge(project: Project, count: int) -> None:
@@ -192,28 +190,21 @@ class TestCommand:
 # Several people
 
 
-def judged_by_people(path: Path, people: int) -> Project:
-    """Twelve conversations that ann judged; bob, the second, agrees on nine of them, cy judged none of theirs."""
-    project = Project.open(path, create=True)
-    fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(16)])
-    triage = TriageService(project)
-    triage.annotator = "ann"
-    for n in range(1, 13):
-        triage.give(n, Verdict.YES if n <= 6 else Verdict.NO)
-    if people > 1:
+def test_three_people(tmp_path: Path) -> None:
+    """Of twelve conversations that ann judged bob agrees on nine, cy judged none of theirs. Pairs have Cohen's kappa
+    over what both judged, all have Krippendorff's alpha, and what is open is counted."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(16)])
+        triage = TriageService(project)
+        triage.annotator = "ann"
+        for n in range(1, 13):
+            triage.give(n, Verdict.YES if n <= 6 else Verdict.NO)
         triage.annotator = "bob"
         for n in range(1, 13):
             triage.repeat(n, Verdict.YES if n <= 3 else Verdict.NO)
         triage.annotator = "cy"
         triage.give(14, Verdict.UNSURE)
-    return project
-
-
-def test_three_people(tmp_path: Path) -> None:
-    """Pairs have Cohen's kappa over what both judged, all have Krippendorff's alpha, and what is open is counted."""
-    project = judged_by_people(tmp_path / "p.wb", people=3)
-    found = CalibrationService(project).people()
-    project.close()
+        found = CalibrationService(project).people()
     assert found.people == {"ann": 12, "bob": 12, "cy": 1}
     first, *others = found.pairs
     assert first.found is not None
@@ -226,6 +217,7 @@ def test_three_people(tmp_path: Path) -> None:
     # alpha by hand: 6 of 24 pairable values differ, by chance 2 * 9 * 15 of 24 * 23
     assert found.alpha is not None
     assert found.alpha.value == pytest.approx(1 - (6 / 24) / (270 / 552))
+    assert any("3 conversations to decide on" in sentence for sentence in found.sentences())
     assert found.sentences()[1].startswith("ann and bob agree on 75% of 12 conversations, κ .50 (")
     assert found.of_pairs("cy") == [
         "ann and cy judged no conversation in common.",
@@ -233,25 +225,15 @@ def test_three_people(tmp_path: Path) -> None:
     ]
 
 
-def test_command_of_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the sentences, or JSON; with one person it says how others come to judge."""
-    judged_by_people(tmp_path / "p.wb", people=3).close()
-    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded"]) == 0
-    assert "3 conversations to decide on (disagreement:people)." in capsys.readouterr().out
-    assert main(["questions", str(tmp_path / "p.wb"), "--agreement", "succeeded", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["disagreements"] == 3
-    judged_by_people(tmp_path / "q.wb", people=1).close()
-    assert main(["questions", str(tmp_path / "q.wb"), "--agreement", "succeeded"]) == 0
-    assert capsys.readouterr().out.startswith(
-        "One person has judged 12 conversations by succeeded here."
-    )
-
-
 def test_a_pattern_is_no_person(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where only a pattern answered, the command says so; before anybody did, that nobody has."""
+    """Where only a pattern answered, the command says so; before anybody did, that nobody has; where one person did,
+    that."""
     path = tmp_path / "p.wb"
     with Project.open(path, create=True) as project:
         fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(3)])
+        TriageService(project).give(1, Verdict.YES)
+    assert main(["questions", str(path), "--agreement", "succeeded"]) == 0
+    assert capsys.readouterr().out.startswith("One person has judged 1 conversation by succeeded")
     assert main(["questions", str(path), "--agreement", "refused"]) == 0
     assert capsys.readouterr().out.startswith("Nobody has answered refused here.")
     assert main(["ask", str(path), "refused", "--by", "pattern"]) == 0

@@ -20,6 +20,7 @@ from engine.project.project import Project
 from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
 from engine.questions.tables import example_probes
+from engine.results.associations.formatting import notes
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
@@ -133,6 +134,14 @@ class TestSuccess:
         workspace.example_probes.fit(SUCCEEDED)
         assert matching(workspace, "success>=.5")
         assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
+
+    def test_what_goes_with_probable_failure(self, workspace: OpenProject) -> None:
+        """Where too few verdicts of a kind are known, but verdicts tell failures, `why` takes what probably failed."""
+        judge(workspace, 16)
+        split = workspace.associations.split()
+        assert (str(split.first), split.outcome) == ("success<0.4", "probable failure")
+        found = workspace.associations.associations(split)
+        assert "predicted from your verdicts" in " ".join(notes(found))
 
     def test_triage_and_what_to_read_first_go_by_it(self, workspace: OpenProject) -> None:
         """Once verdicts tell failures, triage begins with the least likely to have succeeded, also in the place of an

@@ -32,7 +32,8 @@ def answered(path: Path, name: str, *answers: MachineAnswer, question: str = "re
 
 
 def test_equal_probabilities_in_id_order(tmp_path: Path) -> None:
-    """Of equally probable answers, as votes have them, the earlier conversation comes first."""
+    """The least probable answer comes first, with what it says; of equally probable ones, as votes have them, the
+    earlier conversation."""
     sure, *tied = (
         MachineAnswer(1, "yes", 0.9),
         MachineAnswer(2, "yes", 0.5),
@@ -41,6 +42,7 @@ def test_equal_probabilities_in_id_order(tmp_path: Path) -> None:
     with answered(tmp_path, "judge", sure, *tied) as project, project.reading() as conn:
         items = queue(conn, "doubtful", question="refused").items
     assert [item.conversation_id for item in items] == [2, 3, 1]
+    assert items[0].why == "judge says yes, with probability 0.50"
 
 
 def test_no_answer_has_no_share_of_the_rates(tmp_path: Path) -> None:

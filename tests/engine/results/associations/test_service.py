@@ -146,6 +146,18 @@ class TestAssociations:
         (term,) = parse_filter("sign:refused-last").terms
         assert feature_text(term) == "sign: refusal or apology in the last answer"
 
+    def test_odds_whose_range_includes_even_ones_may_be_chance(self, airline: Project) -> None:
+        """The cell, the sentence, the notes and JSON say so of such a row, and nothing of the others."""
+        result = service_of(airline).associations(FAILED)
+        row = replace(result.rows[0], odds=replace(result.rows[0].odds, low=0.9))
+        doubtful = replace(result, rows=(row, *result.rows[1:]))
+        assert "? (0.9 to" in association_cells(row)[3]
+        assert feature_sentence(row, doubtful).endswith(", which may be chance.")
+        assert "may be chance" in notes(doubtful)[-1]
+        found = service_of(airline).as_json(doubtful)["associations"]
+        assert [each["may_be_chance"] for each in found] == [True] + [False] * (len(found) - 1)
+        assert "may be chance" not in " ".join(notes(result))
+
     def test_near_equal_features_are_one_row(self, airline: Project) -> None:
         """Of what the same conversations have one feature is a row, a property before words."""
         result = service_of(airline).associations(FAILED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from engine.results.watch import watched_inputs
 from engine.results.watch.watched_inputs import WatchedFiles
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """An empty project."""
-    with Project.open(tmp_path / "p.wb", create=True) as opened:
-        yield opened
 
 
 def line(key: str | None, count: int, about: str = "paint") -> str:

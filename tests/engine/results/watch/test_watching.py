@@ -61,14 +61,6 @@ def samples() -> list[Conversation]:
 
 
 @pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
-    """A model process."""
-    made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
 def watched_before(
     samples: list[Conversation], process: ModelProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
