@@ -237,8 +237,8 @@ _MAX_LOOK_BYTES = 64 << 20
 
 
 class Source:
-    """Reads a binary stream in chunks. Compression, UTF-16, UTF-32 and Windows-1252 are recognized by the first bytes; the
-    chunks are UTF-8, as far as the data are text, without a byte order mark.
+    """Reads a binary stream in chunks. Compression, UTF-16, UTF-32 and Windows-1252 are recognized by the first bytes;
+    the chunks are UTF-8, as far as the data are text, without a byte order mark.
 
     Attributes:
         position: Number of bytes read from the stream so far, before decompression.
