@@ -337,6 +337,12 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         def on_choice(keys: list[str]) -> None:
             saved, columns = self.services.saved, [*keys, FIXED]
             self.show_columns(columns)
+            if hidden := self.table.hidden_titles:
+                number = number_format.counted(len(hidden), "column")
+                self.notify(
+                    f"No room for {number}: {', '.join(hidden)}. Widen the terminal, or untick others.",
+                    markup=False,
+                )
             if self.services.read_only is None:
                 write_in_order(
                     self, lambda: saved.save_columns(columns), lambda _: None, self.show_error

@@ -289,6 +289,12 @@ class RowTable(CursorView, Generic[RowT]):
         self._columns = columns
         self.refresh()
 
+    @property
+    def hidden_titles(self) -> list[str]:
+        """Titles of the columns for which there is no room."""
+        shown = {column.key for column, _ in self._shown_columns(self.size.width)}
+        return [column.title for column in self._columns if column.key not in shown]
+
     def move_to_id(self, row_id: int) -> None:
         """Puts the cursor on the row with this id, if it is shown."""
         if not self._holds(self.cursor_index, row_id) and row_id in self._ids:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
 from engine.goals.stages import labeling
 from engine.goals.stages.clustering import ClusterStage
@@ -77,12 +76,10 @@ def tfidf() -> Vectorizer:
 
 
 def vector_stages(
-    project: Project, decision_log: DecisionLog, *, k: int | None = 8, limit: int | None = None
+    project: Project, decision_log: DecisionLog, *, k: int | None = 8
 ) -> tuple[EmbedStage, ClusterStage]:
     """The stages that embed first messages and cluster them."""
-    embed = EmbedStage(
-        project, tfidf(), lambda: TextSource("first-user"), selection=Selection(limit=limit)
-    )
+    embed = EmbedStage(project, tfidf(), lambda: TextSource("first-user"))
     return embed, ClusterStage(project, decision_log, embed, k=k)
 
 

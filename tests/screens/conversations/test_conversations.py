@@ -80,6 +80,10 @@ class TestFilterAndSort:
         async with opened(support) as pilot:
             assert "messages" in lines(pilot)[2]
             assert support.saved.columns() is not None
+            assert "No room for" not in text(pilot)
+        async with opened(support, (80, 24)) as pilot:
+            await press(pilot, "C", *["down", "down", "down", "space", "down", "space"], "enter")
+            assert "No room for" in text(pilot)
 
 
 class TestMarks:

@@ -15,15 +15,13 @@ BETTER, EQUAL = Interval(0.18, 0.08, 0.27), Interval(0.02, -0.04, 0.08)
 
 
 def score_set(
-    area: Interval = AREA,
-    matched: Interval | None = MATCHED,
     over_position: Interval | None = BETTER,
     over_keywords: Interval | None = BETTER,
 ) -> ScoreSet:
     """A set whose test is that of the demo, where position alone tells random cuts better than the probe does."""
     known = over_position is not None
     test = EndingTest(
-        *(89, area, 0.8, 0.57, 0.88, matched, 0 if matched is None else 900),
+        *(89, AREA, 0.8, 0.57, 0.88, MATCHED, 900),
         *((0.6, 0.61, over_keywords, over_position) if known else ()),
     )
     return ScoreSet(1, "f1", "probe", "m", None, 90, test, in_force=True)

@@ -66,15 +66,14 @@ def fitting(
     project: Project,
     features: ProbeFeatures = "states",
     *,
-    weights: Path | None = None,
     required: bool = True,
 ) -> FittingStage:
-    """The stage on words, on the states under `KEY`, or on both; the built-in model or other weights read them."""
+    """The stage on words, on the states under `KEY`, or on both, which the built-in model reads."""
     if features == "words":
         return FittingStage(project, features, required=required)
     model = scored.model()
     options = replace(model.options, layers=FIRST_LAYERS)
-    work = replace(model, path=weights or model.path, options=options)
+    work = replace(model, options=options)
     return FittingStage(project, features, model=work, states_key=lambda: KEY, required=required)
 
 
