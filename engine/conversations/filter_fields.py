@@ -176,7 +176,7 @@ _FIELDS = (
     Field(
         "remaining",
         "text",
-        "what the model says is left to do (part of it)",
+        "a part of the remaining tasks that a model wrote",
         example="remaining:refund or remaining:any",
         optional=True,
     ),

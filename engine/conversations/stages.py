@@ -253,16 +253,25 @@ class ImportStage(Stage):
             only_forward=self._only_forward,
         )
         broke_off = False
+        rejected: set[bytes] = set()
         for batch in self._batches(source):
             for record in batch:
                 report.count(record)
+                if isinstance(record, Rejected):
+                    rejected.add(sources.rejected_digest(source_id, record))
                 # Formats end with such a record where the input breaks off: it stands for no line.
                 broke_off |= record.line is None and not record.raw
             yield self._commit(source, source_id, rules, run_id, batch)
         self._bytes_before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
-            self._project.write(lambda conn: sources.put_report(conn, source_id, digest, text))
+
+            def end(conn: sqlite3.Connection) -> None:
+                """Stores what was read, and takes from the quarantine what is read now."""
+                sources.put_report(conn, source_id, digest, text)
+                sources.keep_rejected(conn, source_id, rejected)
+
+            self._project.write(end)
 
     def _pass_over(self, source: Input, run_id: int, report: SourceReport) -> Progress:
         """Counts the records of a source that did not change since it was read to its end, by its report of then."""

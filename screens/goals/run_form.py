@@ -38,7 +38,7 @@ TEXT_CHOICES: dict[GoalText, FormChoice] = {
         "The model writes what the user wants: one reply for each conversation.",
     ),
     "remaining": FormChoice(
-        "remaining tasks", "Themes of failure: of what the model says is left."
+        "remaining tasks", "Themes of failure: of the remaining tasks that a model wrote."
     ),
     "last-exchange": FormChoice(
         "the last exchange", "Themes of failure: how conversations with a sign of trouble end."

@@ -1,6 +1,6 @@
 """The evidence for a verdict: what is known of a conversation, its curve, its remaining tasks, what a person said.
 
-Remaining tasks are what a model says is left to do in a conversation that has not ended.
+Remaining tasks are what a model says is left to do in a conversation below the threshold.
 """
 
 from __future__ import annotations

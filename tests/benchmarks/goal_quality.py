@@ -150,7 +150,8 @@ def text_of(record: dict[str, Any], text: str) -> str:
     messages = [Message(m["role"], m.get("content") or "") for m in record["messages"]]
     failed: set[int] = set()
     for sign in read_signs(messages) if text == "all" else ():
-        if sign.sign in FAILURE_SIGNS and sign.value >= MIN_FAILED:
+        least = FAILURE_SIGNS.get(sign.sign)
+        if least and len(sign.messages) >= least and sign.value >= MIN_FAILED:
             failed.update(sign.messages)
     rows = ((n, m.role, m.content) for n, m in enumerate(messages) if m.role in roles)
     said = [content for _, content in without_failures(rows, failed)]

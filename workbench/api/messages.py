@@ -66,7 +66,7 @@ def score(
         mode: None takes `tuned` where you trained or added an adapter for the model, else `probe` with the probe that
             comes with the program, else `base`.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
-        remaining: Write what is left to do, where `p` is below .5; takes a second or more.
+        remaining: Write the remaining tasks, where `p` is below .5; takes a second or more.
 
     Raises:
         WorkbenchError: The messages cannot be read, or there is no such model or adapter.

@@ -218,6 +218,12 @@ class _RecordAdder:
         )
         if not is_same_record and _add_alias(self.conn, self.source_id, conversation_id, record):
             self.counts.duplicate += 1
+        elif (
+            self.rules.replace
+            and first is None
+            and _renew_fields(self.conn, self.source_id, conversation_id, record)
+        ):
+            self.counts.changed += 1
         else:
             self.counts.unchanged += 1
 
@@ -416,6 +422,37 @@ def _add_alias(
             None if truth is None else to_json(truth),
         ),
     )
+    return True
+
+
+def _renew_fields(
+    conn: sqlite3.Connection, source_id: int, conversation_id: int, record: Parsed
+) -> bool:
+    """Stores the metadata, the time and the truth of a record that is stored already, as another mapping reads them;
+    returns whether they are others than before."""
+    conversation = record.conversation
+    meta = to_json(conversation.meta) if conversation.meta else "{}"
+    truth = None if conversation.truth is None else to_json(conversation.truth)
+    stored_row = conn.execute(
+        "SELECT meta, created_at, truth FROM conversation AS c"
+        " JOIN original AS o ON o.conversation_id = c.id"
+        " LEFT JOIN truth AS t ON t.conversation_id = c.id"
+        " WHERE c.id = ? AND source_id = ? AND external_id = ? AND raw = ?",
+        (conversation_id, source_id, conversation.external_id, record.raw),
+    ).fetchone()
+    if stored_row is None or stored_row == (meta, conversation.created_at, truth):
+        return False
+    facets.remove(conn, conversation_id)
+    conn.execute(
+        "UPDATE conversation SET meta = ?, created_at = ? WHERE id = ?",
+        (meta, conversation.created_at, conversation_id),
+    )
+    conn.execute("DELETE FROM truth WHERE conversation_id = ?", (conversation_id,))
+    if truth is not None:
+        conn.execute(
+            "INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", (conversation_id, truth)
+        )
+    facets.add_stored(conn, conversation_id)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from engine.conversations.records import QuarantineRow
 from engine.formats.records import Rejected
@@ -67,17 +67,26 @@ def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rej
     """Stores those of the records that could not be read which are not stored yet."""
     conn.executemany(
         "INSERT INTO quarantine (digest, source_id, line, reason, raw) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (digest) DO NOTHING",
+        " ON CONFLICT (digest) DO UPDATE SET reason = excluded.reason",
         [
-            (
-                hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest(),
-                source_id,
-                record.line,
-                record.reason,
-                record.raw,
-            )
+            (rejected_digest(source_id, record), source_id, record.line, record.reason, record.raw)
             for record in records
         ],
+    )
+
+
+def rejected_digest(source_id: int, record: Rejected) -> bytes:
+    """Returns what stands for a record in the quarantine: the SHA-256 of its source, its line and its bytes."""
+    return hashlib.sha256(f"{source_id}:{record.line}:".encode() + record.raw).digest()
+
+
+def keep_rejected(conn: sqlite3.Connection, source_id: int, digests: Collection[bytes]) -> None:
+    """Takes from the quarantine the records of a source that was read to its end but those with these digests, since
+    the others were read now, or are not in the source any more."""
+    stored = conn.execute("SELECT digest FROM quarantine WHERE source_id = ?", (source_id,))
+    conn.executemany(
+        "DELETE FROM quarantine WHERE digest = ?",
+        [(digest,) for (digest,) in stored.fetchall() if digest not in digests],
     )
 
 

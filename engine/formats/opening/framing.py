@@ -129,7 +129,7 @@ def load(raw: bytes, unit: str) -> Any:
         BadRecord: It is not JSON in UTF-8, or nested too deep.
     """
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8").removeprefix("\ufeff")  # of a file that was put after another
     except UnicodeDecodeError as error:
         raise BadRecord(f"broken UTF-8 at byte {error.start}") from None
     try:

@@ -43,8 +43,8 @@ _MAX_FIELD = 8 << 20
 _MIN_ENTRIES = 20
 """Number of entries from which a large object of objects is read in slices."""
 
-_BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
-"""Matches what stands between two values."""
+_BLANK_OR_COMMA = re.compile("[ \t\r\n,\ufeff]*")
+"""Matches what stands between two values; a byte order mark too, where files were put one after the other."""
 
 _MAX_READ_BYTES = 16 << 20
 """Most bytes that are read at once after a record that goes on."""

@@ -237,8 +237,8 @@ _MAX_LOOK_BYTES = 64 << 20
 
 
 class Source:
-    """Reads a binary stream in chunks. Compression, UTF-16 and Windows-1252 are recognized by the first bytes; the
-    chunks are UTF-8, as far as the data are text, without a byte order mark.
+    """Reads a binary stream in chunks. Compression, UTF-16, UTF-32 and Windows-1252 are recognized by the first bytes;
+    the chunks are UTF-8, as far as the data are text, without a byte order mark.
 
     Attributes:
         position: Number of bytes read from the stream so far, before decompression.
@@ -348,7 +348,7 @@ class Source:
             first += chunk
             if len(first) >= _MAGIC_BYTES:
                 break
-        if encoding := _utf16(first):
+        if encoding := _wide_encoding(first):
             yield from _encode_utf8(codecs.getincrementaldecoder(encoding)("replace"), first, plain)
             return
         if _is_windows_1252(first):
@@ -471,9 +471,11 @@ _NEVER_IN_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x81\x8d\x8f\x90\x9d]")
 """Finds bytes that no text in Windows-1252 has."""
 
 
-def _utf16(first: bytes) -> str | None:
-    """Returns the encoding of text that begins so, if it is UTF-16: by its byte order mark, or by every second byte
-    being zero, as where the letters are ASCII."""
+def _wide_encoding(first: bytes) -> str | None:
+    """Returns the encoding of text that begins so, if it is UTF-16 or UTF-32: by its byte order mark, or by zeros in
+    the other bytes of each letter, as where the letters are ASCII."""
+    if first.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     is_zero = [byte == 0 for byte in first[:4]]
@@ -481,7 +483,9 @@ def _utf16(first: bytes) -> str | None:
         return "utf-16-le"
     if is_zero == [True, False, True, False]:
         return "utf-16-be"
-    return None
+    if is_zero == [False, True, True, True]:
+        return "utf-32-le"
+    return "utf-32-be" if is_zero == [True, True, True, False] else None
 
 
 def _is_windows_1252(first: bytes) -> bool:

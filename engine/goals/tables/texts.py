@@ -38,9 +38,10 @@ _SEPARATOR = "\n"
 MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
 """Most places of an answer whose sentences explain it, and most characters of each."""
 
-FAILURE_SIGNS, MIN_FAILED = (Sign.REFUSED, Sign.REPEATS), 1 / 3
-"""Signs of messages of the assistant that say how it failed, not at what; and the share of its messages with one of
-signs from which these messages, and what the user replies to them, are left out of the text of both sides."""
+FAILURE_SIGNS, MIN_FAILED = {Sign.REFUSED: 1, Sign.REPEATS: 2}, 1 / 3
+"""Signs of messages of the assistant that say how it failed, not at what, with the least number of such messages; and
+the share of its messages with one of these signs from which these messages, and what the user replies to them, are left
+out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 """Matches the end of a sentence."""
@@ -279,9 +280,12 @@ def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[i
 def _failed_messages(conn: sqlite3.Connection, conversation_id: int) -> frozenset[int]:
     """Returns the positions of the assistant's messages with `FAILURE_SIGNS`; empty where they are too few to be left
     out."""
-    query = "SELECT messages FROM sign WHERE conversation_id = ? AND value >= ? AND sign IN"
-    rows = rows_in(conn, query, FAILURE_SIGNS, (conversation_id, MIN_FAILED))
-    return frozenset(index for (messages,) in rows for index in json.loads(messages))
+    query = "SELECT sign, messages FROM sign WHERE conversation_id = ? AND value >= ? AND sign IN"
+    rows = rows_in(conn, query, tuple(FAILURE_SIGNS), (conversation_id, MIN_FAILED))
+    listed = ((sign, json.loads(messages)) for sign, messages in rows)
+    return frozenset().union(
+        *(failed for sign, failed in listed if len(failed) >= FAILURE_SIGNS[sign])
+    )
 
 
 def without_failures(

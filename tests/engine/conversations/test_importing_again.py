@@ -17,8 +17,10 @@ from engine.base.conversation import Message, State, Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
+from engine.conversations.tables import sources
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats import input_kinds
+from engine.formats.registry import mapping_folder
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
@@ -125,6 +127,23 @@ class TestUnchanged:
         assert again.sources == first.sources
         assert "2 already here" in again.summary()
         assert content(Path(project.path)) == before
+
+    def test_a_changed_mapping(self, project: Project, tmp_path: Path) -> None:
+        """After a change of the mapping a file is read anew: records that are read now leave the quarantine, and with
+        `replace` stored conversations get the metadata and the truth that it gives them."""
+        mapping_folder().mkdir(parents=True, exist_ok=True)
+        mapping = mapping_folder() / "mine.toml"
+        text = 'name = "mine"\nwhen = ["talk"]\n[[messages]]\neach = "talk[]"\nrole = "who"\ntext = "says"\n'
+        mapping.write_text(f'{text}[roles]\nme = "user"\n')
+        rows = [{"talk": [{"who": who, "says": "Hello."}], "end": "good"} for who in ("me", "you")]
+        path = tmp_path / "a.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        assert counted(read(project, path)) == {"new": 1, "quarantined": 1}
+        mapping.write_text(f'{text}[roles]\nme = "user"\nyou = "assistant"\n[truth]\nend = "end"\n')
+        assert counted(read(project, path, replace=True)) == {"changed": 1, "new": 1}
+        assert project.read(sources.count_quarantined) == 0
+        truths = project.read(lambda conn: list(truth_by_conversation(conn)))
+        assert [truth for _, truth in truths] == [{"end": "good"}] * 2
 
     def test_a_database_that_is_being_written(self, project: Project, tmp_path: Path) -> None:
         """Rows of an SQLite database that are in its log only, and not in the file yet, are read."""

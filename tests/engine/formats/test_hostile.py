@@ -287,3 +287,11 @@ def test_keys_that_mean_something_else_fail_no_reader() -> None:
     assert "" in [
         message.content for message in found.conversation.messages if message.role == "tool"
     ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-32-le", "utf-32-be"])
+def test_files_with_a_byte_order_mark_may_follow_each_other(encoding: str) -> None:
+    """Text in any Unicode encoding is read, and a byte order mark before a later record is no part of it."""
+    row = json.dumps(VALID)
+    for text in (f"{row}\n\ufeff{row}\n", f"{row} \ufeff{row}".replace(", ", ",\n")):
+        assert [type(record) for record in read(text.encode(encoding))] == [Parsed, Parsed]

@@ -93,21 +93,23 @@ class TestTexts:
             }
 
     def test_how_the_assistant_failed_is_no_part_of_a_goal(self, project: Project) -> None:
-        """Where a third of the answers refuse, or repeat one, these and the replies to them are left out of the text of
-        both sides, so that what failed is not clustered apart."""
+        """Where a third of the answers refuse, or two and a third repeat one, these and the replies to them are left
+        out of the text of both sides, so that what failed is not clustered apart."""
         fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
-        sorry = "Sorry, no.\nWhy?\n"
-        for sign, share, text in (
-            ("repeats", 0.3, sorry),
-            ("refused", 0.4, ""),
-            ("repeats", 0.4, ""),
+        whole, rest = "Yes.\nSorry, no.\nWhy?\n", "Yes.\n"
+        for sign, share, messages, text in (
+            ("refused", 0.3, [3], whole),
+            ("refused", 0.4, [3], rest),
+            ("repeats", 0.4, [3], whole),
+            ("repeats", 0.4, [1, 3], ""),
         ):
             project.write(methodcaller("execute", "DELETE FROM sign"))
-            row = f"INSERT INTO sign VALUES (1, '{sign}', {share}, '[3]', '', 1.0)"
+            row = f"INSERT INTO sign VALUES (1, '{sign}', {share}, '{messages}', '', 1.0)"
             project.write(methodcaller("execute", row))
             with project.reading() as conn:
                 (entry,) = read_texts(conn, [1], "all").values()
-                assert entry.text == f"Book a room.\nIn Rome?\nYes.\n{text}Bye."
+                start = "In Rome?\n" if text else ""
+                assert entry.text == f"Book a room.\n{start}{text}Bye."
 
     def test_why_a_question_was_answered_so(self, project: Project) -> None:
         """An explanation is the note of the person who answered, else what a machine said, else the sentences that it
