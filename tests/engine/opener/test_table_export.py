@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -184,6 +185,6 @@ def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
 def test_parquet_takes_large_whole_numbers_beside_fractions(tmp_path: Path) -> None:
     """A column of both is a column of numbers in double precision; pyarrow alone refuses what it would round."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    lines = [{"n": 0.5}, {"n": 2**60 + 1}, {"n": None}]
+    lines: list[dict[str, Any]] = [{"n": value} for value in (0.5, 2**60 + 1, None)]
     assert write_parquet(lines, {"n": "number"}, tmp_path / "n.parquet") == 3
     assert parquet.read_table(tmp_path / "n.parquet")["n"].to_pylist() == [0.5, 2.0**60, None]
