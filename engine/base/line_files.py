@@ -157,17 +157,12 @@ def write_parquet(
         "texts": pyarrow.list_(pyarrow.string()),
     }
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
-    converters = {
-        name: _text if kind == "text" else _number
-        for name, kind in columns.items()
-        if kind in ("text", "number")
-    }
     count = 0
     remaining = iter(lines)
     with write_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
         while batch := list(islice(remaining, _BATCH)):
             rows = [
-                line | {name: convert(line[name]) for name, convert in converters.items()}
+                {name: _parquet_value(line[name], kind) for name, kind in columns.items()}
                 for line in batch
             ]
             writer.write_table(pyarrow.Table.from_pylist(rows, schema))
@@ -175,16 +170,12 @@ def write_parquet(
     return count
 
 
-def _text(value: Any) -> str | None:
-    """Returns a text as it is, but for lone surrogates, and anything else as JSON."""
-    if value is None:
-        return None
-    return without_surrogates(value if isinstance(value, str) else as_json(value))
-
-
-def _number(value: float | None) -> float | None:
-    """Returns a number in double precision; pyarrow refuses to round a large whole number itself."""
-    return None if value is None else float(value)
+def _parquet_value(value: Any, kind: ColumnType) -> Any:
+    """Returns a value as a column of some type takes it: texts without lone surrogates, what is no text as JSON, and
+    numbers in double precision, as pyarrow refuses to round a large whole number itself."""
+    if kind == "text" and value is not None:
+        return without_surrogates(value if isinstance(value, str) else as_json(value))
+    return float(value) if kind == "number" and value is not None else value
 
 
 def new_file(path: str) -> Path:

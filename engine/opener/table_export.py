@@ -41,8 +41,13 @@ _FIXED_COLUMNS: dict[str, ColumnType] = {
 }  # fmt: skip
 """Columns that every table has, in order and with their types."""
 
-_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
-"""Types of the columns of metadata and truth whose values are all of one type; the others are texts."""
+_TYPES: dict[frozenset[type], ColumnType] = {
+    frozenset((bool,)): "truth value",
+    frozenset((int,)): "integer",
+    frozenset((float,)): "number",
+    frozenset((int, float)): "number",
+}
+"""Types of the columns of metadata and truth by the types of their values; the others are texts."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
@@ -226,11 +231,7 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
     """
     if name in _FIXED_COLUMNS:
         return _FIXED_COLUMNS[name]
-    types = set(values or ()) - {type(None)}
-    if types == {int, float}:
-        return "number"
-    only_type = next(iter(types)) if len(types) == 1 else str
-    return _TYPES.get(only_type, "text")
+    return _TYPES.get(frozenset(values or ()) - {type(None)}, "text")
 
 
 def _type(value: Any) -> type:

@@ -41,9 +41,8 @@ class Space:
     def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must
         not be changed."""
-        if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
-            return self.rows
-        if not len(self.ids):
+        # a copy takes 1.5 GB for a million conversations
+        if not len(self.ids) or np.array_equal(ids, self.ids):
             return self.rows
         indices = np.searchsorted(self.ids, ids)
         indices[indices == len(self.ids)] = 0
@@ -180,10 +179,9 @@ class ClusteringView:
 
     def _as_clustered(self, group: Group) -> bool:
         """Returns whether a group is a cluster with its original members."""
-        if group.made_by is not None:
-            return False
         return (
-            group.size == self._cluster_by_id[group.id].size
+            group.made_by is None
+            and group.size == self._cluster_by_id[group.id].size
             and group.id not in self.state.changed_by_moves
         )
 

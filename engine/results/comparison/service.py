@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -92,20 +92,11 @@ class ComparisonService:
                 f"{counted(len(shared_ids), 'conversation')} would be on both sides.",
                 "Choose filters that exclude each other.",
             )
-        names = str(first) or "all", str(second) or OTHERS_NAME
-        texts = str(first), str(second) if second else _opposite(first)
         parts = all_measures.of(first_ids), all_measures.of(second_ids)
-        for name, part in zip(names, parts, strict=True):
-            if not len(part.ids):
-                raise NotFound(
-                    f"There is no conversation of “{name}”.",
-                    "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
-                )
         by_score = self.goes_by_score(first, second)
-        first_side, second_side = (
-            Side(name, text, part.rate(by_score=by_score))
-            for name, text, part in zip(names, texts, parts, strict=True)
-        )
+        second_text = str(second) if second else _opposite(first)
+        first_side = _side(str(first) or "all", str(first), parts[0], by_score=by_score)
+        second_side = _side(str(second) or OTHERS_NAME, second_text, parts[1], by_score=by_score)
         comparison = compare((first_side, second_side), *parts)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
@@ -241,6 +232,20 @@ class ComparisonService:
             return comparable_fields(conn)
 
 
+def _side(name: str, text: str | None, part: Measures, *, by_score: bool) -> Side:
+    """Returns a side with its rate of completion.
+
+    Raises:
+        NotFound: It has no conversation.
+    """
+    if not len(part.ids):
+        raise NotFound(
+            f"There is no conversation of “{name}”.",
+            "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
+        )
+    return Side(name, text, part.rate(by_score=by_score))
+
+
 def _sides_of_values(
     measures: Measures,
     members: Mapping[str, Ints],
@@ -259,13 +264,15 @@ def _sides_of_values(
         values: The values that are compared, in their order.
         ids_with_value: Ids of the conversations that have any value.
     """
-    sides = []
-    for value, value_before in zip(values, ["", *values], strict=False):
-        against, other_ids = value_before, members.get(value_before, NO_IDS)
-        if not in_time:
-            against, other_ids = OTHERS_NAME, np.setdiff1d(ids_with_value, members[value])
-        sides.append((against, measures.of(other_ids), measures.of(members[value])))
-    return sides
+    if in_time:
+        return [
+            (before, measures.of(members.get(before, NO_IDS)), measures.of(members[value]))
+            for before, value in pairwise(["", *values])
+        ]
+    return [
+        (OTHERS_NAME, measures.of(np.setdiff1d(ids_with_value, ids)), measures.of(ids))
+        for ids in (members[value] for value in values)
+    ]
 
 
 def _answer_changes(
