@@ -258,6 +258,9 @@ class ProposeStage(OnClustering, ModelStage):
 
     The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
     under a hash of the members of both groups, so they are found again when a decision is undone.
+
+    `OnClustering` gives `_stored`, the clustering; `ModelStage` gives `_asks_again` and `_cost`, and its base
+    `config_hash`, under which answers are stored.
     """
 
     name = "propose"

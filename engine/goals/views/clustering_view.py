@@ -120,8 +120,8 @@ class ClusteringView:
     @cached_property
     def map_of_groups(self) -> bytes:
         """The group of every conversation in the format of `engine.goals.tables.measurements`: the rank of the group
-        from 1; one more than the last rank for a conversation in no group; 0 for one that the clustering does not
-        contain."""
+        from 1, at most 65,534 groups; one more than the last rank for a conversation in no group; 0 for one that the
+        clustering does not contain."""
         members = [self.members(key) for key in (*self.sizes, None)]
         ranks = np.zeros(
             1 + max((int(ids[-1]) for ids in members if len(ids)), default=0), dtype=">u2"

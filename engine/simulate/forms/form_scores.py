@@ -27,6 +27,11 @@ OPTIONAL_WEIGHT = 0.2
 COMPLETE_BASIS = "all required fields of the final form are filled"
 """What makes a run complete, in words for its truth."""
 
+_DERIVED_FIGURES = (
+    "complete", "right", "filled_share", "success", "efficiency", "filled_score", "score",
+)  # fmt: skip
+"""Names of the properties of `FormScores` that follow from its counts."""
+
 _PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose: `user`, `answer_parsing`,
 `information_extraction`."""
@@ -142,16 +147,7 @@ class FormScores:
 
     def figures(self) -> dict[str, Any]:
         """Returns the counts and all that follows from them, by name."""
-        names = (
-            "complete",
-            "right",
-            "filled_share",
-            "success",
-            "efficiency",
-            "filled_score",
-            "score",
-        )
-        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+        return {**asdict(self), **{name: getattr(self, name) for name in _DERIVED_FIGURES}}
 
     def truth(self) -> dict[str, Any]:
         """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
