@@ -48,14 +48,14 @@ def write_lines(
     returns how many.
 
     CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is. A spreadsheet runs a
-    text of CSV that begins as a formula does; such a text gets an apostrophe before it.
+    text of CSV that begins as a formula does; such a text gets an apostrophe before it. Both hold for the heading too.
 
     Args:
         kind: `jsonl`, `json` or `csv`.
         brackets: What stands before and after the list of a JSON text.
         formulas: Whether texts of CSV that begin as formulas do are left as they are.
     """
-    if kind not in ("json", "jsonl"):
+    if kind == "csv":
         return _write_csv(lines, out, formulas=formulas)
     count = 0
     if kind == "jsonl":
@@ -63,6 +63,7 @@ def write_lines(
             out.write(as_json(line) + "\n")
             count += 1
         return count
+    assert kind == "json", kind
     opening, closing = brackets
     out.write(opening)
     for line in lines:
@@ -81,7 +82,7 @@ def _write_csv(lines: Iterable[dict[str, Any]], out: TextIO, *, formulas: bool) 
         count += 1
         if writer is None:
             writer = csv.DictWriter(_RowsOut(out), list(line), lineterminator="\r\n")
-            writer.writeheader()
+            writer.writerow({key: _csv_cell(key, formulas, is_terminal) for key in line})
         writer.writerow({key: _csv_cell(line[key], formulas, is_terminal) for key in line})
     return count
 
@@ -101,11 +102,7 @@ class _RowsOut:
     `\\n`."""
 
     def __init__(self, out: TextIO) -> None:
-        """Holds no row yet.
-
-        Args:
-            out: Gets the rows.
-        """
+        """`out` gets the rows."""
         self._out = out
 
     def write(self, row: str) -> int:
@@ -160,24 +157,25 @@ def write_parquet(
         "texts": pyarrow.list_(pyarrow.string()),
     }
     schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
-    text_columns = [name for name, kind in columns.items() if kind == "text"]
     count = 0
     remaining = iter(lines)
     with write_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
         while batch := list(islice(remaining, _BATCH)):
-            for line in batch:
-                for name in text_columns:
-                    line[name] = _text(line[name])
-            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
+            rows = [
+                {name: _parquet_value(line[name], kind) for name, kind in columns.items()}
+                for line in batch
+            ]
+            writer.write_table(pyarrow.Table.from_pylist(rows, schema))
             count += len(batch)
     return count
 
 
-def _text(value: Any) -> str | None:
-    """Returns a text as it is, but for lone surrogates, and anything else as JSON."""
-    if value is None:
-        return None
-    return without_surrogates(value if isinstance(value, str) else as_json(value))
+def _parquet_value(value: Any, kind: ColumnType) -> Any:
+    """Returns a value as a column of some type takes it: texts without lone surrogates, what is no text as JSON, and
+    numbers in double precision, as pyarrow refuses to round a large whole number itself."""
+    if kind == "text" and value is not None:
+        return without_surrogates(value if isinstance(value, str) else as_json(value))
+    return float(value) if kind == "number" and value is not None else value
 
 
 def new_file(path: str) -> Path:

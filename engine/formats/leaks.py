@@ -82,12 +82,12 @@ TRUTH_FIELDS = frozenset((
 ))  # fmt: skip
 """Names of record fields that state an outcome, in lower case with underscores."""
 
-_OUTCOME_WORD = re.compile(
-    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|end"
-    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|ok$"
+_STATUS_OUTCOME = re.compile(
+    r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|(?<![a-z])end"
+    r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|(?<![a-z])ok$"
 )
-"""Finds a word that makes a status an outcome, such as `solved`; that a message is `sent`, `delivered` or `read` is
-none."""
+"""Finds the stem of a word that makes a status an outcome, such as `solved` or `unresolved`; that a message is `sent`,
+`delivered` or `pending` is none."""
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
@@ -96,9 +96,13 @@ _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 def _divide_fields(
     fields: Mapping[str, Any], truth_fields: frozenset[str], leaks: list[Leak]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the fields that are metadata and those that state an outcome; the latter are leaks."""
+    """Returns the fields that are metadata and those that state an outcome; the latter are leaks.
+
+    An outcome of the record takes precedence over one of the same name within `metadata` and the like.
+    """
     meta: dict[str, Any] = {}
     truth: dict[str, Any] = {}
+    nested_truth: dict[str, Any] = {}
     for name, value in fields.items():
         if states_outcome(name, value) or name in truth_fields:
             truth[name] = value
@@ -109,17 +113,17 @@ def _divide_fields(
             inner_meta, inner_truth = _divide_fields(value, frozenset(), leaks)
             if inner_meta:
                 meta[name] = inner_meta
-            truth |= inner_truth
+            nested_truth |= inner_truth
         else:
             meta[name] = value
-    return meta, truth
+    return meta, nested_truth | truth
 
 
 def states_outcome(name: str, value: Any = None) -> bool:
     """Returns whether a field of this name states an outcome; a status does if its word is one, unlike `delivered`."""
     plain = _normalized_name(name)
     if plain == "status" and isinstance(value, str):
-        return _OUTCOME_WORD.search(value.lower()) is not None
+        return _STATUS_OUTCOME.search(value.lower()) is not None
     return plain in TRUTH_FIELDS
 
 
@@ -179,10 +183,10 @@ _SUBMISSION = re.compile(
 )
 """Matches a patch that an agent submitted, between its marks."""
 
-_OUTCOME_WORDS = (
-    "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
+_SCORE_PREFILTER = (
+    "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit",
 )  # fmt: skip
-"""Finds words without which a message states no score. It is quick, and spares the slow patterns."""
+"""Words without which neither `_SCORE_PAGE` nor `_SCORE_LINE`, which are slow, matches a text in lower case."""
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 """Matches the last page of WebShop, which shows the score."""
@@ -205,7 +209,7 @@ _SCORE_LINE = re.compile(
 )
 """Matches a last line that states a score or the end of the episode."""
 
-_OUTCOME_NAMES = frozenset((
+_OUTCOME_KEYS = frozenset((
     "reward", "rewards", "score", "success", "successful", "succeeded", "solved", "resolved", "passed",
     "won", "correct", "is_correct", "complete", "completed", "is_complete", "completion_level",
     "task_completed", "task_success", "goal_achieved", "finished", "done", "outcome", "status",
@@ -216,18 +220,21 @@ _OUTCOME_NAMES = frozenset((
 
 
 def _hide_score(messages: list[Message], leaks: list[Leak]) -> None:
-    """Hides a score in the last message of a tool or user, if at most one message follows it."""
+    """Hides a submitted patch and a score in the last message of a tool or user, if at most one message follows it."""
     index = _index_near_end(messages, "tool", "user")
     if index is None:
         return
     message = messages[index]
-    body = message.seen
-    if submission := _SUBMISSION.search(body):
+    if submission := _SUBMISSION.search(message.seen):
         leaks.append(Leak(index, "finish-marker", submission.group()[:_MAX_LEAK]))
-        messages[index] = _with_view(message, _SUBMISSION.sub("", body))
+        message = messages[index] = _with_view(message, _SUBMISSION.sub("", message.seen))
+    body = message.seen
+    if _has_only_outcomes(body):
+        leaks.append(Leak(index, "score-observation", body[:_MAX_LEAK]))
+        messages[index] = _with_view(message, "")
         return
     lower = body.lower()
-    if not any(word in lower for word in _OUTCOME_WORDS):
+    if not any(word in lower for word in _SCORE_PREFILTER):
         return
     if page := _SCORE_PAGE.search(body):
         leaks.append(Leak(index, "score-observation", body[page.start() :][:_MAX_LEAK]))
@@ -235,9 +242,6 @@ def _hide_score(messages: list[Message], leaks: list[Leak]) -> None:
     elif line := _SCORE_LINE.search(body):
         leaks.append(Leak(index, "score-observation", line.group().strip()))
         messages[index] = _with_view(message, _SCORE_LINE.sub("", body))
-    elif _has_only_outcomes(body):
-        leaks.append(Leak(index, "score-observation", body[:_MAX_LEAK]))
-        messages[index] = _with_view(message, "")
 
 
 def _has_only_outcomes(body: str) -> bool:
@@ -249,7 +253,7 @@ def _has_only_outcomes(body: str) -> bool:
     if not isinstance(value, dict) or len(value) < 2:
         return False
     return all(
-        _normalized_name(name) in _OUTCOME_NAMES and not isinstance(entry, dict | list)
+        _normalized_name(name) in _OUTCOME_KEYS and not isinstance(entry, dict | list)
         for name, entry in value.items()
     )
 
@@ -307,7 +311,7 @@ def _stated_outcomes(truth: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in truth.items():
         if isinstance(value, dict):
             yield from _stated_outcomes(value)
-        elif _normalized_name(str(name)) in _OUTCOME_NAMES and isinstance(value, str | int | float):
+        elif _normalized_name(str(name)) in _OUTCOME_KEYS and isinstance(value, str | int | float):
             word = _value_as_word(value)
             if word and len(word) <= _MAX_WORD:
                 yield _normalized_name(str(name)), word
@@ -333,11 +337,8 @@ FINISH_CALLS = frozenset((
 ))  # fmt: skip
 """Names of tools whose call does nothing but end the episode, in lower case with underscores."""
 
-_SUBMIT_WORD = r"(?:COMPLETE_TASK_AND_SUBMIT|MINI_SWE_AGENT)_FINAL_OUTPUT"
-"""Matches the command with which mini-SWE-agent submits."""
-
-_SUBMIT_CALL = re.compile(_SUBMIT_WORD)
-"""Finds `_SUBMIT_WORD`, the command with which mini-SWE-agent submits, in the arguments of a call."""
+_SUBMIT_MARKS = ("COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT")
+"""What mini-SWE-agent prints to submit; the second one in older versions."""
 
 _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "score", "outcome"))
 """Arguments of a finishing call that state the outcome."""
@@ -345,11 +346,10 @@ _OUTCOME_ARGUMENTS = frozenset(("return_type", "status", "success", "reward", "s
 _ANSWER_ARGUMENTS = ("answer", "final_answer", "result", "response", "message", "text", "summary")
 """Arguments of a finishing call with the text for the user, the surest first."""
 
-_FINISH_WORD = re.compile(
-    r"finish|submit|terminate|exit|done|final answer|action: answer|answer\(|attempt_completion",
-    re.IGNORECASE,
+_FINISH_PREFILTER = re.compile(
+    r"finish|submit|terminate|exit|done|answer|attempt_completion|final_output", re.IGNORECASE
 )
-"""Finds words without which a text has no action that finishes. It is quick, and spares the slow patterns."""
+"""Finds words without which none of the slow patterns for actions that finish matches."""
 
 _ACTION = r"(?:act|action)(?:[ \t]+\d+)?:\s*"
 """Matches the beginning of an action in the text of an agent."""
@@ -366,7 +366,7 @@ _FINISH_WITH_ARGUMENT = re.compile(
 
 _FINISH_ALONE = re.compile(
     rf"^(?:thought:[ \t]*exceeded max turns[^\n]*\n)?{_ACTION}(?:finish|finished|submit|done|exit|terminate)[ \t.]*\Z"
-    rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?{_SUBMIT_WORD}[^\n]*)\s*\n```\s*\Z"
+    rf"|^```\w*\s*\n(?:submit|exit|echo ['\"]?(?:{'|'.join(_SUBMIT_MARKS)})[^\n]*)\s*\n```\s*\Z"
     r"|\A(?:finish|submit|exit|terminate)\Z",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -385,7 +385,7 @@ def _hide_finish(messages: list[Message], leaks: list[Leak]) -> None:
         return
     if messages[index].tool_calls:
         _hide_finish_calls(messages, index, leaks)
-    elif _FINISH_WORD.search(messages[index].content):
+    elif _FINISH_PREFILTER.search(messages[index].content):
         _hide_finish_text(messages, index, leaks)
 
 
@@ -409,18 +409,24 @@ def _hide_finish_text(messages: list[Message], index: int, leaks: list[Leak]) ->
 
 
 def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -> None:
-    """Hides the calls of a message that finish, and the answer of the tool to them."""
+    """Hides the calls of a message that finish and, where it has no other calls, the answer of the tool to them."""
     message = messages[index]
     finishing = [call for call in message.tool_calls if _is_finishing(call)]
     if not finishing:
         return
     others = [call for call in message.tool_calls if call not in finishing]
-    text = message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
+    visible_text = (
+        message.content if message.model_view is None else _STOP_TOKEN.sub("", message.content)
+    )
     named_calls = [call for call in finishing if _normalized_name(call.name) in FINISH_CALLS]
-    parts = [text, *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls)]
+    parts = [
+        visible_text,
+        *(_STOP_TOKEN.sub("", _answer_in(call.arguments)) for call in named_calls),
+    ]
     view = "\n".join(part for part in parts if part)
-    shown_calls = (f"{call.name}({call.arguments})" for call in finishing)
-    leaks.extend(Leak(index, "finish-marker", text[:_MAX_LEAK]) for text in shown_calls)
+    for call in finishing:
+        call_as_text = f"{call.name}({call.arguments})"
+        leaks.append(Leak(index, "finish-marker", call_as_text[:_MAX_LEAK]))
     messages[index] = _with_view(message, with_calls(view, others) if others else view)
     if index + 1 < len(messages) and messages[index + 1].role == "tool" and not others:
         leaks.append(Leak(index + 1, "finish-marker", messages[index + 1].content[:_MAX_LEAK]))
@@ -429,9 +435,8 @@ def _hide_finish_calls(messages: list[Message], index: int, leaks: list[Leak]) -
 
 def _is_finishing(call: ToolCall) -> bool:
     """Returns whether a call ends the episode."""
-    return (
-        _normalized_name(call.name) in FINISH_CALLS
-        or _SUBMIT_CALL.search(call.arguments) is not None
+    return _normalized_name(call.name) in FINISH_CALLS or any(
+        mark in call.arguments for mark in _SUBMIT_MARKS
     )
 
 
@@ -441,7 +446,7 @@ def _answer_in(arguments: str) -> str:
         value = storable(json.loads(arguments))
     except (ValueError, RecursionError):
         return arguments.strip()
-    if is_nested_too_deep(value):
+    if isinstance(value, float) or is_nested_too_deep(value):  # 1e5 is not to become 100000.0
         return arguments.strip()
     if isinstance(value, dict):
         answer = next((value[key] for key in _ANSWER_ARGUMENTS if key in value), None)

@@ -30,24 +30,24 @@ MAX_COLUMNS = 200
 """Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the less frequent
 ones."""
 
-_FIXED_COLUMNS = (  # grouped by subject
-    *("id", "source", "date", "messages", "turns", "length", "goal"),
-    *("state", "p_end", "p", "p_succeeded", "score_set", "remaining", "trouble", "signs"),
-    *("succeeded", "note", "tags"),
-    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal"),
-)
-"""Columns that every table has, in order."""
-
-_NUMBER_COLUMNS = {
-    "p_end", "p", "p_succeeded", "trouble", "max_logprob", "entropy", "perplexity",
+_FIXED_COLUMNS: dict[str, ColumnType] = {
+    "id": "text", "source": "text", "date": "text", "messages": "integer", "turns": "integer",
+    "length": "integer", "goal": "text",
+    "state": "text", "p_end": "number", "p": "number", "p_succeeded": "number", "score_set": "text",
+    "remaining": "text", "trouble": "number", "signs": "texts",
+    "succeeded": "text", "note": "text", "tags": "texts",
+    "leaves": "integer", "max_logprob": "number", "entropy": "number", "perplexity": "number",
+    "language": "text", "personal": "texts",
 }  # fmt: skip
-"""Fixed columns of numbers."""
+"""Columns that every table has, in order and with their types."""
 
-_COUNT_COLUMNS = {"messages", "turns", "length", "leaves"}
-"""Fixed columns of whole numbers."""
-
-_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
-"""Types of the columns of metadata and truth whose values are all of one type; the others are texts."""
+_TYPES: dict[frozenset[type], ColumnType] = {
+    frozenset((bool,)): "truth value",
+    frozenset((int,)): "integer",
+    frozenset((float,)): "number",
+    frozenset((int, float)): "number",
+}
+"""Types of the columns of metadata and truth by the types of their values; the others are texts."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""
@@ -61,8 +61,9 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Yields the rows of conversations in the order of `ids`, or with None of all in the order of import.
 
-    A row has the columns of the view `conversation_table`, `language` (None if unknown), `personal`, the kinds of
-    personal data in the conversation, and `trouble` and `signs` of trouble (None and empty before they were read).
+    A row has the columns of the view `conversation_table`, but for `success` the probability `p_succeeded` (None where
+    its test is at chance), `language` (None if unknown), `personal`, the kinds of personal data in the conversation,
+    and `trouble` and `signs` of trouble (None and empty before they were read).
     `meta` is an object, and `truth`, which rows have only on request, is an object or None.
     """
     for page in id_pages(conn, ids):
@@ -99,7 +100,7 @@ def _rows(
             yield row
 
 
-def _objects(
+def _meta_and_truth(
     conn: sqlite3.Connection, ids: Sequence[int] | None, *, truth: bool
 ) -> Iterator[tuple[str, Any]]:
     """Yields ("meta", object) of conversations and, where `truth` is set, also ("truth", object)."""
@@ -135,7 +136,7 @@ class TableColumns:
         """Reads which fields the conversations have, and returns the columns for them."""
         types: dict[_FieldPath, set[type]] = {}
         counts: Counter[_FieldPath] = Counter()
-        for name, value in _objects(conn, ids, truth=truth):
+        for name, value in _meta_and_truth(conn, ids, truth=truth):
             for path, inner in _flatten((name,), value):
                 counts[path] += 1
                 types.setdefault(path, set()).add(_type(inner))
@@ -214,6 +215,7 @@ def write_table(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Pa
 
     Raises:
         WorkbenchError: pyarrow is not installed.
+        UsageError: The path is that of a pipe.
         ProjectError: The file cannot be written.
     """
     types = {name: column_type(name, columns.fields.get(name)) for name in columns.names}
@@ -227,17 +229,9 @@ def column_type(name: str, values: Collection[type] | None = None) -> ColumnType
         name: Name of the column.
         values: Types of the values, for a column that is a field of the metadata or of the truth.
     """
-    if name in _NUMBER_COLUMNS:
-        return "number"
-    if name in _COUNT_COLUMNS:
-        return "integer"
-    if name in ("tags", "personal", "signs"):
-        return "texts"
-    types = set(values or ()) - {type(None)}
-    if types == {int, float}:
-        return "number"
-    only_type = next(iter(types)) if len(types) == 1 else str
-    return _TYPES.get(only_type, "text")
+    if name in _FIXED_COLUMNS:
+        return _FIXED_COLUMNS[name]
+    return _TYPES.get(frozenset(values or ()) - {type(None)}, "text")
 
 
 def _type(value: Any) -> type:

@@ -22,7 +22,7 @@ from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.calibration import PeopleAgreement
 from engine.questions.service.questions import QuestionSummary
-from engine.results.comparison.service import rates_json
+from engine.results.comparison.answer_rates import rates_json
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,

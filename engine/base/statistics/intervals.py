@@ -35,6 +35,11 @@ class Share:
         """`part` / `of`."""
         return self.part / self.of
 
+    @property
+    def interval(self) -> Interval:
+        """The share without its counts."""
+        return Interval(self.value, self.low, self.high)
+
 
 def wilson(part: int, of: int) -> Share:
     """Returns the share `part` / `of` with its Wilson interval; `of` is positive."""

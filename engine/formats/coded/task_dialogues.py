@@ -137,7 +137,7 @@ SGD = Reader(
 _CALL_ANNOTATION_NAMES = ("api_call", "request", "api_response", "response")
 """Names of the annotations of Taskmaster that are parts of a call or of its answer."""
 
-_TRUTH_FIELDS = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
+_TASKMASTER_TRUTH = {"vertical": "goal", "scenario": "scenario", "instructions": "instructions"}
 """Fields of a record of Taskmaster that are truth -> the names that they get there."""
 
 
@@ -189,8 +189,8 @@ def _read_taskmaster(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord
         messages += [*spoken, *called] if spoken[0].role == "user" else [*called, *spoken]
     if not messages:
         raise BadRecord("no messages")
-    truth = {name: record[key] for key, name in _TRUTH_FIELDS.items() if record.get(key)}
-    read_fields = ("conversation_id", "utterances", *_TRUTH_FIELDS)
+    truth = {name: record[key] for key, name in _TASKMASTER_TRUTH.items() if record.get(key)}
+    read_fields = ("conversation_id", "utterances", *_TASKMASTER_TRUTH)
     fields = without_keys(record, *read_fields)
     external_id = record_id(record, ("conversation_id",), fallback_id)
     return ParsedRecord(
@@ -253,7 +253,7 @@ _ENGLISH_TASKS = {
     "菜谱规划": "recipe planning",
     "new travel planning": "travel planning",
 }
-"""Chinese name -> English name of the four tasks; other names are English already."""
+"""Chinese name -> English name of the four tasks, and one English name that means the same as another."""
 
 _HALLUCINATION_ANSWERS = {"是": True, "否": False, "无法判断": None}
 """What people chose for whether an answer is invented -> whether it is; None where they could not say."""
@@ -383,7 +383,7 @@ RECLLMSIM = Reader(
     "recllmsim",
     _recognize_recllmsim,
     _read_recllmsim,
-    conditions=2,
+    conditions=2,  # history with role and content; task_context, beside one of three fields
     title="the three studies of RecLLMSim",
 )
 """Reads the three studies of RecLLMSim."""
@@ -441,7 +441,7 @@ SHARDED_LOGS = Reader(
     "sharded_logs",
     _recognize_sharded,
     _read_sharded,
-    conditions=2,
+    conditions=2,  # conv_type; trace with role and content
     title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
 )
 """Reads the logs of Laban et al."""

@@ -15,7 +15,7 @@ import numpy as np
 from engine.conversations.tables.conversations import imported
 from engine.goals.clusters.clustering import DISSOLVED, STABLE, learn_membership
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.goals.stages.validation import StabilityStage
+from engine.goals.stages.stability import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering

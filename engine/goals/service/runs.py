@@ -29,7 +29,7 @@ from engine.goals.stages.deciding import DecideStage, ThemeStage
 from engine.goals.stages.embedding import EmbedStage, SummarizeStage, Vectorizer
 from engine.goals.stages.labeling import LabelStage, NameStage
 from engine.goals.stages.proposing import ProposeStage
-from engine.goals.stages.validation import StabilityStage
+from engine.goals.stages.stability import StabilityStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource

@@ -31,7 +31,7 @@ from engine.goals.records import (
     model_says_yes,
 )
 from engine.goals.stages.clustering import ClusterStage, GroupForecast, OnClustering, OneActStage
-from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
+from engine.goals.stages.proposing import MIN_PAIRS_PER_BLOCK, ProposeStage
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
@@ -43,7 +43,7 @@ from engine.project.records import StageCost
 
 _DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
 """What tells goals of one name apart, at the end of a label: values, or a number."""
-PAIRS_LOOKED_AT = 4 * PAIRS_PER_BLOCK
+PAIRS_LOOKED_AT = 4 * MIN_PAIRS_PER_BLOCK
 """Number of the next pairs among which those of a block are looked for."""
 
 
@@ -227,7 +227,7 @@ class DecideStage(OnClustering, CpuStage):
         if self._stored.paper:
             return pairs[:1]
         unasked = [pair for pair in pairs[:PAIRS_LOOKED_AT] if not snapshot.was_asked(pair)]
-        return unasked[:PAIRS_PER_BLOCK]
+        return unasked[:MIN_PAIRS_PER_BLOCK]
 
     def _ask(self, asking: ProposeStage, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         """Asks the model about pairs and stores its answers."""
@@ -235,7 +235,7 @@ class DecideStage(OnClustering, CpuStage):
         yield Progress(done, None, f"asking about {len(pairs)} pairs")
         if not asking.asked:  # once, for that begins the account of requests
             asking.load()
-        for _ in asking.ask(run_id, pairs, None):
+        for _ in asking.ask_block(run_id, pairs, None):
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:

@@ -51,8 +51,8 @@ from engine.project.records import StageCost
 SURE = 0.1
 """A probability of yes this close to 0 or to 1 is sure, so that the reverse order is not asked about."""
 
-PAIRS_PER_BLOCK = 4
-"""Pairs in one block of questions."""
+MIN_PAIRS_PER_BLOCK = 4
+"""Pairs in one block of questions, if as many are left and the model does not answer more at the same time."""
 
 
 class PairQuestions:
@@ -88,7 +88,7 @@ class PairQuestions:
             "seed": self._seed,
         }
 
-    def ask(
+    def answer_pairs(
         self, state: MergeState, pairs: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an answer on each of a block of pairs of current groups, in order."""
@@ -258,6 +258,9 @@ class ProposeStage(OnClustering, ModelStage):
 
     The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
     under a hash of the members of both groups, so they are found again when a decision is undone.
+
+    `OnClustering` gives `_stored`, the clustering; `ModelStage` gives `_asks_again` and `_cost`, and its base
+    `config_hash`, under which answers are stored.
     """
 
     name = "propose"
@@ -317,10 +320,10 @@ class ProposeStage(OnClustering, ModelStage):
         self.load()
         while waiting and (self._limit is None or self.asked < self._limit):
             self._work.check()
-            block_size = max(PAIRS_PER_BLOCK, self._work.process.parallel)
+            block_size = max(MIN_PAIRS_PER_BLOCK, self._work.process.parallel)
             if self._limit is not None:
                 block_size = min(block_size, self._limit - self.asked)
-            yield from self.ask(run_id, waiting[:block_size], self._total(waiting))
+            yield from self.ask_block(run_id, waiting[:block_size], self._total(waiting))
             waiting = self.waiting()
 
     def estimate_waiting(self) -> StageCost:
@@ -329,7 +332,7 @@ class ProposeStage(OnClustering, ModelStage):
         return self.estimate(pairs, len(pairs))
 
     def estimate(self, pairs: Sequence[Pair], least: int) -> StageCost:
-        """Returns what asking endpoints about at least `least`, at most all of these pairs costs; sends nothing."""
+        """Returns what asking endpoints about `least` to all of these pairs costs; sends nothing."""
         state = self._state()
         asks = [
             partial(self._answer_together, state, [pair], lambda _count, _note: None)
@@ -400,7 +403,9 @@ class ProposeStage(OnClustering, ModelStage):
         """Returns the undecided pairs that were not asked about, the next first."""
         return self._queue_cache.snapshot(self._stored.id).unasked_pairs()
 
-    def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
+    def ask_block(
+        self, run_id: int, block: Sequence[Pair], total: int | None
+    ) -> Iterator[Progress]:
         """Asks about a block of pairs and stores the answers; the model must be loaded.
 
         Args:
@@ -461,7 +466,7 @@ class ProposeStage(OnClustering, ModelStage):
 
         def ask_about(pairs: Sequence[Pair]) -> Sequence[AnswerEntry | str]:
             """Returns an entry for each pair."""
-            return self._questions.ask(state, pairs, report)
+            return self._questions.answer_pairs(state, pairs, report)
 
         # where the model could not be asked about a pair, the reason takes the place of its entry
         entries = []

@@ -41,9 +41,8 @@ class Space:
     def rows_of(self, ids: Ids) -> Vectors:
         """Returns the vectors of those of `ids` that have one, in this order, shape (ids with a vector, d); they must
         not be changed."""
-        if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
-            return self.rows
-        if not len(self.ids):
+        # a copy takes 1.5 GB for a million conversations
+        if not len(self.ids) or np.array_equal(ids, self.ids):
             return self.rows
         indices = np.searchsorted(self.ids, ids)
         indices[indices == len(self.ids)] = 0
@@ -61,6 +60,7 @@ class ClusteringView:
         clusters: The original clusters, in the order of their numbers.
         assigned: Conversations that were assigned to groups after the clustering.
         stability: Mean Jaccard similarity of each cluster under resampling, by number; empty if it was not measured.
+        _means: The means of groups that `mean` returned, by id; a cache, the only thing that changes.
     """
 
     stored: Clustering
@@ -110,7 +110,7 @@ class ClusteringView:
             key: self.state.groups[key].size + len(self.latecomers.get(key, NO_IDS))
             for key in self.state.current
         }
-        return dict(sorted(counted.items(), key=lambda item: (-item[1], _by_id(item[0]))))
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], _order_of_id(item[0]))))
 
     @property
     def with_text(self) -> int:
@@ -120,18 +120,20 @@ class ClusteringView:
     @cached_property
     def map_of_groups(self) -> bytes:
         """The group of every conversation in the format of `engine.goals.tables.measurements`: the rank of the group
-        from 1; one more than the last rank for a conversation in no group; 0 for one that the clustering does not
-        contain."""
-        groups = [*self.sizes, None]
-        members = [self.members(key) for key in groups]
-        ranks = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
+        from 1, at most 65,534 groups; one more than the last rank for a conversation in no group; 0 for one that the
+        clustering does not contain."""
+        members = [self.members(key) for key in (*self.sizes, None)]
+        ranks = np.zeros(
+            1 + max((int(ids[-1]) for ids in members if len(ids)), default=0), dtype=">u2"
+        )
         for rank, ids in enumerate(members, 1):
             ranks[ids] = rank
         return ranks.tobytes()
 
     def mean(self, key: str, space: Space) -> Floats | None:
-        """Returns the mean vector of a group's members without latecomers, shape (d,); None if none has a vector. It is
-        computed from the stored centers if the group was made by merges only, otherwise from `space`."""
+        """Returns the mean vector of a group's members without latecomers, shape (d,); None if no member of one of its
+        parts has a vector. The mean of a part is its stored center if it is a cluster as it was made, otherwise that of
+        its members in `space`."""
         if key in self._means:
             return self._means[key]
         sums: list[Floats] = []
@@ -146,13 +148,15 @@ class ClusteringView:
     def _mean_of(self, part: Group, space: Space) -> Floats | None:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
         if self._as_clustered(part):
-            return np.frombuffer(self._by_key[part.id].center, dtype="<f4").astype(np.float64)
+            return np.frombuffer(self._cluster_by_id[part.id].center, dtype="<f4").astype(
+                np.float64
+            )
         assert part.own_members is not None
         rows = space.rows_of(part.own_members)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def centers(self, keys: Sequence[str], space: Space) -> Vectors:
-        """Returns the mean vectors of groups scaled to length 1, shape (groups, d)."""
+        """Returns the mean vectors of groups scaled to length 1, shape (groups with a mean, d)."""
         means = [self.mean(key, space) for key in keys]
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
 
@@ -169,16 +173,15 @@ class ClusteringView:
         return total / self.state.groups[key].size
 
     @cached_property
-    def _by_key(self) -> Mapping[str, Cluster]:
+    def _cluster_by_id(self) -> Mapping[str, Cluster]:
         """The original clusters by the id of their group."""
         return {f"c{cluster.number}": cluster for cluster in self.clusters}
 
     def _as_clustered(self, group: Group) -> bool:
         """Returns whether a group is a cluster with its original members."""
-        if group.made_by is not None:
-            return False
         return (
-            group.size == self._by_key[group.id].size
+            group.made_by is None
+            and group.size == self._cluster_by_id[group.id].size
             and group.id not in self.state.changed_by_moves
         )
 
@@ -207,11 +210,11 @@ def group_rows(view: ClusteringView, states: Mapping[int, StateCounts]) -> list[
 def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) -> list[GoalGroup]:
     """Returns the current groups with sizes, shares and states of only the conversations of a set, largest first;
     groups without any are left out."""
-    groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+    ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
     flags = np.frombuffer(among.flags, dtype=np.uint8)
-    filtered = np.zeros_like(groups)
-    count = min(len(groups), len(flags))
-    filtered[:count] = groups[:count] * flags[:count]
+    filtered = np.zeros_like(ranks)
+    count = min(len(ranks), len(flags))
+    filtered[:count] = ranks[:count] * flags[:count]
     sizes = dict(enumerate(np.bincount(filtered, minlength=len(view.sizes) + 2).tolist()))
     total = sum(sizes.values()) - sizes[0]
     states = measurements.states(conn, filtered.tobytes(), sizes)
@@ -228,17 +231,17 @@ def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) 
 
 
 def outcomes_of_groups(
-    conn: sqlite3.Connection, groups: NDArray[Any], imported: Mapping[int, bool]
+    conn: sqlite3.Connection, rank_of_conversation: NDArray[Any], imported: Mapping[int, bool]
 ) -> Mapping[int, tuple[int, int]]:
     """Returns how many conversations of each group failed, and of how many that is known, by the rank of the group.
 
     Args:
-        groups: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
+        rank_of_conversation: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
         imported: Whether conversations succeeded by the outcome that came with them; a verdict takes precedence.
     """
     outcomes = {**imported, **example_probes.examples(conn, SUCCEEDED)}
-    ids = [key for key in outcomes if key < len(groups)]
-    ranks = groups[ids].tolist() if ids else []
+    ids = [key for key in outcomes if key < len(rank_of_conversation)]
+    ranks = rank_of_conversation[ids].tolist() if ids else []
     known = Counter(ranks)
     failed = Counter(rank for key, rank in zip(ids, ranks, strict=True) if not outcomes[key])
     return {rank: (failed[rank], count) for rank, count in known.items()}
@@ -279,6 +282,6 @@ def group_row(
     )
 
 
-def _by_id(key: str) -> tuple[str, float]:
-    """Returns a sort key of a group id: clusters first, each kind by number."""
+def _order_of_id(key: str) -> tuple[str, float]:
+    """Returns a sort key of a group id, a letter and a number as in `c12`: clusters first, each kind by number."""
     return key[0], float(key[1:])

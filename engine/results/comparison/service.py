@@ -1,26 +1,22 @@
 """Compares parts of a project with each other, and tells how often each answer to a question was given.
 
 A comparison has two sides, the first and the second one; a *breakdown* has a part for each value of a field. A
-*machine* is what answers questions besides people: a pattern, a model or a file.
+*machine* is what answers questions besides people: a pattern, a model, a file, or a probe fitted to examples.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import islice
-from statistics import fmean, stdev
-from typing import Any
+from itertools import islice, pairwise
 
 import numpy as np
 
 from engine.base.arrays import Ints
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.intervals import Z95, Interval, wilson
+from engine.base.report_table import ReportTable
 from engine.base.statistics.ranking import holm
 from engine.completeness.service.sets import doubt_in_force
 from engine.completeness.tables import score_sets
@@ -31,9 +27,10 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.answer_check import AnswerCheck, is_stale, report, restrict
-from engine.questions.question import PEOPLE, Question
+from engine.questions.question import Question
 from engine.questions.service.calibration import FIELDS_BY_SCORE
 from engine.questions.tables import answers, machine_answers, questions
+from engine.results.comparison.answer_rates import answer_rates
 from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
@@ -70,7 +67,7 @@ NO_IDS: Ints = np.empty(0, np.int64)
 
 
 class ComparisonService:
-    """Compares parts of one project. Slow: every method reads all scores."""
+    """Compares parts of one project. `compare`, `by` and `read_measures` are slow: they read all scores."""
 
     def __init__(self, project: Project, cache: MergeQueueCache) -> None:
         """Reads nothing yet; `cache` gives the clusterings of the project with their current groups."""
@@ -85,28 +82,21 @@ class ComparisonService:
         """
         with self._project.reading() as conn, snapshot(conn):
             all_measures = Measures.read(conn, self._cache.shown(conn))
-            first_ids = _ids(conn, first)
-            second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+            first_ids = _matching_ids(conn, first)
+            second_ids = (
+                _matching_ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+            )
         shared_ids = np.intersect1d(first_ids, second_ids)
         if len(shared_ids):
             raise UsageError(
                 f"{counted(len(shared_ids), 'conversation')} would be on both sides.",
                 "Choose filters that exclude each other.",
             )
-        names = str(first) or "all", str(second) or OTHERS_NAME
-        texts = str(first), str(second) if second else _opposite(first)
         parts = all_measures.of(first_ids), all_measures.of(second_ids)
-        for name, part in zip(names, parts, strict=True):
-            if not len(part.ids):
-                raise NotFound(
-                    f"There is no conversation of “{name}”.",
-                    "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
-                )
         by_score = self.goes_by_score(first, second)
-        first_side, second_side = (
-            Side(name, text, part.rate(by_score=by_score))
-            for name, text, part in zip(names, texts, parts, strict=True)
-        )
+        second_text = str(second) if second else _opposite(first)
+        first_side = _side(str(first) or "all", str(first), parts[0], by_score=by_score)
+        second_side = _side(str(second) or OTHERS_NAME, second_text, parts[1], by_score=by_score)
         comparison = compare((first_side, second_side), *parts)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
@@ -143,7 +133,7 @@ class ComparisonService:
             NotFound: None of the conversations has the field.
         """
         with self._project.reading() as conn, snapshot(conn):
-            members = _members(conn, field, measures.ids)
+            members = _ids_by_value(conn, field, measures.ids)
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
         ids_with_value = np.unique(np.concatenate(list(members.values())))
@@ -185,7 +175,7 @@ class ComparisonService:
         """Returns the number of conversations of a filter by their value of a field; empty where none has any."""
         with self._project.reading() as conn, snapshot(conn):
             try:
-                members = _members(conn, field, _ids(conn, filter))
+                members = _ids_by_value(conn, field, _matching_ids(conn, filter))
             except NotFound:
                 return {}
         return {value: len(ids) for value, ids in members.items()}
@@ -197,7 +187,7 @@ class ComparisonService:
             WorkbenchError: The project cannot evaluate the filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return Measures.read(conn, self._cache.shown(conn)).of(_ids(conn, filter))
+            return Measures.read(conn, self._cache.shown(conn)).of(_matching_ids(conn, filter))
 
     def rates(self, question: Question, field: str, filter: Filter = NO_FILTER) -> ReportTable:
         """Returns how often each answer to a question was given, by the values of a field.
@@ -212,13 +202,13 @@ class ComparisonService:
             NotYet: Nobody has answered, or nothing is clustered.
         """
         with self._project.reading() as conn, snapshot(conn):
-            ids = _ids(conn, filter)
+            ids = _matching_ids(conn, filter)
             if not field:
                 members = {ALL: ids}
             elif field == "goal":
-                members = _by_goal(self._cache.shown(conn), ids)
+                members = _ids_by_goal(self._cache.shown(conn), ids)
             else:
-                members = _members(conn, field, ids)
+                members = _ids_by_value(conn, field, ids)
             if all(map(is_number, members)):
                 order = sorted(members, key=float)
             elif field in TIME_FIELDS:
@@ -242,6 +232,20 @@ class ComparisonService:
             return comparable_fields(conn)
 
 
+def _side(name: str, text: str | None, part: Measures, *, by_score: bool) -> Side:
+    """Returns a side with its rate of completion.
+
+    Raises:
+        NotFound: It has no conversation.
+    """
+    if not len(part.ids):
+        raise NotFound(
+            f"There is no conversation of “{name}”.",
+            "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
+        )
+    return Side(name, text, part.rate(by_score=by_score))
+
+
 def _sides_of_values(
     measures: Measures,
     members: Mapping[str, Ints],
@@ -260,13 +264,15 @@ def _sides_of_values(
         values: The values that are compared, in their order.
         ids_with_value: Ids of the conversations that have any value.
     """
-    sides = []
-    for value, value_before in zip(values, ["", *values], strict=False):
-        against, other_ids = value_before, members.get(value_before, NO_IDS)
-        if not in_time:
-            against, other_ids = OTHERS_NAME, np.setdiff1d(ids_with_value, members[value])
-        sides.append((against, measures.of(other_ids), measures.of(members[value])))
-    return sides
+    if in_time:
+        return [
+            (before, measures.of(members.get(before, NO_IDS)), measures.of(members[value]))
+            for before, value in pairwise(["", *values])
+        ]
+    return [
+        (OTHERS_NAME, measures.of(np.setdiff1d(ids_with_value, ids)), measures.of(ids))
+        for ids in (members[value] for value in values)
+    ]
 
 
 def _answer_changes(
@@ -342,12 +348,12 @@ def _most_frequent_first(members: Mapping[str, Ints]) -> list[str]:
     return sorted(members, key=lambda value: (-len(members[value]), value))
 
 
-def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
+def _matching_ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
     """Returns the ids of the conversations that match a filter, shape (conversations,)."""
     return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
 
 
-def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
+def _ids_by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     """Returns the ids of the conversations that have a goal, by the label of the goal.
 
     Raises:
@@ -362,7 +368,7 @@ def _by_goal(view: ClusteringView | None, ids: Ints) -> dict[str, Ints]:
     return {label: ids[np.isin(numbers, of_label)] for label, of_label in numbers_by_label.items()}
 
 
-def _members(conn: sqlite3.Connection, field: str, ids: Ints) -> dict[str, Ints]:
+def _ids_by_value(conn: sqlite3.Connection, field: str, ids: Ints) -> dict[str, Ints]:
     """Returns which of the conversations with these ids have each value of a field, ascending; only values of some.
 
     Raises:
@@ -383,108 +389,3 @@ def _opposite(filter: Filter) -> str | None:
         return None
     (term,) = filter.terms
     return str(Filter((replace(term, negated=not term.negated),)))
-
-
-# How often each answer to a question was given
-
-
-def answer_rates(
-    conn: sqlite3.Connection,
-    question: Question,
-    members: Mapping[str, Collection[int]],
-    field: str,
-) -> ReportTable:
-    """Returns a table with a row for each value of a field and each answerer: the people, or a machine.
-
-    A row has the share of each answer with its Wilson interval and, where answers are numbers, their mean with its
-    normal interval. The errors of machines are not corrected.
-
-    Args:
-        members: Ids of conversations by the value of the field, in the order of the rows.
-        field: Name of the field, which is the title of the first column.
-
-    Raises:
-        UsageError: The answers are texts.
-        NotYet: Nobody has answered.
-    """
-    if question.kind == "text":
-        raise UsageError(f"Answers to {question.name} are texts.", "`answers` lists them.")
-    people = answers.of_question(conn, question.name)
-    values_by_answerer = {
-        PEOPLE: {key: value for key, (value, _) in people.items()},
-        **machine_answers.values_by_name(conn, question.name, [PEOPLE]),
-    }
-    values_by_answerer = {by: by_id for by, by_id in values_by_answerer.items() if by_id}
-    if not values_by_answerer:
-        raise NotYet(
-            f"Nobody has answered {question.name}.", f"`workbench ask PROJECT {question.name}`"
-        )
-    has_numbers = _has_numbers(question)
-    columns = [
-        ReportColumn(field, "text", "value"),
-        ReportColumn("by", "text", "by"),
-        ReportColumn("answered", "count", "answered"),
-    ]
-    if has_numbers:
-        columns.append(ReportColumn("mean", "interval", "mean"))
-    columns += [
-        ReportColumn(answer, "interval", answer, ends_in_text=not has_numbers)
-        for answer in question.answers
-    ]
-    rows = []
-    for value, ids in members.items():
-        for by, by_id in values_by_answerer.items():
-            texts = [by_id[key] for key in ids if key in by_id]
-            if not texts:
-                continue
-            cells: list[Cell] = [value, by, len(texts)]
-            if has_numbers:
-                cells.append(_mean_with_interval([float(text) for text in texts]))
-            counts = Counter(answer for text in texts for answer in _split_answer(question, text))
-            for answer in question.answers:
-                share = wilson(counts[answer], len(texts))
-                cells.append(Interval(share.value, share.low, share.high))
-            rows.append(ReportRow(tuple(cells)))
-    return ReportTable(question.text, tuple(columns), tuple(rows))
-
-
-def rates_json(table: ReportTable, question: Question) -> list[dict[str, Any]]:
-    """Returns the rows of a table of `answer_rates` as JSON values; the mean is None where answers are no numbers."""
-    rates = []
-    for row in table.rows:
-        value, by, answered, *figure_cells = row.cells
-        figures = list(map(_figure_json, figure_cells))
-        mean = figures.pop(0) if _has_numbers(question) else None
-        shares = [
-            {"answer": answer, **share}
-            for answer, share in zip(question.answers, figures, strict=True)
-        ]
-        rates.append(
-            {"value": value, "by": by, "answered": answered, "mean": mean, "shares": shares}
-        )
-    return rates
-
-
-def _has_numbers(question: Question) -> bool:
-    """Returns whether the answers to a question are numbers, which have a mean."""
-    return question.kind == "number" or all(map(is_number, question.answers))
-
-
-def _figure_json(cell: Cell) -> dict[str, Cell]:
-    """Returns a figure with both ends of its interval as JSON values; the ends are None without an interval."""
-    if isinstance(cell, Interval):
-        return {"value": cell.value, "low": cell.low, "high": cell.high}
-    return {"value": cell, "low": None, "high": None}
-
-
-def _split_answer(question: Question, text: str) -> Sequence[str]:
-    """Returns the answers of which an answer consists: several to a question that allows it, else one."""
-    return text.split(",") if question.kind == "several" else (text,)
-
-
-def _mean_with_interval(values: Sequence[float]) -> Interval | float:
-    """Returns the mean of some values with its 95% interval, but without the interval where all are equal."""
-    if len(set(values)) < 2:
-        return values[0]
-    mean, half = fmean(values), Z95 * stdev(values) / len(values) ** 0.5
-    return Interval(mean, mean - half, mean + half)

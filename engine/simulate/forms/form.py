@@ -19,7 +19,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.simulate.forms.form_scores import Count, Path, fields, is_field
+from engine.simulate.forms.form_scores import Count, LabelPath, fields_of_form, is_field
 
 TOPICS = {
     "ss5": "social security card application",
@@ -126,7 +126,7 @@ def read_form(name: str, topic: str, value: Any) -> Form:
     """
     _check(value, (), MAX_DEPTH)
     form = Form(name, topic, value)
-    if is_field(value) or next(fields(value), None) is None:
+    if is_field(value) or next(fields_of_form(value), None) is None:
         raise UsageError(f"The form `{name}` has no field.", "A field is an object with `answer`.")
     return form
 
@@ -156,7 +156,7 @@ def form_of_file(path: str, text: str) -> Form:
     return read_form(name, name.replace("-", " ").replace("_", " "), value)
 
 
-def _check(node: Any, path: Path, levels_left: int) -> None:
+def _check(node: Any, path: LabelPath, levels_left: int) -> None:
     """Checks a section, a field or the whole form; `levels_left` is how many levels may follow.
 
     Raises:
@@ -206,7 +206,7 @@ class Profile:
     description: str
     answers: Mapping[str, Mapping[str, Any]]
 
-    def of_form(self, form: str) -> dict[Path, str | list[str]]:
+    def of_form(self, form: str) -> dict[LabelPath, str | list[str]]:
         """Returns the answers to one form by path; {} if the profile has none."""
         return dict(_flat(self.answers.get(form, {}), ()))
 
@@ -230,7 +230,7 @@ def people_of_paper() -> tuple[Profile, ...]:
     )
 
 
-def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> list[str]:
+def facts_for(question: str, answers: Mapping[LabelPath, str | Sequence[str]]) -> list[str]:
     """Returns the facts that a question seems to be about, as `label: answer` lines in order of the form.
 
     Ranks facts by the words that label and question share; a word weighs the more, the fewer labels have it. Takes the
@@ -263,9 +263,9 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
     ]
 
 
-def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[str]]]:
+def _flat(node: Mapping[str, Any], above: LabelPath) -> list[tuple[LabelPath, str | list[str]]]:
     """Returns the answers below a node of a profile, each with its path."""
-    answers: list[tuple[Path, str | list[str]]] = []
+    answers: list[tuple[LabelPath, str | list[str]]] = []
     for label, child in node.items():
         path = (*above, label)
         answers += _flat(child, path) if isinstance(child, dict) else [(path, child)]
@@ -276,7 +276,7 @@ def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[s
 
 
 def right_fields(
-    filled: Mapping[str, Any], known: Mapping[Path, str | Sequence[str]]
+    filled: Mapping[str, Any], known: Mapping[LabelPath, str | Sequence[str]]
 ) -> tuple[Count, Count]:
     """Returns, for required and for optional fields, the number of right fields and of judged fields: fields with a
     known answer, unless both are empty.
@@ -286,7 +286,7 @@ def right_fields(
     empty, the field must be empty too.
     """
     right: dict[bool, list[bool]] = {True: [], False: []}  # by whether the field is required
-    for field in fields(filled):
+    for field in fields_of_form(filled):
         answer = known.get(field.path)
         if answer is not None and (field.filled or _words(_text(answer))):
             right[field.required].append(

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-Path = tuple[str, ...]
+LabelPath = tuple[str, ...]
 """The labels from the top of a form to a field."""
 
 Count = tuple[int, int]
@@ -26,6 +26,11 @@ OPTIONAL_WEIGHT = 0.2
 
 COMPLETE_BASIS = "all required fields of the final form are filled"
 """What makes a run complete, in words for its truth."""
+
+_DERIVED_FIGURES = (
+    "complete", "right", "filled_share", "success", "efficiency", "filled_score", "score",
+)  # fmt: skip
+"""Names of the properties of `FormScores` that follow from its counts."""
 
 _PARSED_AFTER = 2
 """Offset in a transcript from an answer to the action that its parser chose: `user`, `answer_parsing`,
@@ -44,7 +49,7 @@ class Field:
         options: The allowed answers; empty for a field of free text.
     """
 
-    path: Path
+    path: LabelPath
     type: str
     required: bool
     answer: Any
@@ -61,7 +66,7 @@ class FormScores:
     """The counts of one run.
 
     Attributes:
-        length: Number of fields of the form.
+        length: Number of fields of the form, at least one.
         required, optional: Number of filled fields and of all fields of each kind.
         required_right, optional_right: Number of correctly filled fields and of the fields whose answer is known, of
             each kind; None without known answers.
@@ -88,7 +93,7 @@ class FormScores:
 
         Args:
             run: The attributes by name; pairs of counts may be lists. A count that is not stored is 0, and one of
-                correct answers None.
+                correct answers None; `length` is always stored.
         """
         known = {name: value for name, value in run.items() if value is not None}
         return msgspec.convert(known, cls)
@@ -103,7 +108,7 @@ class FormScores:
     def filled_share(self) -> float:
         """Weighted share of the fields that are filled, 0 to 1; a kind (required, optional) without fields does not
         count. What the evaluation script of Hakimov et al. can tell of equation 1."""
-        return _weighted(self.required, self.optional) or 0.0
+        return _weighted_share(self.required, self.optional) or 0.0
 
     @property
     def right(self) -> Count | None:
@@ -119,7 +124,7 @@ class FormScores:
         known answers does not count. None without any."""
         if self.required_right is None or self.optional_right is None:
             return None
-        return _weighted(self.required_right, self.optional_right)
+        return _weighted_share(self.required_right, self.optional_right)
 
     @property
     def efficiency(self) -> float:
@@ -142,16 +147,7 @@ class FormScores:
 
     def figures(self) -> dict[str, Any]:
         """Returns the counts and all that follows from them, by name."""
-        names = (
-            "complete",
-            "right",
-            "filled_share",
-            "success",
-            "efficiency",
-            "filled_score",
-            "score",
-        )
-        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+        return {**asdict(self), **{name: getattr(self, name) for name in _DERIVED_FIGURES}}
 
     def truth(self) -> dict[str, Any]:
         """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
@@ -172,7 +168,7 @@ def is_field(node: Any) -> bool:
     return isinstance(node, dict) and "answer" in node
 
 
-def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
+def fields_of_form(node: Mapping[str, Any], above: LabelPath = ()) -> Iterator[Field]:
     """Yields the fields of a section, or the field itself, in order."""
     if is_field(node):
         yield Field(
@@ -185,7 +181,7 @@ def fields(node: Mapping[str, Any], above: Path = ()) -> Iterator[Field]:
         return
     for label, child in node.items():
         if isinstance(child, dict):
-            yield from fields(child, (*above, label))
+            yield from fields_of_form(child, (*above, label))
 
 
 def form_scores(
@@ -202,7 +198,7 @@ def form_scores(
         modules: Names of the transcript's entries in order.
         right: Of required and of optional fields, how many are filled correctly of those whose answer is known.
     """
-    form_fields = list(fields(filled))
+    form_fields = list(fields_of_form(filled))
     earlier_questions: set[str] = set()
     repetitions = 0
     for question in (line["Assistant"] for line in dialogue if "Assistant" in line):
@@ -237,7 +233,7 @@ def _count_filled(form_fields: Sequence[Field], *, required: bool) -> Count:
     return sum(flags), len(flags)
 
 
-def _weighted(required: Count, optional: Count) -> float | None:
+def _weighted_share(required: Count, optional: Count) -> float | None:
     """Returns (R_req + w R_opt) / (1 + w), equation 1 of Hakimov et al. (2024), over the kinds of which there are
     fields; None if there are none of either kind."""
     weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))

@@ -19,7 +19,7 @@ from engine.model.prompt_files import filled
 from engine.model.reply_forms import UnreadableReply, json_objects
 from engine.model.structured_replies import ask_until_read
 from engine.simulate.forms.form import Profile, facts_for
-from engine.simulate.forms.form_scores import Field, fields, is_field
+from engine.simulate.forms.form_scores import Field, fields_of_form, is_field
 from engine.simulate.play import RunOver
 
 TEXT_CHARS = 300
@@ -122,7 +122,7 @@ def _is_answer(value: Any) -> bool:
 def _node_schema(section: Mapping[str, Any]) -> Schema:
     """Returns the schema of a filled section, or of a field."""
     if is_field(section):
-        (only_field,) = fields(section)
+        (only_field,) = fields_of_form(section)
         return _object({"answer": _answer_schema(only_field)})
     nodes = {label: _node_schema(node) for label, node in section.items() if isinstance(node, dict)}
     return _object(nodes)

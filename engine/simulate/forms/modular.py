@@ -30,7 +30,7 @@ from typing import Any
 
 from engine.model.chat import Call, Completion
 from engine.simulate.forms.form import copy_answers, field_nodes
-from engine.simulate.forms.form_scores import Path, fields
+from engine.simulate.forms.form_scores import LabelPath, fields_of_form
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,
@@ -225,11 +225,13 @@ def ask_filler(session: FormSession, state: Content, may_ask: bool) -> ObjectRep
 
 def ask_for_question(session: FormSession, section: Content) -> ObjectReply:
     """Asks for a question on the open fields of a chunk, with its labels. The fallback is about the first field."""
-    labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields(section))]))
+    labels = list(dict.fromkeys([*section, *(field.path[-1] for field in fields_of_form(section))]))
 
     def fallback() -> dict[str, Any]:
         """Asks for the first field without an answer by its label and options."""
-        unanswered = next((field for field in fields(section) if field.answer is None), None)
+        unanswered = next(
+            (field for field in fields_of_form(section) if field.answer is None), None
+        )
         if unanswered is None:
             return {"question": labels[0], "fields": labels[:1]}  # nothing is open
         label = unanswered.path[-1]
@@ -302,7 +304,7 @@ def extract_information(session: FormSession, dialogue: Dialogue, section: Conte
     return session.ask(
         EXTRACTOR,
         {"DIALOGUE": to_json_text(dialogue)},
-        pairs_schema([path_text(field.path) for field in fields(section)]),
+        pairs_schema([path_text(field.path) for field in fields_of_form(section)]),
         lambda reply: all(isinstance(value, str) for value in reply.values()),
         lambda: {_last_question(dialogue): dialogue[-1]["User"]},
     )
@@ -339,7 +341,7 @@ def validate_section(
     )
 
 
-def path_text(path: Path) -> str:
+def path_text(path: LabelPath) -> str:
     """Formats a path as one text."""
     return " / ".join(path)
 
@@ -384,7 +386,7 @@ def _with_information(section: Content, information: Mapping[str, str]) -> dict[
     for key, value in information.items():
         # The key may be a fallback question: a label with its options.
         name, _, _ = key.partition(OPTIONS_MARK)
-        for form_field, node in zip(fields(copy), field_nodes(copy), strict=True):
+        for form_field, node in zip(fields_of_form(copy), field_nodes(copy), strict=True):
             is_open_label = form_field.path[-1] == name and form_field.answer is None
             if is_open_label or path_text(form_field.path) == name:
                 node["answer"] = value
@@ -529,7 +531,7 @@ class ModularRun:
         """Works on a chunk until its labels are validated or its filler stops."""
         chunk.visits += 1
         field_count = sum(
-            1 for label in chunk.states for _ in fields(self.content[label], (label,))
+            1 for label in chunk.states for _ in fields_of_form(self.content[label], (label,))
         )
         questions_left = max(field_count, 1)
         while any(state != "validated" for state in chunk.states.values()):
@@ -602,7 +604,7 @@ def _is_open(state: str) -> bool:
 
 def _state_of(node: Mapping[str, Any]) -> str:
     """Returns `answered` if all required fields have an answer, also if there are none."""
-    required = [node_field for node_field in fields(node) if node_field.required]
+    required = [node_field for node_field in fields_of_form(node) if node_field.required]
     filled_count = sum(node_field.filled for node_field in required)
     if filled_count == len(required):
         return "answered"

@@ -17,7 +17,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.interface import CHARS_PER_TOKEN
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
-from engine.simulate.forms.form_scores import FormScores, fields, form_scores
+from engine.simulate.forms.form_scores import FormScores, fields_of_form, form_scores
 from engine.simulate.forms.form_session import (
     TEXT,
     FormSession,
@@ -120,7 +120,7 @@ class BaselineRun:
         return {
             label: node
             for label, node in self.content.items()
-            if isinstance(node, dict) and any(part.answer is None for part in fields(node))
+            if isinstance(node, dict) and any(part.answer is None for part in fields_of_form(node))
         }
 
     def _ask(
@@ -225,7 +225,7 @@ class FormRun:
             topic=self.form.topic,
             profiles=profiles,
             form=self.form.name,
-            length=sum(1 for _ in fields(self.form.content)),
+            length=sum(1 for _ in fields_of_form(self.form.content)),
         )
         content = self.form.blank()
         variant_result: dict[str, Any] = {}

@@ -83,6 +83,7 @@ def test_stop_token_beside_tool_calls() -> None:
         ("Total score = 3/5", "(hidden)"),
         ("2 files\nExit status: submitted (exit_cost)", "2 files"),
         ('{"reward": 0.5, "done": true}', "(hidden)"),
+        ('{"won": true, "correct": true}', "(hidden)"),
     ],
 )
 @pytest.mark.parametrize("role", ["tool", "user"])
@@ -127,6 +128,9 @@ def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
         ("finish", "(hidden)"),
         ("submit", "(hidden)"),
         ("Finish[42]", "42"),
+        ("Finish[1e5]", "1e5"),
+        ("Action 3: Answer\nParis", "Paris"),
+        ("So.\n```bash\necho MINI_SWE_AGENT_FINAL_OUTPUT\n```", "So."),
         ("Thought: I know it.\nAction 3: Finish[Paris]", "Thought: I know it.\nParis"),
         ("Thought: I can submit.\nAction: submit", "Thought: I can submit."),
         ("Thought: EXCEEDED MAX TURNS: submit\nAction: submit", "(hidden)"),
@@ -211,12 +215,12 @@ def test_finishing_call_leaves_text_answer_and_other_calls() -> None:
 
 
 def test_outcome_fields_become_truth() -> None:
-    """Fields that state an outcome go to the truth and are listed, also within metadata; the rest is meta."""
+    """Fields that state an outcome go to the truth and are listed, also within metadata, where they count less."""
     conversation, leaks = guarded(
         Message("assistant", "3"),
         Reward=1.0,
         model="m",
-        metadata={"termination-reason": "user_stop", "team": "a"},
+        metadata={"termination-reason": "user_stop", "team": "a", "Reward": 0.0},
         rating=None,
     )
     assert conversation.truth == {"Reward": 1.0, "termination-reason": "user_stop", "rating": None}
@@ -224,6 +228,7 @@ def test_outcome_fields_become_truth() -> None:
     assert leaks == (
         Leak(None, "truth-field", "Reward = 1.0"),
         Leak(None, "truth-field", "termination-reason = user_stop"),
+        Leak(None, "truth-field", "Reward = 0.0"),
     )
 
 
@@ -241,7 +246,7 @@ def test_clean_conversation_is_handed_back_as_it_is() -> None:
 
 def test_submission_of_an_agent_is_hidden() -> None:
     """What a program prints between its marks of a submission, and a command that only submits, end an episode."""
-    tool = Message("tool", "ok\n<<SUBMISSION||\ndiff --git a b\n||SUBMISSION>>")
+    tool = Message("tool", "ok\n<<SUBMISSION||\ndiff --git a b\n||SUBMISSION>>\nReward: 1")
     assert seen_last(Message("assistant", "ls"), tool) == "ok"
     call = ToolCall("bash", '{"command": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}')
     assert seen_last(Message("assistant", "So.", tool_calls=(call,))) == "So."

@@ -9,12 +9,13 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.base.conversation import Conversation, Message, Verdict
 from engine.base.errors import DiskFull
-from engine.base.line_files import write_file
+from engine.base.line_files import write_file, write_parquet
 from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
@@ -177,3 +178,13 @@ def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
     assert read[0][len(inert) :] == read[1][len(inert) :]
     assert [row["text"] for row in read[1][: len(inert)]] == inert
     assert {row["number"] for row in read[0]} == {"-0.5"}
+    write_file([{"=1": "a"}], tmp_path / "heading.csv", "csv")
+    assert (tmp_path / "heading.csv").read_text(encoding="utf-8") == "'=1\na\n"
+
+
+def test_parquet_takes_large_whole_numbers_beside_fractions(tmp_path: Path) -> None:
+    """A column of both is a column of numbers in double precision; pyarrow alone refuses what it would round."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    lines: list[dict[str, Any]] = [{"n": value} for value in (0.5, 2**60 + 1, None)]
+    assert write_parquet(lines, {"n": "number"}, tmp_path / "n.parquet") == 3
+    assert parquet.read_table(tmp_path / "n.parquet")["n"].to_pylist() == [0.5, 2.0**60, None]

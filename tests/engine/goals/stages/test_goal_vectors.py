@@ -12,7 +12,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import ClusterName
-from engine.goals.stages import clustering, embedding, validation
+from engine.goals.stages import clustering, embedding, stability
 from engine.goals.stages.clustering import AssignStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, measurements, vectors
@@ -203,9 +203,9 @@ class TestStability:
         """Repetitions done in two runs equal those of one run; each cluster has its mean Jaccard."""
         goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
         for seeds, bootstraps in ((1, 2), (2, 4)):
-            monkeypatch.setattr(validation, "SEEDS", seeds)
-            monkeypatch.setattr(validation, "BOOTSTRAPS", bootstraps)
-            stage = validation.StabilityStage(project)
+            monkeypatch.setattr(stability, "SEEDS", seeds)
+            monkeypatch.setattr(stability, "BOOTSTRAPS", bootstraps)
+            stage = stability.StabilityStage(project)
             goal_runs.run(project, [stage])
         with project.reading() as conn:
             key = stored_clustering(conn, goals_clustering_id(conn)).id

@@ -14,7 +14,7 @@ from engine.questions.records import Answerer, MachineAnswer
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.tables import machine_answers
 from engine.questions.tables.triage_queue import queue
-from engine.results.comparison.service import answer_rates, rates_json
+from engine.results.comparison.answer_rates import answer_rates, rates_json
 from tests.engine.project.support import fill, talk
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
-from engine.simulate.forms.form_scores import fields
+from engine.simulate.forms.form_scores import fields_of_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import EndedPlay
@@ -121,4 +121,4 @@ def result(script: Script, **how: Any) -> dict[str, Any]:
 
 def answers_of(found: dict[str, Any]) -> dict[str, Any]:
     """The answers of a filled form by label."""
-    return {one.path[-1]: one.answer for one in fields(found["filled"])}
+    return {one.path[-1]: one.answer for one in fields_of_form(found["filled"])}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.simulate.forms.form import known_form, known_profiles, right_fields
-from engine.simulate.forms.form_scores import Count, fields
+from engine.simulate.forms.form_scores import Count, fields_of_form
 from tests.engine.simulate.forms.playing import leaf
 
 
@@ -73,7 +73,7 @@ def test_every_profile_answers_every_field(name: str) -> None:
     for profile in known_profiles():
         answers = profile.of_form(name)
         content = form.blank()
-        for one in fields(content):
+        for one in fields_of_form(content):
             answer = answers.pop(one.path)
             assert answer or not one.required
             assert not one.options or not answer or {*_listed(answer)} <= {*one.options}

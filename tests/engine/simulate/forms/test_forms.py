@@ -8,7 +8,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.simulate.forms.form import TOPICS, copy_answers, form_of_file, known_form, read_form
-from engine.simulate.forms.form_scores import fields
+from engine.simulate.forms.form_scores import fields_of_form
 from tests.engine.simulate.forms.playing import small_form
 from tests.shared_data import original_folder
 
@@ -18,7 +18,7 @@ COUNTS = {"ss5": (39, 23), "epa": (16, 13), "med": (52, 46), "inv": (14, 13)}
 @pytest.mark.parametrize("name", TOPICS)
 def test_forms_of_the_paper_have_its_numbers_of_fields(name: str) -> None:
     """Each shipped form has the numbers of fields and required fields that Hakimov et al. report."""
-    found = list(fields(known_form(name).content))
+    found = list(fields_of_form(known_form(name).content))
     assert (len(found), sum(one.required for one in found)) == COUNTS[name]
 
 
@@ -31,8 +31,8 @@ if (folder := original_folder("formfill")) is not None:
         """
         assert folder is not None
         text = (folder / "resources" / f"{name}.json").read_text("utf-8")
-        theirs = list(fields(read_form("theirs", "", json.loads(text)).content))
-        ours = list(fields(known_form(name).content))
+        theirs = list(fields_of_form(read_form("theirs", "", json.loads(text)).content))
+        ours = list(fields_of_form(known_form(name).content))
         assert [one.required for one in theirs] == [one.required for one in ours]
         assert [len(one.options) for one in theirs] == [len(one.options) for one in ours]
         assert [len(one.path) for one in theirs] == [len(one.path) for one in ours]
@@ -65,5 +65,5 @@ def test_answers_are_copied_label_by_label() -> None:
         "Pet": {"answer": "x"},
     }
     copy_answers(given, content)
-    answers = {one.path: one.answer for one in fields(content) if one.answer is not None}
+    answers = {one.path: one.answer for one in fields_of_form(content) if one.answer is not None}
     assert answers == {("Name", "First"): "Anna", ("Town",): "Ulm"}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Repetition, repeat_clustering
 from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
@@ -57,19 +58,19 @@ class StabilityStage(OnClustering, CpuStage):
             *(("bootstrap", number) for number in range(BOOTSTRAPS)),
         ]
         stored = self._project.read(measurements.agreements, self._stored.id, self.config_hash)
-        done = {repetition for repetition, _ in stored}
-        missing = [repetition for repetition in repetitions if repetition not in done]
+        stored_keys = {repetition for repetition, _ in stored}
+        missing = [repetition for repetition in repetitions if repetition not in stored_keys]
         if not missing:
             return
         total = len(missing)
         yield Progress(0, total, "reading the vectors")
-        rows, labels = yield from self._run_on_thread(
+        vectors, cluster_numbers = yield from self._run_on_thread(
             self._read, lambda _count, _note: Progress(0, total)
         )
         for repetition in missing:
             self._raise_if_cancelled()
             result = yield from self._run_on_thread(
-                partial(self._repeat, rows, labels, repetition),
+                partial(self._repeat, vectors, cluster_numbers, repetition),
                 lambda _count, _note: Progress(self.done, total),
             )
             self._project.write(partial(self._commit, run_id=run_id, result=result, total=total))
@@ -78,28 +79,28 @@ class StabilityStage(OnClustering, CpuStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        return f"Clustered {self.done:,} times more to see what comes again."
+        return f"Clustered {counted(self.done, 'more time')} to see what comes again."
 
     def _read(self, _report: OnProgress) -> tuple[Vectors, Numbers]:
         """Returns the vectors of the clustering, shape (n, d), and the cluster of each, shape (n,)."""
         with self._project.reading() as conn:
             ids, numbers = clusterings.membership(conn, self._stored.id)
-            _, rows = read_vectors(conn, self._stored.vector_config, ids)
-        return rows, np.asarray(numbers, dtype=np.int32)
+            _, vectors = read_vectors(conn, self._stored.vector_config, ids)
+        return vectors, np.asarray(numbers, dtype=np.int32)
 
     def _repeat(
         self,
-        rows: Vectors,
-        labels: Numbers,
+        vectors: Vectors,
+        cluster_numbers: Numbers,
         repetition: measurements.RepetitionKey,
         _report: OnProgress,
     ) -> Repetition:
-        """Returns one repetition of the clustering of `rows` into `labels`, which `_read` returned; runs on a thread of
-        its own."""
+        """Returns one repetition of the clustering of `vectors` into `cluster_numbers`, which `_read` returned; runs on
+        a thread of its own."""
         kind, number = repetition
         stored = self._stored
         return repeat_clustering(
-            rows, labels, k=stored.k, seed=stored.seed, kind=kind, number=number
+            vectors, cluster_numbers, k=stored.k, seed=stored.seed, kind=kind, number=number
         )
 
     def _commit(
