@@ -142,7 +142,7 @@ class Block:
         raise IndexError(number)
 
     def line_of(self, part: int, at: int) -> int:
-        """Returns the number of the line with the character `at` of a part; where that is folded, of the last line shown."""
+        """Returns the number of the line with the character `at` of a part; of the last one shown if that is folded."""
         before = int(self._spaced)
         for piece in self._pieces:
             if piece.part == part:

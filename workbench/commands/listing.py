@@ -126,7 +126,9 @@ def status(arguments: argparse.Namespace) -> CommandResult:
 
 
 def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
-    """Returns lines on records that could not be imported, with those that follow each other in one file for one reason on one line.
+    """Returns lines on records that could not be imported.
+
+    Those of one file and one reason that follow each other are on one line.
 
     Args:
         rows: The first of the records.
