@@ -6,10 +6,11 @@ after which the conversation could end.
 What a window has before a boundary depends on the log up to that boundary alone: a log that is cut there is read in the
 same tokens. Otherwise what a model says at a boundary would tell whether the log goes on (docs/lab/probe.md).
 
-Where a boundary fits, the first window is the log from its start up to the last one that does. Each later one holds the system message
-and a run of steps, in which long ones are shortened. The run begins with the steps up to the first boundary that no
-earlier window covers, as many as fit the share `overlap` of the room, and covers the boundaries that fit. So every
-boundary is scored once; one in a later window has as many steps before it as the overlap has room for, or more.
+Where a boundary fits, the first window is the log from its start up to the last one that does. Each other one holds the
+system message and a run of steps, of which long ones are shortened, the system message too. The run begins with the
+steps up to the first boundary that no earlier window covers, as many as fit the share `overlap` of the room, and covers
+the boundaries that fit. So every boundary is scored once; one in a later window has as many steps before it as the
+overlap has room for, or more.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ FORMS = {
 
 
 class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_bindings=False):
-    """The base of every screen that is no dialog. While it is in front it reads its data again after changes, and it shows errors."""
+    """A screen that is no dialog. While it is in front it reads its data again after changes, and it shows errors."""
 
     PLACE = "screen"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -35,11 +35,11 @@ ShownKey = tuple[Binding, bool, str]
 
 
 class Keyed:
-    """Gives an id of place and action to every `Binding` of a class that has none: `conversations.sort`, `table.row-up`.
+    """Gives every `Binding` of a class that has no id one of place and action: `conversations.sort`, `table.row-up`.
 
-    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change
-    with `PLACE` or the name of the class, with the name of the action, with the words of its arguments, and with the description of
-    an action whose arguments are no words.
+    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change with `PLACE` or the name of
+    the class, with the name of the action, with the words of its arguments, and with the description of an action whose
+    arguments are no words.
     """
 
     PLACE: str
