@@ -6,10 +6,11 @@ after which the conversation could end.
 What a window has before a boundary depends on the log up to that boundary alone: a log that is cut there is read in the
 same tokens. Otherwise what a model says at a boundary would tell whether the log goes on (docs/lab/probe.md).
 
-The first window is the log from its start, up to the last boundary that fits. Each later one holds the system message
-and a run of steps, in which long ones are shortened. The run begins with the steps up to the first boundary that no
-earlier window covers, as many as fit the share `overlap` of the room, and covers the boundaries that fit. So every
-boundary is scored once; one in a later window has as many steps before it as the overlap has room for, or more.
+Where a boundary fits, the first window is the log from its start up to the last one that does. Each other one holds the
+system message and a run of steps, of which long ones are shortened, the system message too. The run begins with the
+steps up to the first boundary that no earlier window covers, as many as fit the share `overlap` of the room, and covers
+the boundaries that fit. So every boundary is scored once; one in a later window has as many steps before it as the
+overlap has room for, or more.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def tokens_of_windows(
 
 
 def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
-    """Returns at most `limit` tokens: all if they fit, else the beginning and the end of them with `gap` between."""
+    """Returns at most `limit` tokens: all if they fit, else the beginning and the end of them with `gap` between.
+
+    `limit` is at least the length of `gap`.
+    """
     if len(tokens) <= limit:
         return list(tokens)
     front = (limit - len(gap)) // 2
@@ -153,16 +157,14 @@ def log_tokens(
             "Use a larger context or a shorter prompt.",
         )
     pieces = [tokenizer.tokenize(text) for text in texts]
-    clipped = 0
+    shown = pieces
     if sum(map(len, pieces)) > limit:
         gap = tokenizer.tokenize(GAP)
-        longest = longest_piece(limit)
-        clipped = sum(len(piece) > longest for piece in pieces)
-        pieces = [clip(piece, longest, gap) for piece in pieces]
-    fitting = last_pieces(list(map(len, pieces)), leading_pieces, limit)
-    left_out = len(pieces) - len(fitting)
-    tokens = [token for index in fitting for token in pieces[index]]
-    return tokens, omission_note(left_out, len(pieces), clipped)
+        shown = [clip(piece, longest_piece(limit), gap) for piece in pieces]
+    fitting = last_pieces(list(map(len, shown)), leading_pieces, limit)
+    shortened = sum(len(shown[index]) < len(pieces[index]) for index in fitting)
+    tokens = [token for index in fitting for token in shown[index]]
+    return tokens, omission_note(len(pieces) - len(fitting), len(pieces), shortened)
 
 
 def omission_note(left_out: int, steps: int, shortened: int) -> str | None:

@@ -186,7 +186,7 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
 def _rank(active: ActiveBinding) -> int:
     """Returns a number to sort commands by: those of the screen come first, then the app's, then those of panes.
 
-    Those that every screen has, which move the focus, come last.
+    Those that every screen has come last: they move the focus, or fill an empty screen.
     """
     if (active.binding.id or "").startswith("screen."):
         return 3
@@ -201,7 +201,7 @@ def _rank(active: ActiveBinding) -> int:
 class HelpScreen(Dialog[None]):
     """Lists keys: those that matter first, the screen's others, those of the pane, those that work everywhere.
 
-    The sections are `SECTIONS`; those of the pane stand beside the keys that move the focus.
+    The sections are `SECTIONS`; those of the pane stand beside the keys that every screen has.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

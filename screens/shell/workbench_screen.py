@@ -1,4 +1,4 @@
-"""The base of every screen: title line, footer, jobs bar, error dialogs, and ways to other screens.
+"""The base of every screen that is no dialog: title line, footer, jobs bar, error dialogs, and ways to other screens.
 
 A mode is a screen that a digit leads to, such as the overview; the other screens are opened from one. A screen is
 empty while what it shows does not exist yet; then it says what fills it, and enter starts that.
@@ -23,7 +23,6 @@ from engine.base.events import DataChanged, Event
 from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.completeness.records import Mode
-from engine.completeness.scoring_request import ScoringRequest
 from engine.conversations.filters import Filter
 from engine.conversations.records import ImportRequest
 from engine.opener.open_project import OpenProject
@@ -61,7 +60,7 @@ FORMS = {
 
 
 class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_bindings=False):
-    """Every screen of the program. While it is in front it reads its data again after changes, and it shows errors."""
+    """A screen that is no dialog. While it is in front it reads its data again after changes, and it shows errors."""
 
     PLACE = "screen"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -408,7 +407,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         ask(self, ImportDialog(), on_choice)
 
     def resume(self, run: RunRow, mode: Mode) -> None:
-        """Starts an interrupted run again; it goes on where it was.
+        """Starts an interrupted import again, or opens the form of another run: with the same values it goes on.
 
         Args:
             mode: The mode of scoring, for a run that does not tell its own.
@@ -427,8 +426,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         elif work in FORMS:
             self.open_form(*FORMS[work])
         elif work == "scoring":
-            request = ScoringRequest(mode=_mode_of(run, mode))
-            self._start(lambda: jobs.start_scoring(request))
+            # The run does not tell its conversations and its model by name, so a person sees what would run.
+            self.ask_scoring(_mode_of(run, mode))
         else:
             self.notify("The command that began it goes on when it is given again.", markup=False)
 

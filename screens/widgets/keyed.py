@@ -35,10 +35,10 @@ ShownKey = tuple[Binding, bool, str]
 
 
 class Keyed:
-    """Gives an id of place and action to every binding of a class that has none: `conversations.sort`, `table.row-up`.
+    """Gives every `Binding` of a class that has no id one of place and action: `conversations.sort`, `table.row-up`.
 
-    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change
-    with `PLACE` or the name of the class, with the name of the action, and with the description of an action whose
+    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change with `PLACE` or the name of
+    the class, with the name of the action, with the words of its arguments, and with the description of an action whose
     arguments are no words.
     """
 
@@ -64,7 +64,7 @@ def place_of(cls: type) -> str:
 
 
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
-    """Returns the bindings, each with an id. One without an id gets place and action, e.g. `triage.answer-yes`.
+    """Returns the bindings. A `Binding` without an id gets place and action, e.g. `triage.answer-yes`.
 
     An action whose arguments are no words is named after its description: `table.row-up`.
     """

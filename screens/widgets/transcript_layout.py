@@ -49,7 +49,7 @@ PREVIEW_LINES: dict[Role, int] = {
     "assistant": 30,
     "tool": 2,
 }
-"""Lines of a message that are shown while it is folded; shorter messages are shown whole."""
+"""Lines of each part of a message that are shown while it is folded; shorter parts are shown whole."""
 
 CALL_PREVIEW_LINES = 4
 """Lines of a folded tool call."""
@@ -58,7 +58,7 @@ REASONING_PREVIEW_LINES = 1
 MAX_CACHED_BLOCKS = 512
 """Most blocks of messages that were in sight and are kept."""
 LARGE_BLOCK_LINES = 1_000
-"""Blocks of at least this many lines are cached, because making them again would delay drawing."""
+"""Blocks of more lines than this stay cached, because making them again would delay drawing."""
 
 RULE_CHARACTERS = 30
 """Most characters of the name of the rule by which a text is kept from models."""
@@ -142,7 +142,7 @@ class Block:
         raise IndexError(number)
 
     def line_of(self, part: int, at: int) -> int:
-        """Returns the number of the line with the character `at` of a part; of the last line where that is folded."""
+        """Returns the number of the line with the character `at` of a part; of the last one shown if that is folded."""
         before = int(self._spaced)
         for piece in self._pieces:
             if piece.part == part:
@@ -154,8 +154,8 @@ class Block:
 class Layout:
     """The lines of a conversation at one width.
 
-    The height of every message is known; its lines are made again when it comes into sight. So memory does not grow
-    with the text.
+    The height of every message is known; its lines are made again when it comes into sight, so memory holds the lines
+    of the messages that were in sight last and of the large ones.
 
     Attributes:
         messages: The messages of the conversation.
@@ -205,7 +205,7 @@ class Layout:
         return self._starts[index] + int(self._spaced(index))
 
     def line_of(self, index: int, part: int, at: int) -> int:
-        """Returns the line with the character `at` of a part; the last one of the message where that is folded."""
+        """Returns the line with the character `at` of a part; where that is folded, the last line shown."""
         return self._starts[index] + self.block(index).line_of(part, at)
 
     def message_at(self, line: int) -> int:
@@ -347,11 +347,14 @@ def _preview(whole: str, width: int, room: int | None) -> _Preview:
     if room is None:
         text = safe_text(whole)
         return _Preview(text, break_lines(text, width), "")
-    # The room plus one line cannot take more characters than this, so the rest need not be looked at.
+    # The room plus one line rarely takes more characters than this, so the rest need not be looked at.
     head = whole[: (room + 1) * (width + 1) * 2]
     text = safe_text(head)
     lines = break_lines(text, width)
-    if len(lines) <= room and len(head) == len(whole):
+    if len(lines) <= room and len(head) < len(whole):  # combining marks take no cells
+        text = safe_text(whole)
+        lines = break_lines(text, width)
+    if len(lines) <= room:
         return _Preview(text, lines, "")
     newlines = whole.count("\n")
     whole_length = f"{newlines + 1:,} lines"

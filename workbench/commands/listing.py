@@ -126,7 +126,9 @@ def status(arguments: argparse.Namespace) -> CommandResult:
 
 
 def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
-    """Returns lines on records that could not be imported, with those of one file and one reason on one line.
+    """Returns lines on records that could not be imported.
+
+    Those of one file and one reason that follow each other are on one line.
 
     Args:
         rows: The first of the records.
@@ -197,7 +199,9 @@ def list_conversations(arguments: argparse.Namespace) -> int:
 def _print_counts(
     workspace: OpenProject, filter: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
-    """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
+    """Prints the values of a field with the number of conversations that match a filter.
+
+    The most frequent come first, but months in their order, and of weeks the latest.
 
     Raises:
         UsageError: Conversations cannot be counted by the field.

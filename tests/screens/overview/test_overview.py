@@ -220,6 +220,17 @@ class TestNext:
             await press(pilot, "enter")
             assert support.jobs.started == [["/a.jsonl", "openai"]]
 
+    async def test_interrupted_scoring_opens_its_form(self) -> None:
+        """Nothing starts before a person sees with which model and which conversations."""
+        support = project()
+        support.jobs.left = [
+            RunRow(3, "complete", "interrupted", "h", {"mode": "base"}, {}, "t", None, 5, 9, None)
+        ]
+        async with opened(support, mode="1") as pilot:
+            await press(pilot, "enter")
+            assert "Score conversations" in text(pilot)
+            assert not support.jobs.started
+
 
 class TestLive:
     async def test_follows_what_a_job_writes(self) -> None:

@@ -160,6 +160,13 @@ class TestLayout:
 
         assert shown(layout)[-1] == "        ▸ 5.0k characters"
 
+    def test_a_preview_with_room_shows_combining_marks_whole(self) -> None:
+        """Marks take no cells, so a text of many characters may fit its preview."""
+        text = "\n".join(["e\u0301\u0302\u0303" * 20] * 2)
+        layout = Layout([message(0, "tool", text)], {}, {}, 28, frozenset())
+
+        assert not layout.foldable(0)
+
     def test_foldable(self) -> None:
         """Only what is longer than its preview can be folded."""
         layout = Layout(
