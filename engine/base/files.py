@@ -234,9 +234,10 @@ def is_project(path: str) -> bool:
     Raises:
         OSError: The file cannot be opened.
     """
-    return is_database(path) and (
-        is_in_use(path) or _header(path)[68:] == APPLICATION_ID.to_bytes(4)
-    )
+    if is_in_use(path):
+        return True
+    header = _header(path)
+    return header.startswith(SQLITE_BEGINNING) and header[68:] == APPLICATION_ID.to_bytes(4)
 
 
 def is_database(path: str) -> bool:
@@ -248,6 +249,13 @@ def _header(path: str) -> bytes:
     """Returns the first bytes of a file, the application id of a file of SQLite at their end."""
     with open(path, "rb") as file:
         return file.read(72)  # https://www.sqlite.org/fileformat.html, 1.3
+
+
+def remove_new_project(path: str) -> None:
+    """Removes a project that was just made, with the files beside it; what cannot be removed stays."""
+    for ending in ("", *SIDE_FILE_ENDINGS):
+        with suppress(OSError):
+            os.unlink(path + ending)
 
 
 def refuse_side_file(path: str | Path) -> None:

@@ -28,7 +28,12 @@ from engine.base.errors import (
     ProjectReadOnly,
     ProjectTooOld,
 )
-from engine.base.files import SQLITE_BEGINNING, refuse_side_file, remove_leftovers
+from engine.base.files import (
+    SQLITE_BEGINNING,
+    refuse_side_file,
+    remove_leftovers,
+    remove_new_project,
+)
 from engine.project import connections, runs, settings
 from engine.project.backups import back_up_before_upgrade, copy_whole, free_name
 from engine.project.file_lock import ProjectFile
@@ -195,9 +200,7 @@ class Project:
             project._start(lock, create)
         except BaseException:
             if is_new:
-                for ending in ("", "-wal", "-shm", "-journal"):
-                    with contextlib.suppress(OSError):
-                        os.unlink(real + ending)
+                remove_new_project(real)
             project.close()
             raise
         return project

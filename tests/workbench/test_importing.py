@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import ProjectLocked
 from engine.formats.opening import source
 from engine.formats.registry import mapping_folder
 from tests import bombs
 from workbench.cli import main
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
+from workbench.commands import importing
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {
@@ -54,6 +56,21 @@ def test_a_dry_run_shows_and_stores_nothing(
     assert "text read as: " in out
     assert "== a ==\nTURN 1, STEP 1, user chat:\nWhere is my parcel?" in out
     assert not (tmp_path / "p.wb").exists()
+
+
+def test_a_project_that_another_program_made_meanwhile_stays(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project that was not there at first and cannot be opened, as another program has just made it, is kept."""
+    project = tmp_path / "p.wb"
+
+    def open_project(path: Path, *, create: bool) -> None:
+        path.write_bytes(b"of another program")
+        raise ProjectLocked(f"{path} is in use.")
+
+    monkeypatch.setattr(importing, "OpenProject", open_project)
+    assert main(["import", str(project), str(logs)]) != EXIT_DONE
+    assert project.read_bytes() == b"of another program"
 
 
 def test_a_refused_import_leaves_no_project(tmp_path: Path) -> None:

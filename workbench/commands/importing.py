@@ -21,7 +21,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import Cancelled, FormatError, UnknownFormat, UsageError, WorkbenchError
-from engine.base.files import SIDE_FILE_ENDINGS
+from engine.base.files import remove_new_project
 from engine.base.text import message_safe
 from engine.conversations.records import ImportRequest
 from engine.conversations.service import account_lines, file_of, shares_line
@@ -110,16 +110,19 @@ def opened_for_import(path: Path) -> Iterator[OpenProject]:
         WorkbenchError: That of the block; where a format is unknown, the hint is the command that maps it.
     """
     is_new = not path.exists()
+    is_ours_alone = (
+        False  # what cannot be opened may be the project of another program that made it meanwhile
+    )
     try:
         with OpenProject(path, create=True) as workspace:
+            is_ours_alone = is_new
             try:
                 yield workspace
             finally:
-                is_new = is_new and not workspace.conversations.counts().conversations
+                is_ours_alone = is_new and not workspace.conversations.counts().conversations
     except WorkbenchError as error:
-        if is_new and not isinstance(error, Cancelled):
-            for ending in ("", *SIDE_FILE_ENDINGS):
-                Path(os.path.realpath(path) + ending).unlink(missing_ok=True)
+        if is_ours_alone and not isinstance(error, Cancelled):
+            remove_new_project(os.path.realpath(path))
         if isinstance(error, FormatError):
             raise with_map_hint(error, path) from None
         raise
