@@ -329,8 +329,9 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         ) from None
     try:
         whole_words = _with_joined_filters(_with_command(words))
-        first = next((word for word in whole_words[:1] if word in _FIRST_WORDS), None)
-        arguments = build_parser(first).parse_args(whole_words)
+        first = next(iter(whole_words), None)
+        parser = build_parser(first if first in _FIRST_WORDS else None)
+        arguments = parser.parse_args(whole_words)
     except SystemExit as stop:  # after --help
         if topic:
             explaining = import_module("workbench.commands.explaining")

@@ -26,15 +26,13 @@ class BadRecord(Exception):
 
 
 FAULTS = (
-    *(
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        NameError,
-        RuntimeError,
-        TypeError,
-    ),
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
     ValueError,
 )
 """Errors that a mistake in a reader raises at a record that it does not expect; errors of files and cancelled work are

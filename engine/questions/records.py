@@ -259,6 +259,9 @@ QueueOrder = Literal[
 ]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
+MACHINE_ORDERS: frozenset[QueueOrder] = frozenset(("check", "answerers", "doubtful"))
+"""Orders of what machines answered."""
+
 
 @dataclass(frozen=True, slots=True)
 class TriagePage:

@@ -234,10 +234,6 @@ def status_line(
     return Content.assemble(*parts)
 
 
-MACHINE_ORDERS = frozenset(("check", "answerers", "doubtful"))
-"""Orders of what machines answered."""
-
-
 def empty_state(
     status: TriageStatus, conversations: int, scored: bool, narrowed: bool, machines: int | None
 ) -> EmptyState:

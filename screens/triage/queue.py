@@ -14,8 +14,8 @@ from engine.base.conversation import SUCCEEDED
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.question import PEOPLE, Question
-from engine.questions.records import QueueOrder, TriageItem, TriagePage
-from screens.triage.formatting import MACHINE_ORDERS, TriageStatus
+from engine.questions.records import MACHINE_ORDERS, QueueOrder, TriageItem, TriagePage
+from screens.triage.formatting import TriageStatus
 
 MIN_ITEMS_LEFT = 100
 """The next page of a long queue is read when fewer items than this are left."""

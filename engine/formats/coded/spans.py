@@ -151,9 +151,8 @@ def arrange_spans(
     with the first span of its record.
     """
     records: list[_SpanRecord] = []
-    beside_spans: list[
-        tuple[str, Any, str]
-    ] = []  # the key, the entry, the first trace of its record
+    # What stands beside spans: its key in the frame of a session, itself, the first trace of its record.
+    beside_spans: list[tuple[str, Any, str]] = []
     for frame in frames:
         if frame.reason is not None:
             yield frame

@@ -161,7 +161,9 @@ async def write_replies(
     """
     prompt = request.prompt
     writer = await _PromptWriter.for_endpoint(access, prompt, context)
-    settings = _sampling_fields(access, Sampling(), prompt.max_tokens, prompt.stop, seed=0)
+    settings = _sampling_fields(access, Sampling(), prompt.max_tokens, seed=0)
+    if prompt.stop:
+        settings["stop"] = list(prompt.stop[:MAX_STOPS])
 
     async def write_one(texts: Sequence[str], leading_pieces: int) -> WrittenReply:
         """Returns the reply to one log."""
@@ -173,17 +175,13 @@ async def write_replies(
 
 
 def _sampling_fields(
-    access: EndpointAccess, sampling: Sampling, max_tokens: int, stop: Sequence[str], seed: int
+    access: EndpointAccess, sampling: Sampling, max_tokens: int, seed: int
 ) -> dict[str, Any]:
     """Returns the sampling settings as fields of a request body."""
     settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": sampling.temperature}
-    if stop:
-        settings["stop"] = list(stop[:MAX_STOPS])
     if sampling.temperature:
-        settings |= {
-            "seed": seed,
-            "top_p": 1.0,
-        }  # some servers leave improbable tokens out by themselves
+        # Some servers leave improbable tokens out unless `top_p` is given.
+        settings |= {"seed": seed, "top_p": 1.0}
     if sampling.json_schema:
         settings |= structure_fields(access.can.structure, json.loads(sampling.json_schema))
     return settings
@@ -194,7 +192,12 @@ def _cut_at_stop(written: EndpointReply, stop: Sequence[str]) -> tuple[str, Stop
     positions = [position for text in stop if text and (position := written.text.find(text)) >= 0]
     if positions:
         return written.text[: min(positions)], "stop"
-    return written.text, "length" if written.ended == "length" else "end"
+    return written.text, _stopped(written)
+
+
+def _stopped(written: EndpointReply) -> Stopped:
+    """Returns why a reply without a stop text ended."""
+    return "length" if written.ended == "length" else "end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,15 +329,15 @@ async def _reply_to_call(access: EndpointAccess, call: Call, context: int) -> Co
     )
     left_out = left_out_note(len(messages) - len(fitting), len(messages))
     body = _chat_body(access.can, fitting, call.opening)
-    settings = _sampling_fields(access, call.sampling, call.max_tokens, (), call.seed)
+    settings = _sampling_fields(access, call.sampling, call.max_tokens, call.seed)
     reads_tokens = call.probability_of and access.can.reads_verdicts
     if reads_tokens:
         settings |= {"logprobs": True, "top_logprobs": access.can.chat_top}
     reply = await _complete(access, "chat/completions", {**body, **settings})
-    text, stopped = _cut_at_stop(_strip_opening(reply, call.opening) or reply, ())
+    written = _strip_opening(reply, call.opening) or reply
     probability = value_probability(call, reply.positions) if reads_tokens else None
     note = ", ".join(filter(None, (control_note, left_out))) or None
-    return Completion(text, stopped, note, probability)
+    return Completion(written.text, _stopped(written), note, probability)
 
 
 def value_probability(call: Call, positions: Sequence[Position]) -> float | None:
