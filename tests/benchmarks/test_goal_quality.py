@@ -34,8 +34,10 @@ def test_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(read(str(path), ["nobody has this"])[1]) == len(texts)
 
 
-@pytest.mark.parametrize("k1", [7, 12])
-def test_the_program_does_what_is_measured(tmp_path: Path, k1: int) -> None:
+@pytest.mark.parametrize(("k1", "groups"), [(7, (7,)), (12, (6, 7))])
+def test_the_program_does_what_is_measured(
+    tmp_path: Path, k1: int, groups: tuple[int, ...]
+) -> None:
     """Automatic merging in a project ends with the groups that the measurement ends with, from the same clusters, or
     with some of them joined; two halves of a kind that do not mix stay apart."""
     texts, _ = wishes()
@@ -65,6 +67,6 @@ def test_the_program_does_what_is_measured(tmp_path: Path, k1: int) -> None:
     gold = np.zeros(len(texts), dtype=np.int32)
     one = measure(embedder.embed(texts), texts, gold, embedder, 0, k1)
     labels = set(one.labels[one.labels >= 0].tolist())
-    assert len(labels) in (6, 7)  # three kinds in two wordings; processors round differently
+    assert len(labels) in groups  # of 12 clusters 6 or 7: processors round differently
     for label in labels:  # groups without a common request are joined when they are named
         assert len(np.unique(program[one.labels == label])) == 1
