@@ -24,7 +24,7 @@ from engine.base.conversation import Message
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBORS, Neighbors, settle
-from engine.goals.tables.texts import FAILURE_SIGNS, MIN_FAILED, without_failures
+from engine.goals.tables.texts import FAILURE_SIGNS, MIN_FAILED, failed_messages, without_failures
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.signs.reading import read_signs
@@ -148,11 +148,9 @@ def text_of(record: dict[str, Any], text: str) -> str:
     message a line."""
     roles = ("user", "assistant") if text == "all" else ("user",)
     messages = [Message(m["role"], m.get("content") or "") for m in record["messages"]]
-    failed: set[int] = set()
-    for sign in read_signs(messages) if text == "all" else ():
-        least = FAILURE_SIGNS.get(sign.sign)
-        if least and len(sign.messages) >= least and sign.value >= MIN_FAILED:
-            failed.update(sign.messages)
+    signs = (sign for sign in read_signs(messages) if sign.sign in FAILURE_SIGNS)
+    listed = {str(sign.sign): sign.messages for sign in signs if sign.value >= MIN_FAILED}
+    failed = failed_messages(listed) if text == "all" else frozenset()
     rows = ((n, m.role, m.content) for n, m in enumerate(messages) if m.role in roles)
     said = [content for _, content in without_failures(rows, failed)]
     return "\n".join(said[:1] if text == "first-user" else said)

@@ -29,6 +29,8 @@ from engine.goals.labels.word_kinds import (
 
 MIN_NAME_SHARE = 0.7
 """Least share of the uses of a word, within sentences, that begin with a capital letter where it is a name."""
+MIN_PERSON_SHARE = 0.3
+"""Least such share of a word that somebody introduced themselves with where it is the name of a person."""
 FIXED_PAIR_SHARE = 0.75
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant". Nor does a phrase end with a word that has a further one after it in more than this
@@ -134,11 +136,16 @@ class Usage:
             self._as_places[word] >= max(2, MIN_PLACE_SHARE * self._words[word])
         )
 
+    def is_proper(self, word: str) -> bool:
+        """Returns whether a word is a value or stands for one person or thing."""
+        return self.is_value(word) or self.is_individual(word)
+
     def is_individual(self, word: str) -> bool:
         """Returns whether a word stands for one person or thing: a name that somebody introduced themselves with ("I am
-        Ben"), or a code of capital letters."""
+        Ben"), now and then in lower case, or a code of capital letters."""
         is_code = len(word) >= MIN_CODE_LETTERS and self.form(word).isupper()
-        return is_code or (self.is_name(word) and self._as_people[word] > 0)
+        is_person = self._as_people[word] > 0 and self._capital_share(word) >= MIN_PERSON_SHARE
+        return is_code or is_person
 
     def is_quality(self, word: str) -> bool:
         """Returns whether a word often stands before a noun: "european"."""
@@ -223,10 +230,15 @@ class Usage:
     def is_name(self, word: str) -> bool:
         """Returns whether most uses of a word within sentences begin with a capital letter, which not all letters
         are: "Paris", but not "SQL"."""
+        return self._capital_share(word) >= MIN_NAME_SHARE
+
+    def _capital_share(self, word: str) -> float:
+        """Returns the share of the uses of a word within sentences, in [0, 1], that begin with a capital letter; 0 for
+        one that is mostly written in capital letters, and for one that is no name."""
         spellings = self._forms.get(word)
         if not spellings or not is_content(word) or word in ADJECTIVES:
-            return False
+            return 0.0
         if spellings.most_common(1)[0][0].isupper():
-            return False
+            return 0.0
         capital = sum(count for form, count in spellings.items() if form[:1].isupper())
-        return capital >= MIN_NAME_SHARE * spellings.total()
+        return capital / spellings.total()
