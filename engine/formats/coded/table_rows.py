@@ -74,6 +74,10 @@ _ANSWER_COLUMNS = (
 """Names of columns with an answer."""
 
 
+_TOOL_COLUMNS = ("tool", "tool_name", "function_name")
+"""Names of columns with the name of the tool that a message calls, or whose answer it is."""
+
+
 class RowColumns(NamedTuple):
     """The names of the columns of a row, or of the fields of a turn.
 
@@ -158,7 +162,25 @@ def messages_of_row(
     if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
         role = "tool"  # help desks log what a tool returned under the name of the system
     message = {"role": role, "content": text, **({"name": name} if name else {})}
-    return messages_of(message, number, facts=facts)
+    return messages_of({**message, **_tool_fields(row, role, text)}, number, facts=facts)
+
+
+def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str, Any]:
+    """Returns what a column with the name of a tool adds to the message of a row, in the form of a chat API.
+
+    An answer of a tool gets its name. What the assistant says becomes a call of the tool if it is a JSON object,
+    perhaps behind that name; other words of the assistant stay as they are.
+    """
+    column = named_column(row, _TOOL_COLUMNS, str)
+    if column and role == "tool":
+        return {"name": row[column]}
+    if not column or role != "assistant" or not isinstance(text, str):
+        return {}
+    call = re.fullmatch(
+        rf"\W*?(?:{re.escape(row[column])}\W*?)?(\{{.*\}})[\s)]*", text, re.DOTALL
+    )
+    calls = [{"name": row[column], "arguments": call[1]}] if call else []
+    return {"content": "", "tool_calls": calls} if calls else {}
 
 
 def _role_and_name(
@@ -204,6 +226,10 @@ _ROLE_ONLY_COLUMNS = ("role", "speaker")
 """Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
 fact of the message."""
 
+_MOST_DIFFERING = 0.05
+"""Largest share of conversations in which a column of the conversation may have several values: a few that moved to
+another channel do not make the channel one of messages."""
+
 UNREAD = "rows not read"
 """Key under which the metadata of a conversation has the rows of it that are no messages."""
 
@@ -231,7 +257,50 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame._replace(reason="the row is no message of a named conversation")
         else:
             rows.setdefault(str(frame.value[columns.id]), []).append(frame)
-    yield from group_frames(rows, "messages")
+    groups = [[frame.value for frame in frames] for frames in rows.values()]
+    shared = _conversation_columns([group for group in groups if len(group) > 1])
+    for frame, group in zip(group_frames(rows, "messages"), groups, strict=True):
+        yield frame._replace(value={**_shared_cells(group, shared), **frame.value})
+
+
+def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
+    """Returns the columns of a file that say something of a conversation: their value is the same in all rows of one,
+    but for few (`_MOST_DIFFERING`). None in a file with fewer than two conversations of several rows, which cannot tell.
+
+    Args:
+        groups: The rows of each conversation with several.
+    """
+    if len(groups) < 2:
+        return []
+    read_columns = columns_of(groups[0][0]) or ()
+    differing = dict.fromkeys(
+        (
+            key
+            for key in {key: None for group in groups for key in group[0]}
+            if key not in ("id", "messages", *read_columns)
+            and plain_name(key) not in _ORDER_COLUMNS
+            and not states_outcome(key, "done")
+        ),
+        0,
+    )
+    for group in groups:
+        first = group[0]
+        for key in [key for key in differing if any(row.get(key) != first.get(key) for row in group)]:
+            differing[key] += 1
+            if differing[key] > _MOST_DIFFERING * len(groups):
+                del differing[key]
+    return list(differing)
+
+
+def _shared_cells(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, Any]:
+    """Returns what columns of the conversation say in its rows: a value, or a list of several; nothing of empty cells."""
+    cells: dict[str, Any] = {}
+    for column in columns:
+        values = [row[column] for row in rows if row.get(column) not in (None, "")]
+        distinct = list({json_text(value): value for value in values}.values())
+        if distinct:
+            cells[column] = distinct[0] if len(distinct) == 1 else distinct
+    return cells
 
 
 def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
@@ -246,11 +315,32 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         rows = _rows_in_order(rows)
     external_id = record_id(record, ("id",), fallback_id)
     if not all(map(_has_usual_role, rows)) or any(map(_has_outcome, rows)):
-        return _read_unusual_rows(rows, external_id)
-    message_list = read_messages(rows)
-    start_time = created_at(object_or_empty(rows[0] if rows else None))
-    conversation = Conversation(external_id, message_list.messages, created_at=start_time)
-    return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+        draft = _read_unusual_rows(rows, external_id)
+    else:
+        message_list = read_messages(list(map(_with_tool, rows)))
+        start_time = created_at(object_or_empty(rows[0] if rows else None))
+        conversation = Conversation(external_id, message_list.messages, created_at=start_time)
+        draft = ParsedRecord(
+            conversation, message_list.fields, unknown=tuple(message_list.unread)
+        )
+    calls = [call for message in draft.conversation.messages for call in message.tool_calls]
+    if arguments := tuple(call.arguments for call in calls):  # before them may stand the tool
+        texts = (text for row in rows for text in row.values() if isinstance(text, str))
+        labeled = (text for text in texts if text not in arguments)
+        draft.pieces = frozenset(text for text in labeled if text.rstrip(") \n").endswith(arguments))
+    shared = without_keys(record, "id", "messages")
+    names = without_keys(rows[0], *(columns_of(rows[0]) or ()), *draft.fields)
+    draft.columns = {name: "conversation" if name in shared else "message" for name in names}
+    draft.fields = {**shared, **draft.fields}
+    return draft
+
+
+def _with_tool(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns a row of a usual role with what a column says of a tool, unless the row says it as chat APIs do."""
+    if row.get("name") or row.get("tool_calls"):
+        return row
+    text = row.get("content", row.get("value"))
+    return {**row, **_tool_fields(row, role_named(row.get("role", row.get("from"))), text)}
 
 
 def _rows_in_order(rows: list[Any]) -> list[Any]:
