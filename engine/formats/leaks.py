@@ -43,6 +43,8 @@ def guard(
     _hide_score(messages, leaks)
     _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
+    for holder in _HOLDERS:
+        meta = _without_holder(holder, meta, conversation.meta)
     _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
     if not fields and not leaks:
         return conversation, ()
@@ -91,6 +93,26 @@ _STATUS_OUTCOME = re.compile(
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
+
+
+_HOLDERS = ("metadata", "meta")
+"""Fields whose own fields are of the whole conversation, as if they stood beside them."""
+
+
+def _without_holder(
+    holder: str, meta: dict[str, Any], mapped: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns metadata in which the fields within one stand beside it; there stays what has a name that is there too.
+
+    Args:
+        mapped: Metadata that the reader has named.
+    """
+    inner = meta.get(holder)
+    if not isinstance(inner, dict):
+        return meta
+    doubles = {name: inner[name] for name in inner if name in meta or name in mapped}
+    rest = {holder: doubles} if doubles else {}
+    return {**without_keys(meta, holder), **without_keys(inner, *doubles), **rest}
 
 
 def _divide_fields(
