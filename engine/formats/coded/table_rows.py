@@ -115,11 +115,20 @@ def named_column(
     row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]
 ) -> str:
     """Returns the column with the first of some names that has a value of a type; empty if there is none."""
-    columns: dict[str, str] = {}
-    for key, value in row.items():
+    for column in _columns_named(tuple(row), names):
+        value = row[column]
         if isinstance(value, types) and not isinstance(value, bool) and value != "":
-            columns.setdefault(plain_name(key), key)
-    return next((columns[name] for name in names if name in columns), "")
+            return column
+    return ""
+
+
+@lru_cache(maxsize=1_000)  # the rows of a table have the same columns
+def _columns_named(columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the columns with one of some names, in the order of the names."""
+    by_name: dict[str, list[str]] = {}
+    for column in columns:
+        by_name.setdefault(plain_name(column), []).append(column)
+    return tuple(column for name in names for column in by_name.get(name, ()))
 
 
 @lru_cache(maxsize=10_000)  # the same names in each record
