@@ -16,15 +16,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.records import CheckCounts
 from engine.formats.messages.times import is_ambiguous
-from engine.formats.records import (
-    MOST_LOST,
-    PLACES,
-    SKIPPED,
-    Account,
-    ColumnSubject,
-    SourceReport,
-    Unread,
-)
+from engine.formats.records import MOST_LOST, PLACES, SKIPPED, Account, SourceReport, Unread
 from engine.project import settings
 from engine.project.project import Project
 
@@ -104,9 +96,9 @@ def _source_lines(source: SourceReport) -> list[str]:
     if account.total:
         what = "text of the other records" if source.rejected else "text"
         lines.append(shares_line(account, what))
-    for subject in get_args(ColumnSubject):
-        if names := [f"`{name}`" for name, of in account.columns.items() if of == subject]:
-            lines.append(f"  columns kept with the {subject}: {', '.join(names)}")
+    for subject in sorted({*account.columns.values()}):
+        names = ", ".join(f"`{name}`" for name, of in account.columns.items() if of == subject)
+        lines += [f"  columns kept with the {subject}: {names}"]
     lines += _unread_lines("not read", account.lost)
     lines += _unread_lines("not understood, kept as it is", account.unknown)
     lines += _unread_lines("kept from models", account.hidden)

@@ -99,9 +99,7 @@ _HOLDERS = ("metadata", "meta")
 """Fields whose own fields are of the whole conversation, as if they stood beside them."""
 
 
-def _without_holder(
-    holder: str, meta: dict[str, Any], mapped: Mapping[str, Any]
-) -> dict[str, Any]:
+def _without_holder(holder: str, meta: dict[str, Any], mapped: Mapping[str, Any]) -> dict[str, Any]:
     """Returns metadata in which the fields within one stand beside it; there stays what has a name that is there too.
 
     Args:

@@ -25,6 +25,7 @@ from engine.formats.json_values import (
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
+    READ_KEYS,
     looks_like_message,
     looks_like_messages,
     messages_of,
@@ -32,7 +33,7 @@ from engine.formats.messages.normalize import (
     read_messages,
     record_id,
 )
-from engine.formats.messages.roles import role_named, role_of_speaker, speaker_word
+from engine.formats.messages.roles import role_of_speaker, speaker_word
 from engine.formats.messages.start_dates import created_at
 from engine.formats.messages.times import as_time, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
@@ -170,7 +171,9 @@ def messages_of_row(
     text = row[columns.text]
     if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
         role = "tool"  # help desks log what a tool returned under the name of the system
-    message = {"role": role, "content": text, **({"name": name} if name else {})}
+    said_keys = READ_KEYS.difference(facts) if looks_like_message(row) else ()
+    message = {key: row[key] for key in row if key in said_keys}
+    message |= {"role": role, "content": text, **({"name": name} if name else {})}
     return messages_of({**message, **_tool_fields(row, role, text)}, number, facts=facts)
 
 
@@ -180,16 +183,14 @@ def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str,
     An answer of a tool gets its name. What the assistant says becomes a call of the tool if it is a JSON object,
     perhaps behind that name; other words of the assistant stay as they are.
     """
-    column = named_column(row, _TOOL_COLUMNS, str)
-    if column and role == "tool":
-        return {"name": row[column]}
-    if not column or role != "assistant" or not isinstance(text, str):
+    tool = row.get(named_column(row, _TOOL_COLUMNS, str))
+    if not tool or row.get("tool_calls"):
         return {}
-    call = re.fullmatch(
-        rf"\W*?(?:{re.escape(row[column])}\W*?)?(\{{.*\}})[\s)]*", text, re.DOTALL
-    )
-    calls = [{"name": row[column], "arguments": call[1]}] if call else []
-    return {"content": "", "tool_calls": calls} if calls else {}
+    if role == "tool":
+        return {"name": tool}
+    is_call = rf"\W*?(?:{re.escape(tool)}\W*?)?(\{{.*\}})[\s)]*"
+    call = re.fullmatch(is_call, str(text), re.DOTALL) if role == "assistant" else None
+    return {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]} if call else {}
 
 
 def _role_and_name(
@@ -274,41 +275,35 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
     """Returns the columns of a file that say something of a conversation: their value is the same in all rows of one,
-    but for few (`_MOST_DIFFERING`). None in a file with fewer than two conversations of several rows, which cannot tell.
+    but for few (`_MOST_DIFFERING`). None in a file with fewer than two conversations of several rows: it cannot tell.
 
     Args:
         groups: The rows of each conversation with several.
     """
     if len(groups) < 2:
         return []
-    read_columns = columns_of(groups[0][0]) or ()
-    differing = dict.fromkeys(
-        (
-            key
-            for key in {key: None for group in groups for key in group[0]}
-            if key not in ("id", "messages", *read_columns)
-            and plain_name(key) not in _ORDER_COLUMNS
-            and not states_outcome(key, "done")
-        ),
-        0,
-    )
+    others = {"id", "messages", *(columns_of(groups[0][0]) or ())}
+    differing = {key: 0 for group in groups for key in group[0] if key not in others}
     for group in groups:
         first = group[0]
-        for key in [key for key in differing if any(row.get(key) != first.get(key) for row in group)]:
-            differing[key] += 1
+        for key in [*differing]:
+            differing[key] += any(row.get(key) != first.get(key) for row in group)
             if differing[key] > _MOST_DIFFERING * len(groups):
                 del differing[key]
-    return list(differing)
+    return [
+        key
+        for key in differing
+        if plain_name(key) not in _ORDER_COLUMNS and not states_outcome(key, "done")
+    ]
 
 
 def _shared_cells(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, Any]:
-    """Returns what columns of the conversation say in its rows: a value, or a list of several; nothing of empty cells."""
+    """Returns what columns of the conversation say in its rows: a value, a list of several, or null for empty cells."""
     cells: dict[str, Any] = {}
     for column in columns:
         values = [row[column] for row in rows if row.get(column) not in (None, "")]
         distinct = list({json_text(value): value for value in values}.values())
-        if distinct:
-            cells[column] = distinct[0] if len(distinct) == 1 else distinct
+        cells[column] = distinct if len(distinct) > 1 else next(iter(distinct), None)
     return cells
 
 
@@ -322,34 +317,13 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     rows = record.get("messages", [])
     if isinstance(rows, list):
         rows = _rows_in_order(rows)
-    external_id = record_id(record, ("id",), fallback_id)
-    if not all(map(_has_usual_role, rows)) or any(map(_has_outcome, rows)):
-        draft = _read_unusual_rows(rows, external_id)
-    else:
-        message_list = read_messages(list(map(_with_tool, rows)))
-        start_time = created_at(object_or_empty(rows[0] if rows else None))
-        conversation = Conversation(external_id, message_list.messages, created_at=start_time)
-        draft = ParsedRecord(
-            conversation, message_list.fields, unknown=tuple(message_list.unread)
-        )
-    calls = [call for message in draft.conversation.messages for call in message.tool_calls]
-    if arguments := tuple(call.arguments for call in calls):  # before them may stand the tool
-        texts = (text for row in rows for text in row.values() if isinstance(text, str))
-        labeled = (text for text in texts if text not in arguments)
-        draft.pieces = frozenset(text for text in labeled if text.rstrip(") \n").endswith(arguments))
+    draft = _read_ordered_rows(rows, record_id(record, ("id",), fallback_id))
     shared = without_keys(record, "id", "messages")
     names = without_keys(rows[0], *(columns_of(rows[0]) or ()), *draft.fields)
     draft.columns = {name: "conversation" if name in shared else "message" for name in names}
-    draft.fields = {**shared, **draft.fields}
+    filled = {name: value for name, value in shared.items() if value is not None}
+    draft.fields = {**filled, **draft.fields}
     return draft
-
-
-def _with_tool(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row of a usual role with what a column says of a tool, unless the row says it as chat APIs do."""
-    if row.get("name") or row.get("tool_calls"):
-        return row
-    text = row.get("content", row.get("value"))
-    return {**row, **_tool_fields(row, role_named(row.get("role", row.get("from"))), text)}
 
 
 def _rows_in_order(rows: list[Any]) -> list[Any]:
@@ -366,18 +340,8 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _has_usual_role(row: Any) -> bool:
-    """Returns whether a row is a message of one of the usual roles."""
-    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
-
-
-def _has_outcome(row: dict[str, Any]) -> bool:
-    """Returns whether a column of a row states how the conversation ended."""
-    return any(map(states_outcome, row.keys() - {"role", "from", "content", "value"}))
-
-
-def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
-    """Returns the conversation of rows of which some are no messages with a usual role, or state an outcome.
+def _read_ordered_rows(rows: list[Any], external_id: str) -> ParsedRecord:
+    """Returns the conversation of rows in their order, of which some may be no messages, or state an outcome.
 
     Raises:
         BadRecord: No row is a message.
@@ -388,23 +352,23 @@ def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
-    outcome_keys = _outcome_keys(rows)
-    outcomes: dict[str, Any] = {}
+    outcomes = _outcomes(rows)
     unread: list[Any] = []
+    pieces: set[str] = set()
     reason = "no messages"
     for row in rows:
         columns = columns_of(row)
         if columns is None:
             raise BadRecord(f"message {len(messages) + 1} is no message")
         time = named_column(row, TIME_COLUMNS, (str, int, float))
-        read_keys = (columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS)
+        read_keys = {columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS, *outcomes}
+        read_keys |= READ_KEYS if looks_like_message(row) else set()
         facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
-        for key in [key for key in facts if key in outcome_keys]:
-            value = facts.pop(key)
-            if value is not None:
-                outcomes[key] = value
         try:
-            messages += messages_of_row(row, columns, facts, len(messages) + 1, speakers)
+            read = messages_of_row(row, columns, facts, len(messages) + 1, speakers)
+            if read[0].tool_calls and read[0].tool_calls[0].arguments != row[columns.text]:
+                pieces.add(str(row[columns.text]))  # before the arguments stands the tool
+            messages += read
         except BadRecord as error:  # the others are a conversation without it
             reason = error.reason
             unread.append(row)
@@ -414,18 +378,25 @@ def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
     fields = {**outcomes, UNREAD: unread} if unread else outcomes
     fields = {**fields, OTHER_BRANCHES: branch_rows} if branch_rows else fields
     conversation = Conversation(external_id, tuple(messages), created_at=start_time)
-    return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
+    return ParsedRecord(
+        conversation, fields, unknown=tuple(map(_unread_row, unread)), pieces=frozenset(pieces)
+    )
 
 
-def _outcome_keys(rows: list[Any]) -> set[str]:
-    """Returns the columns that state how the conversation ended: of those named like an outcome the ones with the same
+def _outcomes(rows: list[Any]) -> dict[str, Any]:
+    """Returns what columns say of how the conversation ended: of those named like an outcome the ones with the same
     value in all rows that have any. What differs from row to row is about a message."""
-    values: dict[str, set[str]] = {}
+    values: dict[str, dict[str, Any]] = {}
     for row in objects_in(rows):
         for key, value in row.items():
             if value is not None and states_outcome(key, value) and value != "completed":
-                values.setdefault(key, set()).add(json_text(value))
-    return {key for key, distinct in values.items() if len(distinct) == 1}
+                values.setdefault(key, {})[json_text(value)] = value
+    return {
+        key: value
+        for key, distinct in values.items()
+        for value in distinct.values()
+        if len(distinct) == 1
+    }
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last mess
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a feature in words: a term as a filter writes it, behind which a sign is explained, or words with who says
+    """Returns a feature in words: a term as a filter writes it, with the words of a sign behind, or words with who says
     them where."""
     if isinstance(feature, Term):
         if feature.field == "sign":

@@ -58,7 +58,7 @@ class TestReading:
         assert str(found) == f"state:{state.word.replace(' ', '-')}"
 
     def test_a_sign_is_read_by_its_words(self) -> None:
-        """`sign:"refusal or apology"`, as lists show it, is `sign:refused`; what is no sign is refused with all signs."""
+        """`sign:"refusal or apology"`, as lists show it, is `sign:refused`; a refusal names all signs."""
         for sign in Sign:
             assert str(parse_filter(f'sign:"{sign.words}"')) == f"sign:{sign}"
         assert str(getattr(read("sign:sad"), "hint", "")).startswith("One of refused, ")

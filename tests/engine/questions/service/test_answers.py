@@ -63,7 +63,7 @@ def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> An
 
 
 def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
-    """Lines with an id, an answer and a name, or that somebody names, are verdicts of people, of whom most decide; lines
+    """Lines with an id, an answer and a name, or imported under one, are verdicts of people, of whom most decide; those
     without any name are no person's."""
     lines = [{"id": "c1", "answer": "failed", "annotator": name, "note": "loop"} for name in "ab"]
     lines += [{"id": "c1", "answer": "yes", "annotator": "z"}, {"id": "c2", "answer": "yes"}]
