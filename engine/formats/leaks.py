@@ -44,7 +44,10 @@ def guard(
     _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
     for holder in _HOLDERS:
-        meta = _without_holder(holder, meta, conversation.meta)
+        if isinstance(inner := meta.get(holder), dict):
+            doubles = inner.keys() & (meta.keys() | conversation.meta.keys())
+            rest = {holder: {name: inner[name] for name in doubles}} if doubles else {}
+            meta = {**without_keys(meta, holder), **without_keys(inner, *doubles), **rest}
     _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
     if not fields and not leaks:
         return conversation, ()
@@ -96,21 +99,8 @@ _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 
 
 _HOLDERS = ("metadata", "meta")
-"""Fields whose own fields are of the whole conversation, as if they stood beside them."""
-
-
-def _without_holder(holder: str, meta: dict[str, Any], mapped: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns metadata in which the fields within one stand beside it; there stays what has a name that is there too.
-
-    Args:
-        mapped: Metadata that the reader has named.
-    """
-    inner = meta.get(holder)
-    if not isinstance(inner, dict):
-        return meta
-    doubles = {name: inner[name] for name in inner if name in meta or name in mapped}
-    rest = {holder: doubles} if doubles else {}
-    return {**without_keys(meta, holder), **without_keys(inner, *doubles), **rest}
+"""Fields whose own fields are of the whole conversation, as if they stood beside them; those whose names stand there
+stay within."""
 
 
 def _divide_fields(

@@ -14,14 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import (
-    BadRecord,
-    as_object,
-    json_text,
-    object_or_empty,
-    objects_in,
-    without_keys,
-)
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
@@ -38,7 +31,7 @@ from engine.formats.messages.start_dates import created_at
 from engine.formats.messages.times import as_time, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
-from engine.formats.records import ParsedRecord, Reader
+from engine.formats.records import ColumnSubject, ParsedRecord, Reader
 
 # Columns
 
@@ -270,7 +263,8 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
     groups = [[frame.value for frame in frames] for frames in rows.values()]
     shared = _conversation_columns([group for group in groups if len(group) > 1])
     for frame, group in zip(group_frames(rows, "messages"), groups, strict=True):
-        yield frame._replace(value={**_shared_cells(group, shared), **frame.value})
+        cells = {column: _distinct_values(group, column) for column in shared}
+        yield frame._replace(value={**cells, **frame.value})
 
 
 def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
@@ -290,46 +284,17 @@ def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
             differing[key] += any(row.get(key) != first.get(key) for row in group)
             if differing[key] > _MOST_DIFFERING * len(groups):
                 del differing[key]
-    return [
-        key
-        for key in differing
-        if plain_name(key) not in _ORDER_COLUMNS and not states_outcome(key, "done")
-    ]
+    return [key for key in differing if not states_outcome(key, "done")]
 
 
-def _shared_cells(rows: list[dict[str, Any]], columns: list[str]) -> dict[str, Any]:
-    """Returns what columns of the conversation say in its rows: a value, a list of several, or null for empty cells."""
-    cells: dict[str, Any] = {}
-    for column in columns:
-        values = [row[column] for row in rows if row.get(column) not in (None, "")]
-        distinct = list({json_text(value): value for value in values}.values())
-        cells[column] = distinct if len(distinct) > 1 else next(iter(distinct), None)
-    return cells
-
-
-def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
-    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
-
-    Raises:
-        BadRecord: No row is a message.
-    """
-    record = as_object(record)
-    rows = record.get("messages", [])
-    if isinstance(rows, list):
-        rows = _rows_in_order(rows)
-    draft = _read_ordered_rows(rows, record_id(record, ("id",), fallback_id))
-    shared = without_keys(record, "id", "messages")
-    names = without_keys(rows[0], *(columns_of(rows[0]) or ()), *draft.fields)
-    draft.columns = {name: "conversation" if name in shared else "message" for name in names}
-    filled = {name: value for name, value in shared.items() if value is not None}
-    draft.fields = {**filled, **draft.fields}
-    return draft
+def _distinct_values(rows: list[dict[str, Any]], column: str) -> list[Any]:
+    """Returns the values of a column in some rows, each once; empty cells have none."""
+    values = [row[column] for row in rows if row.get(column) not in (None, "")]
+    return list({json_text(value): value for value in values}.values())
 
 
 def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
-    if not all(isinstance(row, dict) for row in rows):
-        return rows
     for name in _ORDER_COLUMNS:
         column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
         if column is None:
@@ -340,13 +305,17 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _read_ordered_rows(rows: list[Any], external_id: str) -> ParsedRecord:
-    """Returns the conversation of rows in their order, of which some may be no messages, or state an outcome.
+def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
+    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
+
+    The record has the distinct values of each column of the conversation under its name.
 
     Raises:
         BadRecord: No row is a message.
     """
-    first = object_or_empty(rows[0] if rows else None)
+    shared = without_keys(as_object(record), "id", "messages")
+    rows = _rows_in_order(objects_in(record.get("messages")))
+    first = rows[0] if rows else {}
     branch_positions = other_branches(rows)
     branch_rows = [rows[position] for position in sorted(branch_positions)]
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
@@ -355,6 +324,7 @@ def _read_ordered_rows(rows: list[Any], external_id: str) -> ParsedRecord:
     outcomes = _outcomes(rows)
     unread: list[Any] = []
     pieces: set[str] = set()
+    subjects: dict[str, ColumnSubject] = {}
     reason = "no messages"
     for row in rows:
         columns = columns_of(row)
@@ -363,40 +333,44 @@ def _read_ordered_rows(rows: list[Any], external_id: str) -> ParsedRecord:
         time = named_column(row, TIME_COLUMNS, (str, int, float))
         read_keys = {columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS, *outcomes}
         read_keys |= READ_KEYS if looks_like_message(row) else set()
-        facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
+        kept = without_keys(row, *read_keys)
+        subjects |= {key: "conversation" if key in shared else "message" for key in kept}
+        facts = {"time" if key == time else key: value for key, value in kept.items()}
         try:
             read = messages_of_row(row, columns, facts, len(messages) + 1, speakers)
-            if read[0].tool_calls and read[0].tool_calls[0].arguments != row[columns.text]:
-                pieces.add(str(row[columns.text]))  # before the arguments stands the tool
-            messages += read
         except BadRecord as error:  # the others are a conversation without it
             reason = error.reason
             unread.append(row)
+            continue
+        if read[0].tool_calls and read[0].tool_calls[0].arguments != row[columns.text]:
+            pieces.add(str(row[columns.text]))  # before the arguments stands the tool
+        messages += read
     if not messages:
         raise BadRecord(reason)
     start_time = as_time(first.get(named_column(first, TIME_COLUMNS, (str, int, float))))
-    fields = {**outcomes, UNREAD: unread} if unread else outcomes
-    fields = {**fields, OTHER_BRANCHES: branch_rows} if branch_rows else fields
-    conversation = Conversation(external_id, tuple(messages), created_at=start_time)
+    cells = {name: values if values[1:] else values[0] for name, values in shared.items() if values}
+    lists = {UNREAD: unread, OTHER_BRANCHES: branch_rows}
     return ParsedRecord(
-        conversation, fields, unknown=tuple(map(_unread_row, unread)), pieces=frozenset(pieces)
+        Conversation(
+            record_id(record, ("id",), fallback_id), tuple(messages), created_at=start_time
+        ),
+        {**cells, **outcomes, **{name: entries for name, entries in lists.items() if entries}},
+        unknown=tuple(map(_unread_row, unread)),
+        pieces=frozenset(pieces),
+        columns=subjects,
     )
 
 
-def _outcomes(rows: list[Any]) -> dict[str, Any]:
+def _outcomes(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns what columns say of how the conversation ended: of those named like an outcome the ones with the same
     value in all rows that have any. What differs from row to row is about a message."""
-    values: dict[str, dict[str, Any]] = {}
-    for row in objects_in(rows):
-        for key, value in row.items():
-            if value is not None and states_outcome(key, value) and value != "completed":
-                values.setdefault(key, {})[json_text(value)] = value
-    return {
-        key: value
-        for key, distinct in values.items()
-        for value in distinct.values()
-        if len(distinct) == 1
-    }
+    outcomes: dict[str, Any] = {}
+    for name in {key: None for row in rows for key in row if states_outcome(key, "done")}:
+        values = [value for value in _distinct_values(rows, name) if value != "completed"]
+        stated = [value for value in values if states_outcome(name, value)]
+        if len(stated) == 1:
+            outcomes[name] = stated[0]
+    return outcomes
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
