@@ -37,21 +37,6 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LeakRow:
-    """A leak: text that gives away how the conversation ended, and that is therefore hidden from the model.
-
-    Attributes:
-        message: Index of the message that has it; None for a field of the record.
-        rule: Name of the rule that found it.
-        found: The text.
-    """
-
-    message: int | None
-    rule: str
-    found: str
-
-
-@dataclass(frozen=True, slots=True)
 class QuarantineRow:
     """A record that could not be imported.
 

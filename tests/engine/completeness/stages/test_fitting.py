@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -35,8 +35,9 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.scoring import logs_of
 from engine.completeness.stages.training_set import AT_CHANCE
-from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
+from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.completeness.word_reasons import WordWeights
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
@@ -623,12 +624,8 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
     reasons add up to, at all boundaries of conversations that one fit scored. Weights are stored with three digits, so
     that neighbors may change places."""
     reasons = WordReasons(project)
-    with project.reading() as conn:
-        config = score_sets.config_in_force(conn)
-        assert config is not None
-        weights = word_weights.get(conn, config.config_hash)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(word_weights, "get", lambda *_: weights)  # else unpacked for each
+        patched.setattr(WordWeights, "unpacked", cache(WordWeights.unpacked))
         found = [
             reasons.of_conversation(key, message)
             for key, curve in curves(project).items()
