@@ -390,8 +390,7 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
     split = "  " if brief else "\n"
     if not given:
         return Content.assemble(
-            ("No verdicts yet.", "bold"),
-            (f"{split}Only verdicts say (3, triage).", "$tone-muted"),
+            ("No verdicts yet.", "bold"), (f"{split}Only verdicts say (3, triage).", "$tone-muted")
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():

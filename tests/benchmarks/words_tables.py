@@ -126,11 +126,7 @@ def ways(data: Data) -> Iterator[str]:
     position, position_seconds = _fit(data, data.positions, truncation.INVERSE_STRENGTHS)
     everywhere = np.arange(len(data.is_end))
     stack = probe.stack(words.at(everywhere), states.at(everywhere), data.is_end, data.groups)
-    seconds = {
-        "words": words_seconds,
-        "states": states_seconds,
-        "position alone": position_seconds,
-    }
+    seconds = {"words": words_seconds, "states": states_seconds, "position alone": position_seconds}
     by_way = {
         "words": words.p,
         "states": states.p,

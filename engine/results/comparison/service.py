@@ -164,10 +164,7 @@ class ComparisonService:
             field,
             tuple(_correct_p_values(parts, mirrored=is_mirrored)),
             without=len(measures.ids) - len(ids_with_value),
-            left_out=(
-                len(unlisted_values),
-                sum(len(members[value]) for value in unlisted_values),
-            ),
+            left_out=(len(unlisted_values), sum(len(members[value]) for value in unlisted_values)),
             doubt=doubt,
         )
 
