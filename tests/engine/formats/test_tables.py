@@ -247,7 +247,9 @@ def test_a_damaged_table_is_not_left_out(tmp_path: Path) -> None:
     """A table whose first page is damaged is read, which says so; one of a module that is not there is left out."""
     path = tmp_path / "t.db"
     made = database(path)
-    schema = "select rootpage, (select * from pragma_page_size) from sqlite_master where name = 'empty'"
+    schema = (
+        "select rootpage, (select * from pragma_page_size) from sqlite_master where name = 'empty'"
+    )
     ((page, size),) = made.execute(schema)
     made.execute("pragma writable_schema = on")
     virtual = "'table', 'v', 'v', 0, 'create virtual table v using absent'"
