@@ -130,9 +130,10 @@ class Parser(argparse.ArgumentParser):
                 action.help = "the project file"
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Returns the value of an option; argparse makes an empty list of `--limit=--` and of a filter `--`."""
-        if action.option_strings and arg_strings == ["--"]:
-            self.error(f"argument {'/'.join(action.option_strings)}: it must not be `--`")
+        """Returns the value of an argument; argparse makes an empty list of one that is only `--`."""
+        if arg_strings == ["--"] and action.nargs not in ("?", "*"):
+            name = "/".join(action.option_strings) or action.metavar or action.dest
+            self.error(f"argument {name}: it must not be `--`")
         return super()._get_values(action, arg_strings)
 
     def with_commands(self) -> Iterator[Parser]:

@@ -89,10 +89,10 @@ def _read_gibibytes(text: str) -> int:
     Raises:
         ValueError: It is no number above 0.
     """
-    value = float(text)
-    if not 0 < value < math.inf:
+    size = float(text) * (1 << 30)
+    if not 0 < size < math.inf:
         raise ValueError(text)
-    return max(1, round(value * (1 << 30)))
+    return max(1, round(size))
 
 
 @dataclass(frozen=True, slots=True)

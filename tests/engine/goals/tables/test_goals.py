@@ -178,7 +178,11 @@ class TestClusterings:
         label("a", {0: ClusterName("Pay", "They pay."), 1: ClusterName("", "", "it rambled")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
-            assert clusterings.labels_version(conn, key) == ("a", 2)
+            before = clusterings.labels_version(conn, key)
+        project.write(lambda conn: clusterings.forget_failures(conn, key, "a"))
+        run_id = project.write(run_of)
+        label("a", {1: ClusterName("Ask", "They ask.")})
+        assert project.read(clusterings.labels_version, key) != before
         label("b", {1: ClusterName("Buy", "They buy.")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
