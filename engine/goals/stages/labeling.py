@@ -68,7 +68,6 @@ CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 NumberedName = tuple[int, ClusterName]
-"""The number of a cluster and its name."""
 
 
 class LabelStage(OnClustering, BlockStage[int, NumberedName]):
