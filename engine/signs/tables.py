@@ -31,7 +31,7 @@ from engine.project.sql import IdSet, placeholders, read_ids, rows_in
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints
 
-READING = 4
+READING = 5
 """Number of the way in which signs are read, to be raised whenever the same text may give other signs."""
 
 READING_SETTING = "signs.reading"
