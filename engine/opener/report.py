@@ -323,9 +323,14 @@ class _Report:
                 f" {self._completion_rate.why}."
             )
         elif share is not None:
+            drawn = self._completion_rate.drawn
+            basis = (
+                f"by {counted(drawn, 'verdict')} on conversations drawn at random"
+                if drawn
+                else "the scores without their errors, as verdicts show them"
+            )
             yield Paragraph(
-                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
-                " scores without their errors, as verdicts show them.",
+                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: {basis}.",
                 True,
             )
         if self._associations is not None:
@@ -391,8 +396,7 @@ class _Report:
     @cached_property
     def _completion_rate(self) -> CompletionRate:
         """The share of conversations whose user got what they wanted, or why it is not known."""
-        by_score = self._services.comparison.goes_by_score(self._filter)
-        return self._measures.rate(by_score=by_score)
+        return self._services.calibration.report(ListQuery(self._filter)).rate
 
     @cached_property
     def _readings(self) -> list[FirstReading]:
@@ -477,7 +481,7 @@ class _Report:
         if self._readings:
             probe = success_probe(self._services)
             yield text_table(
-                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                f"The conversations {UNLIKELY}, {probe.basis}"
                 if probe
                 else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),

@@ -1,8 +1,8 @@
 """Reads the signs of trouble in a conversation, and adds them up over the conversations of a project.
 
-Words of refusals, sympathy, complaints, corrections, endings and errors are in `words/`, a file for each language; a conversation is
-searched for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says
-how the signs were chosen, and what each tells on sets with truth.
+Words of refusals, sympathy, complaints, corrections, endings and errors are in `words/`, a file for each language; a
+conversation is searched for those of all languages, so that it may mix them. The text is that which models read.
+docs/lab/signs.md says how the signs were chosen, and what each tells on sets with truth.
 """
 
 from __future__ import annotations

@@ -132,10 +132,10 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
                 yield Static(id="set-text")
-                yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
             with Card("Did they get it?", id="verdicts"):
                 yield Static(id="verdicts-text")
+                yield Static(id="share-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; a call during a read repeats it afterwards."""
@@ -166,7 +166,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         if report_for == self._report_for:
             return
         self._report_for = report_for
-        self.query_one("#corrected-text").display = bool(overview.counts.scored)
         if not any(overview.tally.values()):
             self._show_report(None)
             return
@@ -175,9 +174,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _show_report(self, report: CalibrationReport | None) -> None:
-        """Shows the corrected rate; None stands for a project without verdicts."""
+        """Shows how many of all succeeded; None stands for a project without verdicts."""
         self._report = report
-        self.query_one("#corrected-text", Static).update(facts.corrected_content(report))
+        line = self.query_one("#share-text", Static)
+        line.display = report is not None
+        if report is not None:
+            line.update(Content(f"succeeded, of all: {report.rate.corrected_text}"))
         self._show_answers()
         self._show_steps()
 
@@ -232,7 +234,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         def show(figures: facts.SlowFigures) -> None:
             self._slow_figures = figures
-            self._show_answers()
+            self._show_cards()
 
         self.in_background(
             lambda: facts.load_slow_figures(self.services), show, group="slow figures"
@@ -285,7 +287,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             line = self.query_one("#set-text", Static)
             line.update(facts.set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
-            verdicts = facts.verdicts_content(overview, brief=narrow)
+            verdicts = facts.verdicts_content(overview, self._slow_figures.failures)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
             self.query_one("#goals-text", Static).update(facts.goals_content(self._goals))

@@ -71,7 +71,7 @@ class TestScreen:
             await until(pilot, lambda: "AUROC of success" in text(pilot))
             assert "likely to have succeeded, by your verdicts" in text(pilot)
             assert re.search(
-                r"least likely to have succeeded first · by \d\d answers of", text(pilot)
+                r"least likely to have succeeded first · fitted to \d\d verdicts", text(pilot)
             )
             await choose_order(pilot, "informative")
             await until(pilot, lambda: "most informative first" in text(pilot))
