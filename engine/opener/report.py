@@ -26,7 +26,7 @@ from engine.opener.key_figures import (
     KeyFigures,
     conversations_to_read,
     imported_failures,
-    month_change,
+    last_change,
     success_probe,
 )
 from engine.opener.open_project import OpenProject
@@ -43,7 +43,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table, sign_sentences
+from engine.results.comparison.formatting import breakdown_table, change_sentences
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -198,7 +198,7 @@ class _Report:
             judged=(no, no + yes),
             failures=imported_failures(self._services, self._filter),
             succeeded=self._completion_rate.corrected,
-            change=month_change(self._services, self._filter),
+            change=last_change(self._services, self._filter),
             doubt=doubt_in_force(self._sets),
         )
 
@@ -223,7 +223,9 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in self._readings[:SUMMARY_QUOTES]:
+        # what people judged failed says more than what may have failed
+        quoted = conversations_to_read(self._services, self._filter, failures=True)
+        for reading in quoted[:SUMMARY_QUOTES]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
@@ -400,8 +402,8 @@ class _Report:
 
     @cached_property
     def _readings(self) -> list[FirstReading]:
-        """The conversations to read first, among them those that a person judged failed."""
-        return conversations_to_read(self._services, self._filter, failures=True)
+        """The conversations to read first, as the overview lists them."""
+        return conversations_to_read(self._services, self._filter)
 
     @cached_property
     def _associations(self) -> Associations | None:
@@ -450,19 +452,19 @@ class _Report:
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
             if is_few(scored):
-                faint.append((index, 3))
+                faint.append((index, 4 if any_known else 3))
             count = len(part.ids)
-            shares = _share(count, total), _share(above, scored)
+            share, ended = _share(count, total), _share(above, scored)
             failed = [failures(part)] if any_known else []
-            rows.append((label, f"{count:,}", *shares, *failed, self._example(part)))
+            rows.append((label, f"{count:,}", share, *failed, ended, self._example(part)))
         yield text_table(
             "Goals, the most frequent first",
             (
                 "goal",
                 "conversations",
                 "share (95% interval)",
-                "ended (95% interval)",
                 *(["failed"] if any_known else []),
+                "ended (95% interval)",
                 "for example",
             ),
             tuple(rows),
@@ -539,7 +541,7 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
-        yield from map(Paragraph, sign_sentences(months))
+        yield from map(Paragraph, change_sentences(months))
         if months.without:
             yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 

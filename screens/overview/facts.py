@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.content import Content
 
@@ -24,13 +24,7 @@ from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import GoalGroup
 from engine.opener.conversations import Counts
-from engine.opener.key_figures import (
-    FirstReading,
-    KeyFigures,
-    MonthChange,
-    imported_failures,
-    month_change,
-)
+from engine.opener.key_figures import FirstReading, KeyFigures, imported_failures, last_change
 from engine.opener.open_project import OpenProject
 from engine.questions.records import CalibrationReport
 from screens.shell.figures import Figure
@@ -38,6 +32,9 @@ from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of
 from screens.widgets.messages import wrap
+
+if TYPE_CHECKING:
+    from engine.results.comparison.differences import PeriodChange
 
 Piece = str | tuple[str, str]
 """A text, or a text and its style."""
@@ -194,12 +191,12 @@ class SlowFigures(NamedTuple):
     """Figures that take longer to read than the overview, as in `KeyFigures`; None before they are read."""
 
     failures: tuple[int, int] | None = None
-    change: MonthChange | None = None
+    change: PeriodChange | None = None
 
 
 def load_slow_figures(services: OpenProject) -> SlowFigures:
     """Reads these figures of all scores; takes seconds on a million conversations."""
-    return SlowFigures(imported_failures(services, Filter()), month_change(services, Filter()))
+    return SlowFigures(imported_failures(services, Filter()), last_change(services, Filter()))
 
 
 def answer_lines(

@@ -121,7 +121,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Vertical(id="columns"):
                 with Vertical(id="readings", classes="card"):
                     yield Choices(id="to-read", markup=False, compact=True)
-                with titled(Vertical(id="answers-card", classes="card"), "In short"):
+                with titled(
+                    Vertical(id="answers-card", classes="card"), "In short · enter says more"
+                ):
                     yield Choices(id="answers", markup=False, compact=True)
                 with Card("What did they want?", id="goals"):
                     yield Static(id="goals-text")
@@ -490,12 +492,14 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
             return
         if key == "change" and self._slow_figures.change is not None:
-            first_month, last_month, differences, _ = self._slow_figures.change
+            change = self._slow_figures.change
             # What goes with the last month in the goal that changed most, where one did.
-            goal = next((difference.goal for difference in differences if difference.goal), None)
+            goal = next(
+                (difference.goal for difference in change.differences if difference.goal), None
+            )
             of_goal = Filter().with_choice("goal", goal)
             last, first = (
-                of_goal.with_choice("date", month) for month in (last_month, first_month)
+                of_goal.with_choice("date", month) for month in (change.last, change.first)
             )
             self.open_why(Split(last, first))
             return

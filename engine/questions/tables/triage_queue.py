@@ -406,4 +406,9 @@ def share_of_all(conn: sqlite3.Connection, question: str) -> tuple[Interval | No
     (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
     # who is unsure answers neither, and such conversations are left out of all in the same share
     of = conversations * len(decided) / len(drawn_ids)
-    return share_of_drawn(sum(decided), len(decided), of), len(decided)
+    share = share_of_drawn(sum(decided), len(decided), of)
+    # all answers bound it, also those on conversations that people picked
+    low = sum(said_yes.values()) / conversations
+    high = 1 - (len(said_yes) - sum(said_yes.values())) / conversations
+    bounded = (min(max(each, low), high) for each in (share.value, share.low, share.high))
+    return Interval(*bounded), len(decided)
