@@ -149,6 +149,8 @@ class CalibrationService:
             rate = calibration.estimate_completion_rate(calibrated, states, not_corrected)
             if share is not None:
                 rate = replace(rate, corrected=share, why="", drawn=drawn)
+            elif rate.corrected is None and not query.filter:
+                rate = replace(rate, why=explain_no_share(drawn))
             return CalibrationReport(
                 rule=rule,
                 complete=complete,

@@ -111,7 +111,7 @@ def test_what_it_says(services: OpenProject, tmp_path: Path) -> None:
     text, _, unknown = text.partition("## Not known")
     assert "How sure the model was is not known" in unknown
     assert "workbench run trees PROJECT grows" in unknown
-    assert "needs 5 verdicts that say yes, has 0" in unknown
+    assert "0 of the answers are on conversations drawn at random, 10 are needed" in unknown
     assert "(set " in unknown or "(set " in text
 
 

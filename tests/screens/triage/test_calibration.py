@@ -79,7 +79,7 @@ class TestScreen:
             await settle(pilot)
             assert "most informative first" in text(pilot)
             await press(pilot, "K")
-            assert "of the examples were drawn at random, 10 are needed" in text(pilot)
+            assert "on conversations drawn at random, 10 are needed" in text(pilot)
             assert "the success column" in text(pilot)
 
     async def test_verdicts_at_chance_propose_nothing(self) -> None:
