@@ -174,18 +174,19 @@ def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
 
 
 def clipped(text: str, chars: int) -> str:
-    """Returns a text on one line, its middle left out where it is longer than `chars`.
+    """Returns a text on one line, with " … " for its middle where it is longer than `chars`.
 
     Both ends are kept: people state what they want at the beginning or at the end of a long message.
     """
-    # Of a very long text only both ends are split into words; 8 times the length leaves room for runs of spaces.
-    flat = " ".join(text[: chars * 8].split() + text[chars * 8 :][-chars:].split())
+    # Only as many words of a long text are split off as can be shown: a word and its space have two characters or more.
+    from_begin, from_end = text.split(maxsplit=chars), text.rsplit(maxsplit=chars)
+    flat = " ".join(from_begin)
     if len(flat) <= chars:
         return flat
     gap = " … "
     head = chars * 2 // 3  # what a user wants is said first more often than last
     tail = chars - head - len(gap)
-    return f"{flat[:head].rstrip()}{gap}{flat[-tail:].lstrip()}"
+    return f"{flat[:head].rstrip()}{gap}{' '.join(from_end)[-tail:].lstrip()}"
 
 
 def clean_label(text: str) -> str:

@@ -110,12 +110,7 @@ _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
 def write_report(
-    services: OpenProject,
-    path: Path,
-    filter: Filter,
-    *,
-    redact: bool = False,
-    force: bool = False,
+    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 

@@ -254,7 +254,7 @@ class _SignReader:
             the call, which is "" for a call without one.
         replies: Indices of the messages of the user right after a question of the assistant.
         last_role: Who has the last word.
-        ends_in_call: Whether the last message calls a tool.
+        ends_in_call: Whether the last message is one of the assistant that calls a tool.
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -279,7 +279,8 @@ class _SignReader:
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
             entry = _Entry(index, message, raw, _shortened(raw))
-            self.last_role, self.ends_in_call = role, bool(message.tool_calls)
+            self.last_role = role
+            self.ends_in_call = role == "assistant" and bool(message.tool_calls)
             if role == "assistant":
                 self.assistant.append(entry)
                 callers.update((call.call_id or "", index) for call in message.tool_calls)
@@ -380,7 +381,7 @@ class _SignReader:
             ] or [("", " ".join(entry.text.split()), whole)]
             if any(key in counts for key in keys):
                 repeats.append(entry.index)
-            counts.update(keys)
+            counts.update(list(dict.fromkeys(keys)))  # equal calls in one message repeat nothing
         if repeats:
             ((tool, _, _), times) = counts.most_common(1)[0]
             what = f"call of {tool}" if tool else "answer"

@@ -204,7 +204,11 @@ def is_out_of_memory(text: str) -> bool:
 
 
 def _is_event(event: Any) -> bool:
-    """Returns whether a value is an event whose numbers are numbers, so that readers can add and format them."""
+    """Returns whether a value is an event in whose fields numbers stand where numbers belong.
+
+    Figures may be NaN or infinite, as the loss of a run that diverged is; whole numbers and the time are within
+    `NUMBER_LIMIT`.
+    """
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
     counts = (event[name] for name in _WHOLE_NUMBERS & event.keys())
@@ -213,13 +217,13 @@ def _is_event(event: Any) -> bool:
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
-        and (event_time is None or abs(event_time) < NUMBER_LIMIT)  # false for NaN, too
+        and (event_time is None or abs(event_time) < NUMBER_LIMIT)  # a time that is NaN is none
     )
 
 
 def _is_count(value: Any) -> bool:
     """Returns whether a value is a whole number that a run can have."""
-    return isinstance(value, int) and abs(value) < NUMBER_LIMIT
+    return type(value) is int and abs(value) < NUMBER_LIMIT  # a truth value is no number
 
 
 def _end_line(path: Path) -> None:

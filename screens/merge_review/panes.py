@@ -141,16 +141,16 @@ class SidePane(Vertical):
     def _content(self, width: int) -> Content:
         """Returns the members on the page, the doubtful ones below the central ones."""
         size = self._group.size if self._group is not None else 0
+        page = f" · page {self._page + 1}/{self._page_count}" if self._page_count > 1 else ""
         lines: list[Content] = []
-        for name, members, all_members in (
-            ("central", self._on_page(self._central), self._central),
-            ("doubtful", self._doubtful_on_page(), self._doubtful),
+        for name, members in (
+            ("central", self._on_page(self._central)),
+            ("doubtful", self._doubtful_on_page()),
         ):
             if not members:
                 continue
-            first = all_members.index(members[0]) + 1
-            last = first + len(members) - 1
-            which = f" {first}-{last} of {size:,}" if size > len(members) else ""
+            count = sum(copies for _, copies in members)
+            which = f" {count} of {size:,}{page}" if size > count else ""
             lines.append(Content.assemble((name, "bold"), (which, "$tone-muted")))
             for member, copies in members:
                 lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)

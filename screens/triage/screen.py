@@ -89,12 +89,7 @@ class TriageScreen(WorkbenchScreen[None]):
             "Blind",
             tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
-        Binding(
-            "K",
-            "calibration",
-            "Calibration",
-            tooltip="What the verdicts say of the scores",
-        ),
+        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
         Binding(
             "escape",
             "judge_all",
@@ -104,11 +99,7 @@ class TriageScreen(WorkbenchScreen[None]):
         ),
     ]
 
-    def __init__(
-        self,
-        services: OpenProject,
-        feed: EngineFeed,
-    ) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None

@@ -12,8 +12,7 @@ from typing import Any
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.start_dates import is_usual_name
-from engine.formats.messages.times import as_time, date_of, is_ambiguous
+from engine.formats.messages.times import as_time, date_of, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded
 
 # What several fields have in common

@@ -29,6 +29,10 @@ class DatabaseDamaged(Exception):
     """A database cannot be read further."""
 
 
+class QueryRefused(DatabaseDamaged):
+    """SQLite cannot run a query, as on a virtual table whose module is not there; the rest can be read."""
+
+
 class ValueTooLarge(Exception):
     """A value is larger than a record may be."""
 
@@ -97,7 +101,8 @@ class Database:
         if code == sqlite3.SQLITE_INTERRUPT:
             self._bounds.stop_if_cancelled()
             return KeyboardInterrupt()  # ctrl+c, which SQLite swallows where it calls Python
-        return DatabaseDamaged(f"the database cannot be read further: {error}")
+        kind = QueryRefused if code == sqlite3.SQLITE_ERROR else DatabaseDamaged
+        return kind(f"the database cannot be read further: {error}")
 
 
 def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
@@ -120,11 +125,13 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 
 
 def _has_rows(database: Database, table: str) -> bool:
-    """Returns whether a table has a row."""
+    """Returns whether a table has a row. A damaged one counts as if it had: who reads its rows is told."""
     try:
         return any(database.rows(f"select 1 from {_quote_name(table)} limit 1"))
-    except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
+    except QueryRefused:
         return False
+    except (DatabaseDamaged, ValueTooLarge):
+        return True
 
 
 def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:

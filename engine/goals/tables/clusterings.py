@@ -261,14 +261,16 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, Clu
     }
 
 
-def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """Returns the configuration of the current labels and their number, which change whenever the labels change."""
+def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int, int]:
+    """Returns the configuration of the labels that are shown, their number, and the newest run that wrote any; they
+    change whenever the labels change."""
     row = conn.execute(
-        "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
-        " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
+        "SELECT g.label_config, count(l.number), coalesce(max(l.run_id), 0) FROM clustering AS g"
+        " LEFT JOIN cluster_label AS l ON l.clustering_id = g.id AND l.config_hash = g.label_config"
+        " WHERE g.id = ?",
         (clustering_id,),
     ).fetchone()
-    return (None, 0) if row is None else (row[0], int(row[1]))
+    return row[0], int(row[1]), int(row[2])
 
 
 def show_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> bool:

@@ -63,10 +63,15 @@ def copy_first_layers(source: Path, target: Path, layers: int, threads: int) -> 
 
     Raises:
         ModelError: llama.cpp could not write the file.
-        ModelFileError: `source` is missing or no GGUF file, or the folder cannot be written.
+        ModelFileError: `source` is missing, no GGUF file or does not say how many layers it has, or the folder cannot
+            be written.
     """
     file = read_gguf(source)
-    all_layers = file.number(f"{file.text('general.architecture')}.block_count") or 0
+    all_layers = file.number(f"{file.text('general.architecture')}.block_count")
+    if all_layers is None:
+        raise ModelFileError(
+            f"{source.name} does not say how many layers it has.", "Get the file again."
+        )
     left_out = [*range(layers, all_layers), -1]  # -1 ends the list
     params = _writing_params(threads)
     params.only_copy = True

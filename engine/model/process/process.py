@@ -310,17 +310,16 @@ class ModelProcess:
             encoded = protocol.encode(request)
         except UnicodeEncodeError:
             raise ModelError("A text for the model has half a surrogate pair.") from None
-        with self._write_lock:
-            self._last_number += 1
-            if self._cancelled_at is not None:
-                raise Cancelled("The request was cancelled.")
-            number = self._in_flight = self._last_number
-            try:
-                frame = Ask(number, type(request).__name__, encoded)
-                protocol.write_frame(cast(BinaryIO, process.stdin), frame)
-            except OSError:
-                raise self._crash_error("died") from None
         try:
+            with self._write_lock:
+                if self._cancelled_at is not None:
+                    raise Cancelled("The request was cancelled.")
+                number = self._in_flight = self._last_number = self._last_number + 1
+                frame = Ask(number, type(request).__name__, encoded)
+                try:
+                    protocol.write_frame(cast(BinaryIO, process.stdin), frame)
+                except OSError:
+                    raise self._crash_error("died") from None
             answer = self._wait_for_answer(number, progress)
         finally:
             self._in_flight = None

@@ -206,16 +206,18 @@ class Server:
         self._session.close()
 
     def _read_requests(self) -> None:
-        """Queues requests and notes cancellations, until the input closes."""
-        while (frame := protocol.read_frame(self._requests)) is not None:
-            if isinstance(frame, Cancel):
-                self._cancelled_numbers.add(frame.number)
-            elif isinstance(frame, Ask):
-                self._queue.put(frame)
-        # The program has ended or wants this process to end: stop the current request too.
-        if self._current_number is not None:
-            self._cancelled_numbers.add(self._current_number)
-        self._queue.put(None)
+        """Queues requests and notes cancellations, until the input closes or is invalid."""
+        try:
+            while (frame := protocol.read_frame(self._requests)) is not None:
+                if isinstance(frame, Cancel):
+                    self._cancelled_numbers.add(frame.number)
+                elif isinstance(frame, Ask):
+                    self._queue.put(frame)
+        finally:
+            # The program has ended or wants this process to end: stop the current request too.
+            if self._current_number is not None:
+                self._cancelled_numbers.add(self._current_number)
+            self._queue.put(None)
 
     def _answer(self, ask: Ask) -> None:
         """Sends the answer to a request, the error that it raised, or that it was cancelled."""

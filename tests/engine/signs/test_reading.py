@@ -140,6 +140,17 @@ def test_the_same_call_with_the_same_result_is_a_repeat() -> None:
         Message("assistant", "", tool_calls=(ToolCall("search", query),)) for query in ("1", "2")
     ]
     assert sign_of(Sign.REPEATS, calls) is None
+    # equal calls in one message are no repeat, so the reason is that of the answer
+    several = Message("assistant", "", tool_calls=(ToolCall("search", "{}"),) * 3)
+    reading = sign_of(Sign.REPEATS, [several, *[Message("assistant", "Wait.")] * 2])
+    assert reading is not None
+    assert (reading.messages, reading.reason) == ((2,), "the same answer 2 times")
+
+
+def test_a_call_of_the_user_at_the_end_is_no_call_of_the_assistant() -> None:
+    """A message of the user that has a call asks for an answer, as any other."""
+    call = Message("user", "Look.", tool_calls=(ToolCall("search", "{}"),))
+    assert [each.sign for each in read_signs([call])] == [Sign.UNANSWERED]
 
 
 def test_a_retry_that_succeeds_and_a_test_after_a_change_are_no_repeats() -> None:

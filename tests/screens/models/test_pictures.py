@@ -17,9 +17,7 @@ PICTURES: dict[str, Picture] = {
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    picture: Picture,
-    snap_compare: Callable[..., bool],
-    monkeypatch: pytest.MonkeyPatch,
+    picture: Picture, snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The screen looks as it did when it was last looked at."""
     known_machine(monkeypatch)
