@@ -146,7 +146,7 @@ class TestClustering:
         assert runner.close(60)
         released.set()
         with project.reading() as conn:
-            assert clusterings.clusterings(conn) == []
+            assert clusterings.every(conn) == []
 
 
 class TestAssigning:
