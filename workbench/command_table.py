@@ -62,7 +62,7 @@ GROUPS = {
     ),
     "models": Group(
         "ACTION",
-        "list, search, pull, add, check, tune and remove models",
+        "list, search, pull, add, use, allow, tune and remove models",
         "What is on disk, and what a hub has. Only search and pull use the network.",
     ),
 }

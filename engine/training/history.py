@@ -281,7 +281,7 @@ def as_typed(value: Any) -> str:
     """Formats the value of a setting as it is typed on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0")
 
 
 def _add_event(events: _Events, event: Event) -> None:
@@ -317,7 +317,9 @@ def _add_event(events: _Events, event: Event) -> None:
 
 
 def _drop_events_after(events: _Events, step: int) -> None:
-    """Drops what the curves have after a step, which a resumed process repeats."""
+    """Drops what is known of the steps after a step, which a resumed process repeats."""
+    if events.last_step is not None and events.last_step["step"] > step:
+        events.last_step = None
     events.loss = {at_step: loss for at_step, loss in events.loss.items() if at_step <= step}
     events.valid = {at_step: point for at_step, point in events.valid.items() if at_step <= step}
     events.samples = {key: sample for key, sample in events.samples.items() if sample.step <= step}

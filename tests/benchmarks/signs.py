@@ -26,8 +26,7 @@ from engine.signs.sums import standard_scores, trouble
 def read(project: str, filter: str) -> tuple[Floats, Bools]:
     """The standard scores of the signs, shape (conversations, signs), and which conversations a filter selects."""
     with OpenProject(Path(project), read_only=True) as workspace:
-        with workspace.project.reading() as conn:
-            values = tables.sign_values(conn)
+        values = workspace.project.read(tables.sign_values)
         failed = workspace.conversations.ids(ListQuery(parse_filter(filter)))
     return standard_scores(values.values), np.isin(values.ids, failed)
 

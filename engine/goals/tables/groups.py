@@ -138,8 +138,8 @@ def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
-    frequent first; none before anything was clustered."""
+    """Returns the labels of goals, or of the reasons that are open or the newest, with the number of conversations of a
+    set, the most frequent first; none before anything was clustered."""
     clustering_ids = _clusterings_of(conn, field)
     if not clustering_ids:
         return []

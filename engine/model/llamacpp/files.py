@@ -40,7 +40,7 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
 
 
 def forward_log() -> None:
-    """Sends llama.cpp's warnings and errors to `logging`; the callback stays in this module, since it is called later."""
+    """Sends llama.cpp's warnings and errors to `logging`; the callback stays in this module, as it is called later."""
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
 
 

@@ -175,8 +175,7 @@ class TestNext:
             for n in range(6)
         ]
         fill(support.file, records, "agents.jsonl")
-        with support.file.reading() as conn:
-            shared = shared_text.find(conn)
+        shared = support.file.read(shared_text.find)
         support.file.write(lambda conn: shared_text.put(conn, shared))
         async with opened(support, size=(80, 24), mode="1") as pilot:
             assert "6 share a text (B shows it)" in text(pilot)

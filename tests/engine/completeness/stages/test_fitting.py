@@ -218,8 +218,7 @@ class TestFitting:
             assert config.config_hash == key
         project.write(lambda conn: score_sets.drop(conn, key))
         run(project, fitting(project, "words"))
-        with project.reading() as conn:
-            assert scores.normalized_curves(conn, key, range(1, COUNT + 1)) == in_parts
+        assert project.read(scores.normalized_curves, key, range(1, COUNT + 1)) == in_parts
 
     def test_fits_that_end_at_the_same_time(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -244,8 +243,7 @@ class TestFitting:
             stages = [fitting(project, "words"), fitting(project, "states")]
             outcomes = list(pool.map(partial(run, project), stages))
         assert [outcome.state for outcome in outcomes] == ["done", "done"]
-        with project.reading() as conn:
-            scored_by_features = {row.features: row.scored for row in score_sets.sets(conn)}
+        scored_by_features = {row.features: row.scored for row in project.read(score_sets.sets)}
         assert scored_by_features == {"words": COUNT, "states": COUNT}
 
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
@@ -300,8 +298,7 @@ class TestFitting:
 
         monkeypatch.setattr(probe, "cross_fit", cross_fit)
         run(project, fitting(project))
-        with project.reading() as conn:
-            usable = [entry for entry in all_entries(conn, KEY) if entry.places]
+        usable = [entry for entry in project.read(all_entries, KEY) if entry.places]
         ends = np.cumsum([len(entry.places) for entry in usable]) - 1
         for group in seen:
             of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
@@ -348,8 +345,7 @@ class TestWords:
         assert fitting(project, "words").waiting() == COUNT + 4
         run(project, fitting(project, "words"))
         assert len(curves(project)) == COUNT + 4
-        with project.reading() as conn:
-            assert len(score_sets.sets(conn)) == 1
+        assert len(project.read(score_sets.sets)) == 1
 
     @pytest.mark.parametrize("required", [True, False])
     def test_too_few(self, tmp_path: Path, required: bool) -> None:
@@ -413,8 +409,7 @@ class TestBoth:
         for read in (0, MIN_CONVERSATIONS_FOR_PROBE - 1):
             give_states(project, list(range(1, read + 1)))
             run(project, fitting(project, "both"))
-            with project.reading() as conn:
-                config = score_sets.config_in_force(conn)
+            config = project.read(score_sets.config_in_force)
             assert config is not None
             assert (config.mode, config.features) == ("probe", "both")
             assert curves(project) == by_words
@@ -565,8 +560,7 @@ class TestKinds:
                 alone = Selection(parse_filter(source))
                 stage = FittingStage(project, "words", selection=alone)
                 run(project, stage)
-                with project.reading() as conn:
-                    found = scores.normalized_curves(conn, stage.config_hash, range(1, 76))
+                found = project.read(scores.normalized_curves, stage.config_hash, range(1, 76))
                 assert found == {key: together[key] for key in ids}
 
     def test_few_of_a_kind_are_scored_by_a_fit_to_all(self, tmp_path: Path) -> None:
@@ -613,8 +607,7 @@ class TestKinds:
             run(project, fitting(project, "words"))
             chats = [] if alone else list(range(1, 71))
             assert list(curves(project)) == chats
-            with project.reading() as conn:
-                found = scores.current_scores(conn, range(1, 200))
+            found = project.read(scores.current_scores, range(1, 200))
             assert {found[key].reason for key in found if key not in chats} == {AT_CHANCE}
             assert len(found) == len(chats) + 40
 
@@ -702,8 +695,7 @@ class TestReading:
             stage = ReadingStage(project, process, scored.model(), words_key=lambda: "w")
             read: list[set[int]] = []
             for _ in stage.run(1):
-                with project.reading() as conn:
-                    now = set(hidden_states.ids_with_entry(conn, stage.config_hash))
+                now = set(project.read(hidden_states.ids_with_entry, stage.config_hash))
                 read += [now] if now and now not in read else []
         nearest = sorted(by_words, key=lambda key: (key != 11, by_words[key]))
         assert [len(ids) for ids in read] == [4, 8, 12]

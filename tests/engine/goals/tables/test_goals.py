@@ -211,9 +211,8 @@ class TestFigures:
         fill(project, [talk("later", "one more")], "b.jsonl")
         give_scores(project, {1: 0.9})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
-        with project.reading() as conn:
-            assert measurements.months(conn, groups) == [
-                ("2026-01", 2, 1, StateCounts(unscored=1)),
-                ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
-                ("2026-03", 1, 1, StateCounts(unscored=1)),
-            ]
+        assert project.read(measurements.months, groups) == [
+            ("2026-01", 2, 1, StateCounts(unscored=1)),
+            ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
+            ("2026-03", 1, 1, StateCounts(unscored=1)),
+        ]

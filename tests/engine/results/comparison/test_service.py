@@ -188,8 +188,7 @@ class TestFilters:
 
     def test_random_halves(self, better: Project) -> None:
         """Of 200 random halves, at most 5 in 100 show a difference in what ended, and as many in anything else."""
-        with better.reading() as conn:
-            every = Measures.read(conn, None)
+        every = better.read(Measures.read, None)
         random = np.random.default_rng(3)
         alarms = other_alarms = 0
         for _ in range(200):
@@ -230,8 +229,7 @@ class TestFilters:
         checking = QuestionService(better)
         for _ in range(10):
             checking.draw_check("refused")
-            with better.reading() as conn:
-                check = machine_answers.newest_check(conn, "refused")
+            check = better.read(machine_answers.newest_check, "refused")
             assert check is not None
             acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
             better.write(partial(answers.give_all, acts=acts))
