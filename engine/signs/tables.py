@@ -155,7 +155,7 @@ def compare(conn: sqlite3.Connection) -> None:
     """Stores which conversations are long among the others, and the standard scores of all signs and their sums."""
     import numpy as np
 
-    from engine.signs.reading import are_long, standard_scores, trouble
+    from engine.signs.sums import are_long, standard_scores, trouble
 
     ids, messages, table = sign_values(conn)
     conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))

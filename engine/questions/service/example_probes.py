@@ -38,7 +38,7 @@ from engine.questions.records import (
 from engine.questions.tables import answers, triage_queue
 from engine.questions.tables import example_probes as store
 from engine.signs import tables as sign_tables
-from engine.signs.reading import standard_scores, standardize, trouble
+from engine.signs.sums import standard_scores, standardize, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
