@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import Event, RunDirectory, is_out_of_memory, is_running, read_events
+from engine.training.events import Event, is_out_of_memory, read_events
 from engine.training.records import (
     LossPoint,
     RunDetail,
@@ -27,6 +27,7 @@ from engine.training.records import (
     TrainingRun,
     ValidPoint,
 )
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import manifest_summary
 
 TAIL_BYTES = 64 << 10
@@ -144,7 +145,7 @@ class RunHistory:
             f1=events.best.f1 if events.best else None,
             best_step=events.best.step if events.best else None,
             pid=pid,
-            stopping=alive and self.run.stop.exists(),
+            stopping=alive and self.run.stop_file.exists(),
             problem=problem,
             hint=hint,
             # a failed run may have an adapter whose weights are not numbers

@@ -180,7 +180,10 @@ def _ask_examples(workspace: OpenProject, question: Question) -> CommandResult:
     name = question.name
     probe = workspace.example_probes.fit(name)
     lines = fact_lines(probe.facts())
-    if name != SUCCEEDED:
+    if name == SUCCEEDED:
+        share = workspace.calibration.report().rate.corrected_text
+        lines += fact_lines([("share of all", share)])
+    else:
         lines += fact_lines([("filter", f"{name}@examples:yes, {name}@examples>.8")])
         lines.append(_check_line(workspace, question))
     return CommandResult(lines, asdict(probe))

@@ -186,7 +186,7 @@ def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
     """Returns the ids of the clusterings of goals or of reasons (`Clustering.noun`): first that of the project, of
     reasons the one that is open, then the newest first."""
     first = goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
-    keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
+    keys = [row.id for row in clusterings.every(conn) if row.noun == noun]
     return sorted(keys, key=lambda key: (key != first, -key))
 
 

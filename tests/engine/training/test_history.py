@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.training.events import EventLog, RunDirectory, lock_run
+from engine.training.events import EventLog
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory, lock_run
 from tests.engine.training.training_project import bare_run
 
 
