@@ -134,7 +134,7 @@ def validate(
     losses = []
     for points in curves:
         losses += [-point.log_continue for point in points[:-1]]
-        losses.append(-points[-1].log_end)
+        losses += [-point.log_end for point in points[-1:]]
     whole, cut = truncate(
         [log.id for log in logs], [[point.value for point in points] for points in curves], seed
     )

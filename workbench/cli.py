@@ -94,6 +94,7 @@ class Invocation:
         offline = arguments[:1] == [network_guard.FLAG]
         words = list(arguments[1:] if offline else arguments)
         topic = words[1:] if words[:1] == ["help"] else []
+        topic.sort(key=lambda word: word.startswith("-"))  # `help --json recall`
         if words[:1] == ["help"] and (
             not topic or topic[0].startswith("-") or topic[0] in _FIRST_WORDS
         ):

@@ -13,7 +13,7 @@ from engine.base.request_options import Option, declare_option, switch
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 
 MAX_LANGUAGES_NAMED = 4
-"""Number of languages that `CheckCounts.in_words` names; the others are counted together."""
+"""Number of languages that `CheckCounts.in_words` names; the conversations in others are counted together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,8 @@ class CheckCounts:
             for code, count in languages[:MAX_LANGUAGES_NAMED]
         ]
         if len(languages) > MAX_LANGUAGES_NAMED:
-            parts.append(f"{len(languages) - MAX_LANGUAGES_NAMED} more languages")
+            others = sum(count for _, count in languages[MAX_LANGUAGES_NAMED:])
+            parts.append(f"other languages {others:,}")
         parts += [
             f"{KIND_NAMES[kind]} in {self.personal[kind]:,}"
             for kind in KINDS

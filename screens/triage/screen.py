@@ -109,7 +109,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.filter = Filter()
         self.only: NamedConversations | None = None  # see `judge_only`; None judges all
         self.shown: int | None = None  # id of the conversation that is shown
-        self.status = TriageStatus({}, Agreement(0), Agreement(0))
+        self.status = TriageStatus({}, Agreement(0))
         self._place: TriagePlace | None = None  # of the last session; None until it is read
         self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored

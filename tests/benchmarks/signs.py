@@ -20,7 +20,7 @@ from engine.base.statistics.ranking import auroc
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.signs import tables
-from engine.signs.reading import standard_scores, trouble
+from engine.signs.sums import standard_scores, trouble
 
 
 def read(project: str, filter: str) -> tuple[Floats, Bools]:

@@ -56,8 +56,8 @@ from engine.questions.question import tag_question
 from engine.questions.service.answer_tables import import_file_answers
 from engine.questions.service.answers import import_answers
 from engine.simulate.demo import sample_conversations, write_jsonl
-from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory
 from engine.training.run_files import runs_folder
 from screens.training.formatting import about_content, headline, summary_content, tail_content
 from screens.training.screen import loss_lines, validation_lines

@@ -78,7 +78,8 @@ def test_a_question_in_words(path: str, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_file_of_ones_own(path: str, tmp_path: Path) -> None:
     """A file is added, shown as it is, asked again after a change, whose answers are in force until it is changed back,
-    and removed; its answers stay."""
+    and removed; its answers stay. A pattern that cannot be read and answers of another kind are refused.
+    """
     file = tmp_path / "polite.toml"
     file.write_text('text = "Polite?"\n[[patterns]]\nwords = ["sure"]\n', "utf-8")
     assert main(["questions", path, "--add", str(file)]) == 0
@@ -92,6 +93,9 @@ def test_a_file_of_ones_own(path: str, tmp_path: Path) -> None:
     back = result("ask", path, str(file))
     assert (back["answered"], back["answers"][0]["counts"]) == (0, {"no": 3, "yes": 1})
     assert names(path, "polite@pattern:no") == ["c1", "c2", "c3"]
+    for other in ('kind = "text"', '[[patterns]]\nregex = "("'):
+        file.write_text(f'text = "Polite?"\n{other}\n', "utf-8")
+        assert main(["questions", path, "--add", str(file)]) == 2
     assert main(["questions", path, "--remove", "polite"]) == 0
     assert names(path, "polite:yes") == ["c0"]
     file.rename(tmp_path / "succeeded.toml")

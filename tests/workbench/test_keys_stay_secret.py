@@ -22,7 +22,7 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
 from engine.training import process as trainer_process
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.command_line import process, workbench
 from tests.engine.model.endpoints.toy_peer import JsonHandler, on_thread
 from tests.engine.project.support import REPOSITORY

@@ -14,7 +14,8 @@ import pytest
 from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
-from engine.training.events import RunDirectory, is_running, lock_run, read_events
+from engine.training.events import read_events
+from engine.training.run_directory import RunDirectory, is_running, lock_run
 from engine.training.run_files import all_runs
 from tests.command_line import result
 from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for

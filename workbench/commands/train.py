@@ -18,9 +18,9 @@ from engine.base.text import one_line
 from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training.events import is_running
 from engine.training.history import RunHistory
 from engine.training.records import TrainingRun
+from engine.training.run_directory import is_running
 from engine.training.service import TrainingRuns, estimate_lines
 from engine.training.training_request import OPTIONS, TrainingRequest, read_settings
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes

@@ -28,9 +28,9 @@ from engine.goals.labels.member_texts import (
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
 from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
-    EXAMPLES,
     LABEL_EXAMPLES,
     LABEL_PROMPT,
+    PAPER_EXAMPLES,
     GoalLabel,
     clean_label,
     draw_sample,
@@ -299,7 +299,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     @property
     def _most_members(self) -> int:
         """The most members of a group that its question shows."""
-        return EXAMPLES if self._is_paper else LABEL_EXAMPLES
+        return PAPER_EXAMPLES if self._is_paper else LABEL_EXAMPLES
 
     def _outside(self, number: int, inside: Mask) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific

@@ -19,8 +19,8 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.questions import (
-    EXAMPLES,
     MERGE_PROMPT,
+    PAPER_EXAMPLES,
     VERDICT_EXAMPLES,
     MergeQuestion,
     MergeVerdict,
@@ -151,7 +151,7 @@ def _is_paper(prompt: Prompt) -> bool:
 
 def _most_examples(prompt: Prompt) -> int:
     """Returns the most texts of each list in a question with a prompt."""
-    return EXAMPLES if _is_paper(prompt) else VERDICT_EXAMPLES
+    return PAPER_EXAMPLES if _is_paper(prompt) else VERDICT_EXAMPLES
 
 
 def _ask_questions(

@@ -331,7 +331,7 @@ def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeSt
     Raises:
         NotFound: There is no such clustering.
     """
-    if clusterings.clustering(conn, clustering_id) is None:
+    if clusterings.find(conn, clustering_id) is None:
         raise NotFound(
             f"There is no clustering {clustering_id}.",
             "`workbench goals clusterings PROJECT` lists them.",

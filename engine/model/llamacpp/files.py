@@ -1,5 +1,8 @@
-"""Lets llama.cpp write the files of models in other formats and look up their metadata, and refuses files that are too
-large for the memory."""
+"""Calls llama.cpp for what is about files of models and the machine, not about text.
+
+It writes models in other formats or with fewer layers, looks up metadata, passes its log on, and says what it was built
+with. Files that are too large for the memory are refused here.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
 
 
 def forward_log() -> None:
-    """Sends llama.cpp's warnings to `logging`; the callback is a module attribute, so it outlives every call."""
+    """Sends llama.cpp's warnings and errors to `logging`; the callback stays in this module, as it is called later."""
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
 
 
 def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
-    """Writes the weights of `source` in another format, allowing already quantised sources.
+    """Writes the weights of `source` in another format, also where they are quantized already.
 
     Args:
         kind: One of `FILE_TYPES`.
@@ -134,7 +137,7 @@ def refuse_if_too_large(path: Path, need: MemoryEstimate) -> None:
         )
 
 
-def metadata_of(model: Any) -> Callable[[str], str | None]:
+def metadata_reader(model: Any) -> Callable[[str], str | None]:
     """Returns a look-up of a loaded model's metadata values as text."""
     buffer = ctypes.create_string_buffer(MAX_METADATA_BYTES)
 

@@ -1,5 +1,7 @@
-"""The model process: its session, which is the loaded model as the handlers of requests use it, and the server, which
-reads requests on one thread and answers them on the main thread, which owns the model.
+"""The parts of the model process.
+
+`ModelSession` is the loaded model as the handlers of requests use it. `Server` reads requests on one thread and answers
+them on the main thread, which owns the model.
 
 The cache of a model has a cell for each token that it has read, for each sequence. A handler that may find its cells
 again at its next request is the keeper of the cache until another handler claims the model.
@@ -94,7 +96,7 @@ class ModelSession:
         self._keeper: CellKeeper | None = None
 
     def use(self, path: Path, options: LoadOptions, load: Callable[[], LoadedModel]) -> LoadedModel:
-        """Returns the model of a file, as `claim_shared` does.
+        """Returns the model of a file with an empty cache that all sequences share.
 
         Args:
             load: Loads the model; called if another model or none is loaded, after that one was freed.
@@ -137,7 +139,7 @@ class ModelSession:
         return model
 
     def claim(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """Returns the model as `claim_shared` does, but leaves the layout of the cache as it is."""
+        """Returns the model for one request, with the layout that its cache has; see `claim_shared` for the keeper."""
         model = self.model
         if self._keeper is not None and self._keeper is not keeper:
             self._keeper.forget()
@@ -147,7 +149,7 @@ class ModelSession:
         return model
 
     def progress(self) -> Callable[[int], None]:
-        """Returns a callback that adds up the counts it gets and sends the sum every tenth of a second.
+        """Returns a callback that adds up the counts it gets, and sends the sum at most every tenth of a second.
 
         The callback raises Cancelled when the request was cancelled.
         """

@@ -145,7 +145,7 @@ class TestClustering:
         runner.cancel(job)
         assert runner.close(60)
         released.set()
-        assert project.read(clusterings.clusterings) == []
+        assert project.read(clusterings.every) == []
 
 
 class TestAssigning:

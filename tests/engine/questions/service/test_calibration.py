@@ -147,14 +147,15 @@ class TestReport:
         same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.YES)]
         for n, verdict in ((1, truth(1)), (2, Verdict.UNSURE)):
             triage.repeat(n, verdict)
-        model, itself = CalibrationService(project).agreements()
+        service = CalibrationService(project)
+        model, itself = service.report().model, service.agreement_of_repeats()
         assert model.same is not None
         assert model.n == pytest.approx(len(decided), abs=1)
         assert model.same.part == pytest.approx(len(same), abs=1)
         assert itself.same is not None
         assert (itself.same.part, itself.n) == (1, 2)
         triage.undo()
-        assert CalibrationService(project).agreements()[1].n == 1
+        assert service.agreement_of_repeats().n == 1
 
 
 class TestCommand:

@@ -22,7 +22,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.training.config import Recipe, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from engine.training.run_files import runs_folder
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
