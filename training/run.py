@@ -31,7 +31,8 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
 from engine.training.base import count_steps
 from engine.training.config import TrainConfig
-from engine.training.events import Event, EventLog, RunDirectory, read_events
+from engine.training.events import Event, EventLog, read_events
+from engine.training.run_directory import RunDirectory
 from training import loop
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
@@ -93,7 +94,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     refuse_other_tokens(Path(config.base), tokenizer, data.selection, run.path / "tokens.log")
     model = add_adapter(model, config)
     training = _Training(run, config, events, model, tokenizer, data)
-    stop = loop.StopCallback(run.stop.exists, _on_sigterm())
+    stop = loop.StopCallback(run.stop_file.exists, _on_sigterm())
     trainer = _make_trainer(training, stop)
     checkpoint = last_checkpoint(
         run.checkpoints, lambda message: events.write("warning", message=message)

@@ -83,8 +83,7 @@ class DemoCheck:
 
 def check_demo(project: OpenProject) -> DemoCheck:
     """Returns how right the program is on a project with the demo's conversations that was scored and clustered."""
-    with project.project.reading() as conn:
-        truth = dict(truth_by_conversation(conn))
+    truth = dict(project.project.read(truth_by_conversation))
     label_of_goal = _labels_of_goals(
         project, {key: str(truth[key]["goal"]) for key in sorted(truth)}
     )

@@ -85,9 +85,13 @@ class WriteLock:
         self._lock_name(deadline)
         try:
             self._lock_file(deadline, create)
+            self._note_owner()
         except BaseException:
             self.release()
             raise
+
+    def _note_owner(self) -> None:
+        """Notes that this process holds the lock, in the lock file too."""
         assert self._fd is not None
         self._owner = {
             "pid": os.getpid(),
@@ -95,15 +99,15 @@ class WriteLock:
             "time": utc_now(),
             "lock": os.fstat(self._fd).st_ino,
         }
-        if self.file is not None:
-            status = os.fstat(self.file.fd)
-            self._owner["file"] = status.st_ino
-            with contextlib.suppress(OSError):
-                # everyone who may read the project may read who writes it
-                os.fchmod(self._fd, status.st_mode & 0o666)
-            self.note_write()
-        else:
+        if self.file is None:
             self._write_owner()
+            return
+        status = os.fstat(self.file.fd)
+        self._owner["file"] = status.st_ino
+        with contextlib.suppress(OSError):
+            # everyone who may read the project may read who writes it
+            os.fchmod(self._fd, status.st_mode & 0o666)
+        self.note_write()
 
     def _write_owner(self) -> None:
         """Writes who holds the lock into the lock file."""

@@ -15,7 +15,6 @@ from engine.project.project import Project
 from engine.training import run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
-from engine.training.events import RunDirectory, is_running
 from engine.training.history import RunHistory
 from engine.training.plan import TrainingPlan, TrainingPlanner
 from engine.training.process import INSTALL, Trainers, missing_libraries
@@ -26,6 +25,7 @@ from engine.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import all_runs, run_named
 from engine.training.training_request import TrainingRequest, with_settings
 

@@ -75,7 +75,7 @@ class SidePane(Vertical):
         if is_changed:
             self._show_members()
 
-    def swap(self) -> None:
+    def next_page(self) -> None:
         """Shows the next page of members, after the last page the first."""
         self._page = (self._page + 1) % self._page_count
         self.query_one(VerticalScroll).scroll_home(animate=False)
@@ -114,7 +114,8 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._content(width))
 
     def _fitting_page_size(self, width: int, height: int) -> int:
-        """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`."""
+        """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`; later pages may
+        have to scroll."""
 
         def measured(members: Sequence[DistinctMember], *, doubtful: bool) -> list[tuple[int, int]]:
             """Returns the conversation of each member, and how many lines the member fills."""
@@ -130,10 +131,11 @@ class SidePane(Vertical):
         doubtful = measured(self._doubtful, doubtful=True)
         size = MIN_PER_PAGE
         while size < max(len(central), len(doubtful)):
-            above = dict(central[: size + 1])
-            below = [lines for key, lines in doubtful[: size + 1] if key not in above]
-            titles = 1 + bool(below)
-            if sum(above.values()) + sum(below) + titles > height:
+            central_lines = dict(central[: size + 1])
+            # as in `_doubtful_on_page`
+            others = [lines for key, lines in doubtful[: size + 1] if key not in central_lines]
+            titles = 1 + bool(others)
+            if sum(central_lines.values()) + sum(others) + titles > height:
                 break
             size += 1
         return size
@@ -141,16 +143,16 @@ class SidePane(Vertical):
     def _content(self, width: int) -> Content:
         """Returns the members on the page, the doubtful ones below the central ones."""
         size = self._group.size if self._group is not None else 0
+        page = f" · page {self._page + 1}/{self._page_count}" if self._page_count > 1 else ""
         lines: list[Content] = []
-        for name, members, all_members in (
-            ("central", self._on_page(self._central), self._central),
-            ("doubtful", self._doubtful_on_page(), self._doubtful),
+        for name, members in (
+            ("central", self._on_page(self._central)),
+            ("doubtful", self._doubtful_on_page()),
         ):
             if not members:
                 continue
-            first = all_members.index(members[0]) + 1
-            last = first + len(members) - 1
-            which = f" {first}-{last} of {size:,}" if size > len(members) else ""
+            count = sum(copies for _, copies in members)
+            which = f" {count} of {size:,}{page}" if size > count else ""
             lines.append(Content.assemble((name, "bold"), (which, "$tone-muted")))
             for member, copies in members:
                 lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
@@ -158,19 +160,19 @@ class SidePane(Vertical):
 
 
 class LabelInput(Keyed, LineInput):
-    """The line in which the label of the merged group is edited."""
+    """The line in which the label of the merged group is edited; posts `Cancelled` on escape."""
 
     PLACE = "label"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", tooltip="Keep the label as it was")
     ]
 
-    class Exited(Message):
+    class Cancelled(Message):
         """Posted when the edit is cancelled."""
 
     def action_leave(self) -> None:
         """Cancels the edit."""
-        self.post_message(self.Exited())
+        self.post_message(self.Cancelled())
 
 
 class MergedPane(VerticalScroll):
@@ -203,7 +205,7 @@ class MergedPane(VerticalScroll):
         yield Static(id="evidence")
 
     def on_mount(self) -> None:
-        """Hides the input until the label is edited; says that the first pair is being read."""
+        """Hides the input until the label is edited, and says that a pair is being read."""
         self.query_one(LabelInput).display = False
         self.wait()
 
@@ -256,8 +258,8 @@ class MergedPane(VerticalScroll):
         self.scroll_home(animate=False)
         line.focus()
 
-    def _leave(self, label: str | None) -> None:
-        """Ends the edit; None leaves the label as it was."""
+    def _end_edit(self, label: str | None) -> None:
+        """Ends the edit and posts the new label; None leaves the label as it was."""
         pair, self._editing = self._editing, None
         self.query_one(LabelInput).display = False
         self.query_one("#label").display = True
@@ -267,8 +269,8 @@ class MergedPane(VerticalScroll):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter takes the label, unless it is empty."""
         event.stop()
-        self._leave(" ".join(event.value.split()) or None)
+        self._end_edit(" ".join(event.value.split()) or None)
 
-    def on_label_input_exited(self) -> None:
+    def on_label_input_cancelled(self) -> None:
         """Escape keeps the label as it was."""
-        self._leave(None)
+        self._end_edit(None)

@@ -425,7 +425,7 @@ class MergeDeskScreen(DecisionScreen):
     def action_swap(self) -> None:
         """Shows other members of both groups."""
         for pane in self.query(SidePane):
-            pane.swap()
+            pane.next_page()
 
     # Decisions on many pairs
 

@@ -20,7 +20,6 @@ from screens.widgets.background import write_in_order
 from screens.widgets.row_table import RowTable
 
 MOST_TAGS = 12
-"""Most tags that are listed."""
 NO_TAGS = (
     "No tags yet. A tag is a word of yours for what you see, such as “too slow”: write one, and enter gives it."
     " Filters find it (NAME:yes), and after ten yes and ten no `workbench ask PROJECT NAME --by examples` finds where"
@@ -127,11 +126,7 @@ class Marking:
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
 
 
-def ask_tags(
-    screen: WorkbenchScreen[Any],
-    ids: Sequence[int],
-    then: Callable[[str], None],
-) -> None:
+def ask_tags(screen: WorkbenchScreen[Any], ids: Sequence[int], then: Callable[[str], None]) -> None:
     """Asks for the tags of conversations, and stores them. A minus before a tag takes it away.
 
     A tag is the answer yes to the yes-no question of its name. Each tag is stored by one act, which one undo takes

@@ -89,12 +89,7 @@ class TriageScreen(WorkbenchScreen[None]):
             "Blind",
             tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
-        Binding(
-            "K",
-            "calibration",
-            "Calibration",
-            tooltip="What the verdicts say of the scores",
-        ),
+        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
         Binding(
             "escape",
             "judge_all",
@@ -104,11 +99,7 @@ class TriageScreen(WorkbenchScreen[None]):
         ),
     ]
 
-    def __init__(
-        self,
-        services: OpenProject,
-        feed: EngineFeed,
-    ) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None
@@ -118,7 +109,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.filter = Filter()
         self.only: NamedConversations | None = None  # see `judge_only`; None judges all
         self.shown: int | None = None  # id of the conversation that is shown
-        self.status = TriageStatus({}, Agreement(0), Agreement(0))
+        self.status = TriageStatus({}, Agreement(0))
         self._place: TriagePlace | None = None  # of the last session; None until it is read
         self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
 from engine.base.text import NAME_LIMIT, one_line
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import MessageRow
+from engine.formats.records import Leak
 from screens.widgets import messages as text_styles
 from screens.widgets.messages import (
     Form,
@@ -170,7 +171,7 @@ class Layout:
     def __init__(
         self,
         messages: Sequence[MessageRow],
-        leaks: Mapping[int, Sequence[LeakRow]],
+        leaks: Mapping[int, Sequence[Leak]],
         notes: Mapping[int, Sequence[str]],
         width: int,
         unfolded: Set[int],

@@ -81,6 +81,7 @@ class TestWords:
             (("none.wb",), 2),
             (("list", "none.wb", "--filter", "--"), 2),
             (("list", "none.wb", "--limit=--"), 2),
+            (("import", "none.wb", "logs", "--most-unpacked=1e308"), 2),
         ],
     )
     def test_errors_are_json_with_json(

@@ -11,7 +11,8 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line, short_name
-from engine.conversations.filters import ListQuery
+from engine.conversations.filter_fields import QUESTION_FIELD
+from engine.conversations.filters import ListQuery, is_question
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenate
@@ -80,9 +81,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
-            arguments.question,
-            keep=is_new and not arguments.estimate,
-            pattern=arguments.pattern,
+            arguments.question, keep=is_new and not arguments.estimate, pattern=arguments.pattern
         )
         if arguments.check:
             return _draw_check(workspace, question)
@@ -111,10 +110,12 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)
     without = stage.counts[None] if by == "model" else 0
+    # a name that is like one of a field stands behind `answer.`
+    field = question.name if is_question(question.name) else f"{QUESTION_FIELD}.{question.name}"
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {field}:ANSWER.",
             _check_line(workspace, question),
         ],
         {
@@ -178,7 +179,10 @@ def _ask_examples(workspace: OpenProject, question: Question) -> CommandResult:
     name = question.name
     probe = workspace.example_probes.fit(name)
     lines = fact_lines(probe.facts())
-    if name != SUCCEEDED:
+    if name == SUCCEEDED:
+        share = workspace.calibration.report().rate.corrected_text
+        lines += fact_lines([("share of all", share)])
+    else:
         lines += fact_lines([("filter", f"{name}@examples:yes, {name}@examples>.8")])
         lines.append(_check_line(workspace, question))
     return CommandResult(lines, asdict(probe))

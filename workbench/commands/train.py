@@ -18,9 +18,9 @@ from engine.base.text import one_line
 from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training.events import is_running
 from engine.training.history import RunHistory
 from engine.training.records import TrainingRun
+from engine.training.run_directory import is_running
 from engine.training.service import TrainingRuns, estimate_lines
 from engine.training.training_request import OPTIONS, TrainingRequest, read_settings
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
@@ -91,8 +91,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
 
 
 @takes(
-    PROJECT,
-    argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings"),
+    PROJECT, argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings")
 )
 def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""

@@ -27,8 +27,7 @@ from engine.formats.messages.normalize import (
     record_id,
 )
 from engine.formats.messages.roles import role_of_speaker, speaker_word
-from engine.formats.messages.start_dates import created_at
-from engine.formats.messages.times import as_time, order_keys, sort_by
+from engine.formats.messages.times import as_time, created_at, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ColumnSubject, ParsedRecord, Reader

@@ -236,15 +236,20 @@ class GoalStages:
             earlier_runs = runs.all_runs(conn)
         seconds = [_seconds(stage.name, count, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
-        with_model = [stage.name for stage in stages if stage.lane == "model"]
+        # The vectors of a GGUF file are made in the model's lane too, and ask it nothing.
+        asked = [
+            MODEL_TASKS[stage.name]
+            for stage in stages
+            if stage.lane == "model" and stage.name in MODEL_TASKS
+        ]
         return Estimate(
             costs=self._costs(request, stages),
             items=count,
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
-            model=self.model_of_run(request.model).label if with_model else request.embedder,
-            asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
+            model=self.model_of_run(request.model).label if asked else request.embedder,
+            asked=tuple(asked),
         )
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
@@ -379,11 +384,7 @@ class GoalStages:
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(
-            self.setup.project,
-            self.setup.process,
-            model,
-            prompt,
-            selection=selection,
+            self.setup.project, self.setup.process, model, prompt, selection=selection
         )
 
     def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:

@@ -45,7 +45,6 @@ _COLUMNS = (
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
     ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
-"""Columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +134,7 @@ def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
         )
     if len(set(names)) == 1:
         raise UsageError(
-            f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
+            f"All {len(names):,} clustered conversations with a gold goal have the same one: it tells nothing apart.",
             "Import conversations with other goals, or look at them without --filter.",
         )
 

@@ -24,7 +24,7 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine.base import network_guard
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.benchmarks.rounds import rounds
 from training.base import add_adapter, load_base
 from training.examples import Example, make_examples, read_logs

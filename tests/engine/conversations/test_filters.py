@@ -131,6 +131,7 @@ class TestRefusing:
             ("meta:web", 0, "name of a field"),
             ("since:2026..2027", 6, "no value"),
             ("tool<x", 4, "compared"),
+            ('rude@"Ana B":no', 5, "who answered"),
             ("leaves>-1", 7, "no value"),
             ("like:any", 5, "no value"),
             ("like:none", 5, "no value"),

@@ -318,7 +318,7 @@ class TestRunsAfterwards:
             assert second != first
             with project.reading() as conn:
                 for key in (first, second):
-                    stored = clusterings.clustering(conn, key)
+                    stored = clusterings.find(conn, key)
                     assert stored is not None
                     members = clusterings.membership(conn, key)[0]
                     assert len(read_vectors(conn, stored.vector_config, members)[0]) == 48
@@ -336,6 +336,6 @@ def _cluster(project: Project, log: DecisionLog) -> int:
 
 
 def _vector(conn: sqlite3.Connection, clustering_id: int) -> Any:
-    stored = clusterings.clustering(conn, clustering_id)
+    stored = clusterings.find(conn, clustering_id)
     assert stored is not None
     return read_vectors(conn, stored.vector_config, [1])[1]

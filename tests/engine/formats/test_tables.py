@@ -243,6 +243,27 @@ def test_values_of_sqlite(tmp_path: Path) -> None:
     ]
 
 
+def test_a_damaged_table_is_not_left_out(tmp_path: Path) -> None:
+    """A table whose first page is damaged is read, which says so; one of a module that is not there is left out."""
+    path = tmp_path / "t.db"
+    made = database(path)
+    schema = (
+        "select rootpage, (select * from pragma_page_size) from sqlite_master where name = 'empty'"
+    )
+    ((page, size),) = made.execute(schema)
+    made.execute("pragma writable_schema = on")
+    virtual = "'table', 'v', 'v', 0, 'create virtual table v using absent'"
+    made.execute(f"insert into sqlite_master values ({virtual})")
+    made.commit()
+    made.close()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * size : page * size] = bytes([9]) * size
+    path.write_bytes(data)
+    assert sqlite_tables(str(path), "t.db", Bounds()) == ["chat", "empty"]
+    (frame,) = sqlite_rows(str(path), "empty", unlimited())
+    assert "malformed" in str(frame.reason)
+
+
 def test_a_database_in_use_is_read_and_left_alone(tmp_path: Path) -> None:
     """Rows that are still in the log of writes are read; a database at rest gets no file beside it."""
     path = tmp_path / "t.db"

@@ -155,10 +155,7 @@ class TestInterrupted:
 
         def report(progress: PullProgress) -> None:
             if progress.done and not refused:
-                for act in (
-                    lambda: carry_out(hub, plan, lambda _: None),
-                    lambda: forget(plan),
-                ):
+                for act in (lambda: carry_out(hub, plan, lambda _: None), lambda: forget(plan)):
                     with pytest.raises(UsageError, match="being pulled already") as caught:
                         act()
                     refused.append(caught.value)

@@ -115,8 +115,7 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
 
     assert imported(project, tmp_path, answered, replace=True).outcomes.counts["replaced"] == 1
     assert stands(project)[2] == (Verdict.NO, "")
-    with project.reading() as conn:
-        assert (answers.current(conn, 2) or missing()).annotator == "7"
+    assert (project.read(answers.current, 2) or missing()).annotator == "7"
     project.write(answers.undo)
     assert stands(project)[2] == (Verdict.YES, "")
     project.write(answers.undo)
@@ -144,12 +143,11 @@ def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
     annotations = [{"completed_by": 7, "result": results}]
     report = imported(project, tmp_path, [{**found[0], "annotations": annotations}])
     assert (report.others, report.outcomes.counts) == (3, {"not_understood": 1})
-    with project.reading() as conn:
-        assert (answers.current(conn, 1) or missing()).answers == (
-            ("city", "Ulm"),
-            ("detail-level", "2"),
-            ("intent", "Planning,Search"),
-        )
+    assert (project.read(answers.current, 1) or missing()).answers == (
+        ("city", "Ulm"),
+        ("detail-level", "2"),
+        ("intent", "Planning,Search"),
+    )
 
 
 def said(project: Project) -> list[dict[str, Any]]:
@@ -180,20 +178,17 @@ def test_people(project: Project, tmp_path: Path) -> None:
         {"annotator": "cy", "succeeded": "no"},
     ]
     assert (found["c2"]["annotator"], found["c2"]["disagreement"]) == ("dee", False)
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == [1]
+    assert project.read(second_answers.disagreements) == [1]
     imported(project, tmp_path, [{**tasks[0], "annotator": "cy"}])
     with project.reading() as conn:
         assert second_answers.disagreements(conn) == []
         assert (answers.current(conn, 1) or missing()).verdict is Verdict.YES
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == [1]
+    assert project.read(second_answers.disagreements) == [1]
     act = Act(1, SUCCEEDED, Verdict.NO, "ann")
     project.write(lambda conn: answers.append(conn, [act]))
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == []
+    assert project.read(second_answers.disagreements) == []
 
 
 def test_round_trip(project: Project, tmp_path: Path) -> None:

@@ -65,11 +65,7 @@ class Model:
             return None
         given = [verdict for _, _, verdict, _ in mine if verdict is not None]
         notes = [note for kind, _, _, note in mine if kind == "note" or (kind == "give" and note)]
-        return (
-            given[-1] if given else None,
-            notes[-1] if notes else "",
-            self.tags(conversation),
-        )
+        return (given[-1] if given else None, notes[-1] if notes else "", self.tags(conversation))
 
 
 _conversation = st.integers(1, CONVERSATIONS)
@@ -198,8 +194,7 @@ class TestStore:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageService(project).give(1, Verdict.YES, "ok")
-        with project.reading() as conn:
-            (judged,) = second_answers.answered_conversations(conn)
+        (judged,) = project.read(second_answers.answered_conversations)
         assert judged.in_force.verdict == Verdict.YES
         assert judged.conversation.names() == {
             "id": "a",
@@ -275,8 +270,7 @@ class TestQueue:
         triage = TriageService(project)
         order = [item.conversation_id for item in triage.queue("sample").items]
         assert sorted(order) == list(range(1, 202))
-        with project.reading() as conn:
-            tenth = selecting.ids(conn, ListQuery(parse_filter("draw<.1")))
+        tenth = project.read(selecting.ids, ListQuery(parse_filter("draw<.1")))
         assert {*order[: len(tenth)]} == {*tenth}
         give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
         for key in (*order[:7], *order[8:12]):
@@ -284,8 +278,7 @@ class TestQueue:
         assert [item.conversation_id for item in triage.queue("sample").items] == [
             order[7], *order[12:]
         ]  # fmt: skip
-        with project.reading() as conn:
-            assert triage_queue.drawn(conn, SUCCEEDED) == sorted(order[:7])
+        assert project.read(triage_queue.drawn, SUCCEEDED) == sorted(order[:7])
 
 
 class TestAgain:
@@ -324,8 +317,7 @@ class TestAgain:
         triage.annotator = "cy"
         assert len(triage.to_judge_second(50)) == 30
         assert triage.to_repeat(50) == []
-        with project.reading() as conn:
-            assert second_answers.repeated_pairs(conn) == []
+        assert project.read(second_answers.repeated_pairs) == []
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
