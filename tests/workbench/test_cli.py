@@ -45,7 +45,7 @@ class TestWords:
         )
         done = workbench(tmp_path / "octobre.wb")
 
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert f"Did you mean {tmp_path / 'october.wb'}?" in done.stderr.decode()
         assert "--create" in done.stderr.decode()
         assert not list(tmp_path.glob("octobre*"))
