@@ -234,7 +234,7 @@ def test_options_of_log_files_only(tmp_path: Path) -> None:
     (tmp_path / "p.wb").touch()
     done = workbench("open", tmp_path / "p.wb", "-o", tmp_path / "q.wb")
     assert done.returncode == 2
-    assert b"need log files" in done.stderr
+    assert b"Only with log files: --output" in done.stderr
     done = workbench("open", tmp_path, "--read-only")
     assert done.returncode == 2
     assert b"written into one" in done.stderr

@@ -24,6 +24,7 @@ from engine.trees.records import TreeOptions, TreeRequest
 from workbench.arguments import (
     argument,
     number,
+    only_with,
     read_request,
     request_arguments,
     switch,
@@ -193,7 +194,8 @@ def open_project(arguments: argparse.Namespace) -> int:
 
     Raises:
         UsageError: An option does not fit the paths.
-        WorkbenchError: There is no such project, and none is to be made; the project cannot be opened, a file cannot be read, or an error ended the screens.
+        WorkbenchError: There is no such project, and none is to be made; it cannot be opened, a file cannot be read, or
+            an error ended the screens.
         Cancelled: Reading log files was cancelled from the keyboard; what was done is kept.
     """
     paths = [Path(path) for path in arguments.paths]
@@ -207,11 +209,7 @@ def open_project(arguments: argparse.Namespace) -> int:
         if arguments.read_only:
             raise _read_only_refusal()
         return _open_logs(paths, arguments, read_request(ImportRequest, arguments))
-    if arguments.output or arguments.headless:
-        raise UsageError(
-            "--output and --headless need log files.",
-            "For example: `workbench open logs.jsonl -o mine.wb`",
-        )
+    only_with(arguments, "log files", False, "output", "headless")
     if not paths:
         return _ask_and_begin(arguments)
     (path,) = paths  # several would be logs

@@ -180,9 +180,7 @@ def files_to_watch(
     """
     missing = next((path for path in paths if not os.path.exists(path)), None)
     if missing is not None:
-        raise FormatError(
-            f"There is no file or folder {missing}.", "Make it first; it may be empty."
-        )
+        raise FormatError(f"There is no file or folder {missing}.", "Make one; it may be empty.")
     if format is not None:
         reader_named(format)
     return WatchedFiles(paths, format, most_unpacked)
