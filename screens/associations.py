@@ -161,4 +161,3 @@ _COLUMNS = [
         keep=3,
     ),
 ]
-"""The columns of the table."""

@@ -64,7 +64,6 @@ _FIRST_WORDS = tuple(dict.fromkeys(command.words.split()[0] for command in COMMA
 """The words that can follow `workbench`: commands, and groups of commands."""
 
 _OFFLINE_HELP = "use no network, not even for endpoints and hubs that you named"
-"""Help of `--offline`."""
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", network_guard.FLAG)
 """Options that are allowed before a command, or without one."""

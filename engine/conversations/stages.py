@@ -46,7 +46,6 @@ STDIN = "-"
 """Path that stands for the standard input."""
 
 BATCH_RECORDS = 500
-"""Most records of one transaction."""
 
 BATCH_BYTES = 4 << 20
 """Number of bytes of records at which a transaction ends."""

@@ -40,7 +40,6 @@ BLOCKS: dict[int, tuple[int, int]] = {
 """llama.cpp's formats by number: numbers in a block, and bytes of a block."""
 
 Value = int | float | bool | str
-"""A value of the metadata."""
 
 F32, F16, BF16 = 0, 1, 30
 """llama.cpp's numbers of the formats that `GgufFile.vector` reads."""

@@ -40,7 +40,6 @@ _ROW_HEIGHT = 22
 """Height of a row of bars."""
 
 _BAR_HEIGHT = 14
-"""Height of a bar."""
 
 _BAR_TOP = 4
 """Distance from the top of a row to its bar."""

@@ -90,7 +90,6 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
     """
 
     FORM_TITLE: ClassVar[str]
-    """The title of the form."""
     FIRST_FIELD: ClassVar[str]
     """The id of the field that has the focus at first."""
     OPTIONS: ClassVar[Mapping[str, Option]]

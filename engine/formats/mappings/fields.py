@@ -262,7 +262,6 @@ _MAX_ROLES = 12
 """Most different values of a field that says who speaks."""
 
 _MAX_ROLE_CHARACTERS = 40
-"""Most characters of a role."""
 
 _WEIGHT_OF_SHORT = 0.05
 """Weight of a role of which nothing is known but that it has few short values."""
@@ -395,7 +394,6 @@ def role_by_value(value: str, path: str) -> str | None:
 # Times and numbers of messages
 
 _MAX_TIME_CHARACTERS = 40
-"""Most characters of a time."""
 
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 """Finds a time of day after a digit: `3 May, 14:05`."""

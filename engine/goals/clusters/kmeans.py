@@ -50,7 +50,6 @@ SEEDING_ROWS = 10_000
 MAX_ITERATIONS = 50
 """Most iterations of Lloyd's algorithm."""
 MINI_BATCH_ROWS = 8_192
-"""Rows of a mini-batch."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 SPLIT_SEED = 0

@@ -47,7 +47,6 @@ _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
 """Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
-"""Most texts that `TextSource.each` has in memory."""
 
 
 @dataclass(frozen=True, slots=True)

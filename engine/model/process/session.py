@@ -36,7 +36,6 @@ from engine.model.process.protocol import (
 )
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 SECONDS_BETWEEN_REPORTS = 0.1
 """Least time between two reports of progress."""

@@ -36,7 +36,6 @@ MAX_NEAR_EQUAL = 3
 """Most near-equal features of an association that are named."""
 
 _FEATURE_CHARACTERS = 60
-"""Most characters of a feature."""
 
 _SPEAKER_NAMES = {
     "system": "system prompt",
@@ -44,7 +43,6 @@ _SPEAKER_NAMES = {
     "assistant": "assistant",
     "tool": "tool result",
 }
-"""Name of each speaker."""
 
 _SENTENCES: dict[tuple[Speaker, Place], str] = {
     ("system", "anywhere"): "the system prompt has",

@@ -45,7 +45,6 @@ _COLUMNS = (
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
     ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
-"""Columns of the table."""
 
 
 @dataclass(frozen=True, slots=True)

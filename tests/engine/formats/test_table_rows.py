@@ -105,16 +105,6 @@ def test_questions_of_several_objects_are_not_taken_apart() -> None:
     assert len(parsed(json.dumps({"data": record["rounds"]}).encode())) == 2
 
 
-def test_transcript_in_a_column() -> None:
-    """A text with turns is divided, and nothing of it is lost."""
-    rows = b'Call ID,Transcript,Team\n7,"Agent: Good day.\nCustomer: I want to pay.\nNow.",a\n'
-    (only,) = parsed(rows + b'8,"Agent: Good day.\nCustomer: No.",b\n')[:1]
-    assert said(only) == [("assistant", "Good day."), ("user", "I want to pay.\nNow.")]
-    assert only.conversation.external_id == "7"
-    assert only.conversation.meta == {"Team": "a"}
-    assert only.account.share("nowhere") == 0
-
-
 def test_names_as_speakers() -> None:
     """Where speakers are names, the first is the user and the others are the assistant; the names are kept."""
     rows = b'{"ticket":1,"author":"Ann","body":"It burns"}\n{"ticket":1,"author":"Bo","body":"Run"}'

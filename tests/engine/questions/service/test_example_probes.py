@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
 from engine.questions.tables import example_probes
 from engine.results.associations.formatting import notes
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
@@ -248,5 +248,4 @@ def test_the_command_for_success(
     workspace.close()
     assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
     assert "in force           the success column" in capsys.readouterr().out
-    assert main(["ask", path, "succeeded", "--by", "examples", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["marks"] == 30
+    assert result("ask", path, "succeeded", "--by", "examples")["marks"] == 30
