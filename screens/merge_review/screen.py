@@ -32,8 +32,8 @@ from engine.goals.records import (
 )
 from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
-from screens.merge_review import formatting
 from screens.merge_review.history_screen import MergeHistoryScreen
+from screens.merge_review import panes
 from screens.merge_review.panes import MergedPane, SidePane
 from screens.shell.dialogs import Dialog, ask, key_hints
 from screens.shell.goal_dialogs import DecisionScreen
@@ -324,7 +324,7 @@ class MergeDeskScreen(DecisionScreen):
         if shown is not None:
             self._show_proposal(shown)
         elif complete:
-            self.show_empty(formatting.empty_state(self._clustering, self.progress))
+            self.show_empty(panes.empty_state(self._clustering, self.progress))
         else:
             self.query_one(MergedPane).wait()
         if self.focused is None and shown is not None:
@@ -355,11 +355,11 @@ class MergeDeskScreen(DecisionScreen):
             title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
         groups = 0 if self._clustering is None else self._clustering.groups
-        summary.update(formatting.counts_content(progress, groups, len(self.cursor.skipped)))
-        about_model = formatting.status_content(progress)
+        summary.update(panes.counts_content(progress, groups, len(self.cursor.skipped)))
+        about_model = panes.status_content(progress)
         status.display = bool(about_model)
         status.update(about_model)
-        self.query_one("#recent", Static).update(formatting.recent_content(self._recent))
+        self.query_one("#recent", Static).update(panes.recent_content(self._recent))
 
     # Decisions on the pair in front
 
