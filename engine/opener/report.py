@@ -64,13 +64,11 @@ MAX_GOALS = 30
 """Number of goals that are listed."""
 
 CONVERSATIONS_TO_READ = 8
-"""Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
 """Most sentences on what goes with each side."""

@@ -176,7 +176,7 @@ class SidePane(Vertical):
 
 
 class LabelInput(Keyed, LineInput):
-    """The line in which the label of the merged group is edited; posts `Cancelled` on escape."""
+    """The line in which the label of the merged group is edited. Posts `Cancelled` on escape."""
 
     PLACE = "label"
     BINDINGS: ClassVar[list[BindingType]] = [

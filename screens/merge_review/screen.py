@@ -32,8 +32,8 @@ from engine.goals.records import (
 )
 from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
-from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review import panes
+from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
 from screens.shell.dialogs import Dialog, ask, key_hints
 from screens.shell.goal_dialogs import DecisionScreen
@@ -193,24 +193,18 @@ class MergeDeskScreen(DecisionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "merge", "Merge", tooltip="Merge both under the label shown"),
         Binding("n", "apart", "Apart", tooltip="Keep them apart"),
-        Binding(
-            "N", "never", "Never", tooltip="Never merge these, not in later clusterings either"
-        ),
+        Binding("N", "never", "Never", tooltip="Never merge these, not in later clusterings either"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("e", "edit", "Label", tooltip="Edit the label of the merged group"),
         Binding("space", "swap", "More", tooltip="Show other members of both groups"),
-        Binding(
-            "a", "open('a')", "Open", key_display="a b", tooltip="Members of A", id="desk.open-a"
-        ),
-        Binding(
-            "b", "open('b')", "Members of B", tooltip="Members of B", id="desk.open-b", show=False
-        ),
+        Binding("a", "open('a')", "Open", key_display="a b", tooltip="Members of A", id="desk.open-a"),
+        Binding("b", "open('b')", "Members of B", tooltip="Members of B", id="desk.open-b", show=False),
         Binding("u", "undo", "Undo"),
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
         Binding("g", "ask", "Ask", tooltip="Ask the model about the undecided pairs", show=False),
         Binding("q", "app.quit", "Quit", show=False),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)

@@ -52,25 +52,21 @@ _ROLE_COLUMNS = (
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
     "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
-"""Names of columns that say who speaks."""
 
 _TEXT_COLUMNS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value", "sentence",
 )  # fmt: skip
-"""Names of columns with the text of a message."""
 
 _QUESTION_COLUMNS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
-"""Names of columns with a question."""
 
 _ANSWER_COLUMNS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
-"""Names of columns with an answer."""
 
 
 class RowColumns(NamedTuple):
@@ -349,7 +345,6 @@ ROWS = Reader(
 # Rows that are a whole conversation
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
-"""Names of columns with the system prompt."""
 
 _TRANSCRIPT_COLUMNS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
@@ -367,7 +362,6 @@ _MESSAGE_LIST_COLUMNS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
-"""Names of columns with a list of messages or turns."""
 
 _MAX_TURNS_FOR_DETECTION = 20
 """How many entries at the beginning of a list show whether its entries are turns."""
