@@ -44,7 +44,7 @@ _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Keys of what a model thought."""
 
-_READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
+READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
 
@@ -176,7 +176,7 @@ def messages_of(
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
-    remaining = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    remaining = {key: item[key] for key in item if key not in READ_KEYS and key != role_key}
     remaining.update(facts or {})
     parts.facts = json_text(remaining) if remaining else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
