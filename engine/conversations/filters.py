@@ -463,7 +463,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
     if field.kind == "choice":
         written = value.lower().replace(" ", "-")  # `state:"broken off"` is `state:broken-off`
         for choice in field.choices:
-            if written in (choice, field.written(choice)):
+            shown = field.shown.get(choice, choice).replace(" ", "-")
+            if written in (choice, field.written(choice), shown):
                 return choice
         raise wrong
     if field.kind == "number":

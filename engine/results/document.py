@@ -37,7 +37,6 @@ _VALUE_WIDTH = 150
 """Width of the value in a row of bars."""
 
 _ROW_HEIGHT = 22
-"""Height of a row of bars."""
 
 _BAR_HEIGHT = 14
 

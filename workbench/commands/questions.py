@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -317,8 +316,8 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--import",
             dest="file",
             metavar="FILE",
-            help="what people answered in Label Studio (JSON or JSON-MIN) or in a copy of the project (export"
-            " answers)",
+            help="what people answered in Label Studio (JSON or JSON-MIN), in a copy of the project (export answers) or"
+            " in lines with an id, an answer and an `annotator`",
         ),
         argument(
             "--from",
@@ -394,20 +393,27 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import_answers(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | answer_tables.FileAnswersReport:
-    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.
+    """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself.
 
     Raises:
         UsageError: A person is named for answers that are no person's.
     """
-    if arguments.file and not (arguments.id or arguments.value or arguments.name):
-        with contextlib.suppress(FormatError):
+    asked_by_form = (question,) if arguments.id or arguments.value else (None, question)
+    for asked in asked_by_form if arguments.file and not arguments.name else ():
+        try:
             return import_answers(
                 workspace.project,
                 Path(arguments.file),
                 replace=arguments.replace,
                 annotator=arguments.annotator,
                 dry_run=arguments.dry_run,
+                asked=asked,
+                id_field=arguments.id,
+                value_field=arguments.value,
             )
+        except FormatError:
+            if asked is not None and arguments.annotator:
+                raise
     if arguments.annotator:
         raise UsageError(
             "--annotator names a person, and these answers are no person's.",

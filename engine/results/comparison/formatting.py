@@ -46,7 +46,6 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
 goals."""
 
 _SIDE_NAME_CELLS = 60
-"""Most cells of the terminal for the name of a side."""
 
 _DIGITS = {
     "trouble": 2,
