@@ -27,7 +27,6 @@ from training.examples import Example
 from training.validation import Validation, best_validation
 
 WEIGHT_DECAY = 0.01
-"""Weight decay of AdamW."""
 
 WARMUP_SHARE = 0.05
 """Share of the steps in which the learning rate rises, where the recipe has a warm-up."""

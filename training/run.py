@@ -47,7 +47,6 @@ COMPARED_CONTEXT = 512
 """Tokens of the context of the model that splits logs into tokens; it reads nothing."""
 
 SAMPLED_CONVERSATIONS = 3
-"""Number of conversations of which samples are written."""
 
 SHOWN_CHARS = 160
 """Most characters of the text before the boundary in a sample."""

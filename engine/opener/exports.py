@@ -33,7 +33,6 @@ ExportKind = Literal[
     "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
     "decisions",
 ]  # fmt: skip
-"""The kinds of exports."""
 
 NEVER_SCORED = "no run has reached it"
 """The reason of a conversation that has no score because no run has tried to score it."""

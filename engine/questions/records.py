@@ -360,6 +360,8 @@ class CompletionRate:
         why: Why `corrected` is unknown.
         low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
+        drawn: Number of verdicts, drawn at random, that alone give `corrected`; 0 where the scores without their errors
+            do.
     """
 
     conversations: int
@@ -370,6 +372,7 @@ class CompletionRate:
     low: float | None = None
     high: float | None = None
     borderline: int = 0
+    drawn: int = 0
 
     @property
     def above(self) -> int:
@@ -378,11 +381,15 @@ class CompletionRate:
 
     @property
     def corrected_text(self) -> str:
-        """The corrected share with its interval, `70% (61.2% to 77.8%)`, or why there is none."""
+        """The corrected share with its interval and basis, `70% (61.2% to 77.8%), by 40 drawn at random`, or why there
+        is none."""
         if self.corrected is None:
             return one_line(self.why) or "–"
+        if self.corrected.low == self.corrected.high:
+            return f"{self.corrected.value:.0%}, for all are answered"
         low_high = number_format.percent_range(self.corrected.low, self.corrected.high)
-        return f"{self.corrected.value:.0%} ({low_high})"
+        basis = f"by {self.drawn:,} drawn at random" if self.drawn else "errors corrected"
+        return f"{self.corrected.value:.0%} ({low_high}), {basis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,12 +471,11 @@ class CalibrationReport:
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
         if self.model.n:
-            facts.append(("agreement", f"{self.model.text} · scores in force"))
+            facts.append(("agreement", f"{self.model.text} · ended, by the scores, with succeeded"))
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
         rate = self.rate
-        corrected = ", errors corrected" if rate.corrected is not None else ""
-        facts.append(("succeeded", rate.corrected_text + corrected))
+        facts.append(("succeeded", rate.corrected_text))
         if rate.apparent is not None:
             ended = number_format.rate(rate.above, rate.scored)
             facts.append(("ended", f"{ended} of {rate.scored:,} scored of {rate.conversations:,}"))
@@ -530,7 +536,7 @@ class ExampleProbeTest:
 def explain_no_share(drawn: int) -> str:
     """Returns why the share among all conversations is not told by so many answers on drawn ones."""
     return (
-        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed."
+        f"{drawn} of the answers are on conversations drawn at random, {MIN_DRAWN} are needed:"
         " “calibration sample” (O in triage) draws"
     )
 
@@ -557,7 +563,7 @@ class ExampleProbe:
     @property
     def basis(self) -> str:
         """On what its probabilities rest, in words."""
-        return f"by {number_format.counted(self.marks, 'answer')} of yours"
+        return f"fitted to {number_format.counted(self.marks, 'verdict')} yes or no"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""
@@ -597,13 +603,9 @@ class ExampleProbe:
             predicted = (
                 "not told: verdicts that were picked, not drawn at random, give a wrong share"
             )
-        if rate is None or test.drawn < MIN_DRAWN:
-            share = explain_no_share(test.drawn)
-        elif rate.low == rate.high:
-            share = f"{rate.value:.0%}, for all are answered"
-        else:
-            share = f"{test.rate.corrected_text}, by {test.drawn:,} drawn at random"
-        facts += [("predicted yes", predicted), ("share of all", share)]
+        facts.append(("predicted yes", predicted))
+        if self.subject != SUCCEEDED:  # of which the report of the verdicts says it
+            facts.append(("share of all", test.rate.corrected_text))
         if self.subject == SUCCEEDED and self.tells:
             facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
         elif self.subject == SUCCEEDED:

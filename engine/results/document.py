@@ -37,10 +37,8 @@ _VALUE_WIDTH = 150
 """Width of the value in a row of bars."""
 
 _ROW_HEIGHT = 22
-"""Height of a row of bars."""
 
 _BAR_HEIGHT = 14
-"""Height of a bar."""
 
 _BAR_TOP = 4
 """Distance from the top of a row to its bar."""

@@ -1,8 +1,8 @@
 """Reads the signs of trouble in a conversation.
 
-Words of refusals, sympathy, complaints, endings and errors are in `words/`, a file for each language; a conversation is
-searched for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says
-how the signs were chosen, and what each tells on sets with truth.
+Words of refusals, sympathy, complaints, corrections, endings and errors are in `words/`, a file for each language; a
+conversation is searched for those of all languages, so that it may mix them. The text is that which models read.
+docs/lab/signs.md says how the signs were chosen, and what each tells on sets with truth.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.base.number_format import counted
 from engine.base.sign import Sign, SignReading
 from engine.base.text import CJK
 
-WordList = Literal["refusal", "sympathy", "complaint", "closing", "error"]
+WordList = Literal["refusal", "sympathy", "complaint", "correction", "closing", "error"]
 """A list of words in the file of a language."""
 
 EDGE = 1_000
@@ -141,14 +141,14 @@ def _shortened(text: str) -> str:
     return text.lower().replace("’", "'")
 
 
-def _is_refusal(text: str) -> bool:
-    """Returns whether an answer in lower case refuses or apologizes. Sympathy for what the user tells ("sorry to hear
-    that") is neither."""
-    if not _find("refusal", text):
-        return False
-    for pattern in _patterns("sympathy"):
+def _find_outside(name: WordList, harmless: WordList, text: str) -> re.Match[str] | None:
+    """Returns where a phrase of a list stands in a text in lower case from which the phrases of a list of harmless ones
+    are taken out first; None where none does."""
+    if not _find(name, text):
+        return None
+    for pattern in _patterns(harmless):
         text = pattern.sub(" ", text)
-    return _find("refusal", text) is not None
+    return _find(name, text)
 
 
 def _closes(text: str) -> bool:
@@ -295,8 +295,13 @@ class _SignReader:
             yield SignReading(Sign.TOOL_LAST, 1, (self.assistant[-1].index,), reason)
 
     def _refusals(self) -> Iterator[SignReading]:
-        """Yields the signs of answers in which the assistant is sorry or refuses."""
-        refusals = [entry.index for entry in self.assistant if _is_refusal(entry.text)]
+        """Yields the signs of answers in which the assistant is sorry or refuses; sympathy for what the user tells
+        ("sorry to hear that") is neither."""
+        refusals = [
+            entry.index
+            for entry in self.assistant
+            if _find_outside("refusal", "sympathy", entry.text)
+        ]
         if not refusals:
             return
         reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"
@@ -323,15 +328,16 @@ class _SignReader:
             yield SignReading(Sign.EMPTY_RESULTS, len(empty) / total, tuple(empty), reason)
 
     def _complaints(self) -> Iterator[SignReading]:
-        """Yields the sign of complaints of the user about the assistant, after the first request."""
+        """Yields the sign of complaints of the user about the assistant, after the first request. Users who correct
+        themselves ("sorry, wrong street") do not complain."""
         hits = [
-            (entry, hit.start())
+            (entry, hit)
             for entry in self.user[1:]
-            if (hit := _find("complaint", entry.text)) is not None
+            if (hit := _find_outside("complaint", "correction", entry.text)) is not None
         ]
         if hits:
-            last, start = hits[-1]
-            sentence = re.split(r"[.!?\n。！？]", last.text[start:], maxsplit=1)[0]
+            _, last = hits[-1]
+            sentence = re.split(r"[.!?\n。！？]", last.string[last.start() :], maxsplit=1)[0]
             quoted = " ".join(sentence.split())
             if len(quoted) > MAX_QUOTED:
                 quoted = f"{quoted[:MAX_QUOTED].rsplit(' ', 1)[0]}…"

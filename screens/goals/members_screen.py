@@ -47,15 +47,13 @@ class GoalMembersScreen(Marking, DecisionScreen):
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
         Binding("a", "mark_all", "All", tooltip="Mark all that are listed", show=False),
         Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
-        Binding(
-            "v", "move", "Move", tooltip="Move the marked members, or this one, to another group"
-        ),
+        Binding("v", "move", "Move", tooltip="Move the marked members, or this one, to another group"),
         Binding("S", "split", "Split", tooltip="Split the marked members off, or all by k-means"),
         Binding("J", "judge", "Judge", tooltip="Triage of just the marked members, or of all"),
         Binding("o", "order", "Order", tooltip="Central or doubtful ones first"),
         Binding("u", "undo", "Undo", show=False),
         Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self, services: OpenProject, feed: EngineFeed, group_id: str | None, mode: str

@@ -20,7 +20,6 @@ from screens.widgets.background import write_in_order
 from screens.widgets.row_table import RowTable
 
 MOST_TAGS = 12
-"""Most tags that are listed."""
 NO_TAGS = (
     "No tags yet. A tag is a word of yours for what you see, such as “too slow”: write one, and enter gives it."
     " Filters find it (NAME:yes), and after ten yes and ten no `workbench ask PROJECT NAME --by examples` finds where"

@@ -58,7 +58,6 @@ SELECTION_SIGN = "×"
 """Sign of a value that was measured on the selection part."""
 
 BEST_SIGN = "◆"
-"""Sign of the best validation."""
 
 HELD_OUT = {
     share: FormChoice(f"{100 * float(share):.0f}% of the conversations")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
+from engine.conversations.filters import NO_FILTER, Filter, Term
 from engine.conversations.personal_data import replaced_text
 from engine.opener.key_figures import last_periods
 from engine.opener.open_project import OpenProject
@@ -123,17 +125,22 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
             result = workspace.comparison.by(by, arguments.filter)
         else:
             result = workspace.comparison.compare(read_filter(a), read_filter(b or ""))
-        periods = last_periods(workspace) if by in ("month", "week") else None
-    return CommandResult(_lines(result), asdict(result), hints=_changes_hints(periods))
+    change = result.last_change if isinstance(result, Breakdown) else None
+    periods = None if change is None else (change.first, change.last)
+    hints = _changes_hints(periods, arguments.filter)
+    return CommandResult(_lines(result), asdict(result), hints=hints)
 
 
-def _changes_hints(periods: tuple[str, str] | None) -> list[str]:
-    """Returns the command that lists the words and tools which are new in the later of two periods."""
+def _changes_hints(periods: tuple[str, str] | None, filter: Filter = NO_FILTER) -> list[str]:
+    """Returns the command that lists the words and tools which are new in the later of two periods of a filter."""
     if periods is None:
         return []
-    first, last = periods
-    command = f"`workbench why PROJECT --a date:{last} --b date:{first}`"
-    return [f"Which words, tools and signs came with {last}: {command}."]
+    first, last = (
+        shlex.quote(str(Filter((*filter.terms, Term("date", ":", (period,))))))
+        for period in periods
+    )
+    command = f"`workbench why PROJECT --a {last} --b {first}`"
+    return [f"Which words, tools and signs came with {periods[1]}: {command}."]
 
 
 def _lines(comparison: Comparison | Breakdown) -> list[str]:

@@ -44,7 +44,6 @@ MOST_VALUES = 200
 """Most values of a field that are offered for completion."""
 
 _MOST_WORDS = 50
-"""Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:

@@ -20,8 +20,11 @@ from engine.questions.question import NOTE, YES, Question, make_slug
 from engine.questions.records import AnswerRow, NewAnswer
 from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
+    YES_OR_NO,
     Outcomes,
+    find_fields,
     json_records,
+    read_lines,
     read_text,
 )
 from engine.questions.tables import answers as stored_answers
@@ -140,6 +143,9 @@ def import_answers(
     replace: bool = False,
     annotator: str = "",
     dry_run: bool = False,
+    asked: Question | None = None,
+    id_field: str = "",
+    value_field: str = "",
 ) -> AnswerReport:
     """Takes the verdicts, notes and tags of a file, as one act that triage can undo.
 
@@ -150,17 +156,21 @@ def import_answers(
         replace: Also where the conversation has another verdict.
         annotator: Name of the person whose answers have no name.
         dry_run: Only reports what would happen.
+        asked: The question that each line of the file answers, which is no export then; None for an export of this
+            program or of Label Studio.
+        id_field, value_field: Fields of such lines; empty looks for usual names.
 
     Raises:
-        FormatError: The file cannot be read, or has nothing that looks like an answer.
+        FormatError: The file cannot be read, or has nothing that looks like an answer of a person.
     """
     report = AnswerReport()
     with project.reading() as conn:
         definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
-        given = [
-            _make_storable(answer, annotator.strip())
-            for answer in _read_answers(path, definitions, report)
-        ]
+        if asked is None:
+            answers = _read_answers(path, definitions, report)
+        else:
+            answers = _read_lines(path, asked, annotator, id_field, value_field)
+        given = [_make_storable(answer, annotator.strip()) for answer in answers]
         acts = _plan(conn, given, definitions, replace, report)
     if acts and not dry_run:
         project.write(lambda conn: stored_answers.give_all(conn, acts))
@@ -195,6 +205,31 @@ def _read_answers(
             f"{path} has no answers of Label Studio and no exported answers.",
             "Export tasks with `workbench export PROJECT conversations --as label-studio`.",
         )
+
+
+def _read_lines(
+    path: Path, asked: Question, annotator: str, id_field: str, value_field: str
+) -> Iterator[ImportedAnswer]:
+    """Yields the answers of a file with one answer to a question a line, as JSON Lines, JSON or CSV.
+
+    Args:
+        annotator: Name of the person whose answers have no name; empty if each has one in the field `annotator`.
+        id_field, value_field: As in `import_answers`.
+
+    Raises:
+        FormatError: The file cannot be read, has no such fields, or names nobody.
+    """
+    lines = list(read_lines(path))
+    if not annotator and not any(line.get("annotator") for line in lines):
+        raise FormatError(f"{path} does not say who answered.", "Say it with --annotator NAME.")
+    id_field, value_field = find_fields(lines, asked.name, id_field, value_field, path)
+    for line in lines:
+        text = _answer_text(line.get(value_field))
+        if asked.kind == "yes-no":
+            text = YES_OR_NO.get(text.casefold(), text)
+        values = {NOTE: _join_texts(line.get(NOTE)), asked.name: text}
+        task = ImportedAnswer(None, str(line.get(id_field) or ""), None)
+        yield _with_values(task, values, line.get("annotator"))
 
 
 def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] | None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import Filter, Term
+from engine.results.comparison.differences import SignChange
 
 FALSE_DISCOVERY_RATE = 0.03
 """Largest expected share of false associations among those that are listed. It is .03 because at .05 more than 5 of 100
@@ -105,6 +106,8 @@ class Associations:
         significant: Number of those that go with a side, near-equal ones included.
         rows: These, but of near-equal ones only the clearest, which names the others; those of the first side come
             first, the clearest on top.
+        sign_changes: How many conversations of B, then of A, show each sign of trouble, without regard to goals, as
+            comparisons test it; empty where the sides are chosen by what signs say too.
     """
 
     split: Split
@@ -115,3 +118,4 @@ class Associations:
     tested: int
     significant: int
     rows: tuple[Association, ...]
+    sign_changes: tuple[SignChange, ...] = ()

@@ -168,6 +168,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodChange:
+    """How a period of time differs from the one before it.
+
+    Attributes:
+        first, last: The two periods, such as the months `2026-02` and `2026-03`.
+        differences: The significant differences, but for those of verdicts and of what is predicted from them: people
+            pick what they judge, and may pick otherwise in each period.
+        sign_changes: As of the `Part` of the last period.
+    """
+
+    first: str
+    last: str
+    differences: tuple[Difference, ...]
+    sign_changes: tuple[SignChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """A project by the values of one field.
 
@@ -177,6 +194,8 @@ class Breakdown:
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.
         doubt: Why the scores in force mean little; empty where their test does not say so.
+        last_change: How the last of two neighboring periods with enough conversations differs from the other one; None
+            where there are none.
     """
 
     field: str
@@ -184,6 +203,7 @@ class Breakdown:
     without: int
     left_out: tuple[int, int] = (0, 0)
     doubt: str = ""
+    last_change: PeriodChange | None = None
 
 
 # The comparison

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message, Verdict
-from engine.base.errors import DiskFull
 from engine.base.line_files import write_file, write_parquet
 from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
@@ -135,14 +134,6 @@ def test_other_programs_read_the_views(project: Project) -> None:
     ]
     with sqlite3.connect(f"file:{project.path}?mode=ro", uri=True) as conn:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
-def test_a_full_disk_has_an_error_of_its_own() -> None:
-    """An export that finds no room raises the error that a project raises, and says what to do."""
-    with pytest.raises(DiskFull, match="/dev/full could not be written") as caught:
-        write_file([{"text": "a"}], Path("/dev/full"), "jsonl")
-    assert "Free some space" in caught.value.hint
 
 
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:

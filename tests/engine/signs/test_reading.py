@@ -192,10 +192,17 @@ def test_a_complaint_is_quoted() -> None:
         ("bis heute hat sich keiner gemeldet", True),
         ("send me the link", False),
         ("ich warte auf den Link", False),
+        ("wrong street", True),
+        ("sorry wrong street, i meant the other one", False),
+        ("no 14, like i said", False),
+        ("Sorry, falsche Straße", False),
+        ("sorry, wrong number, but the link is dead", True),
     ],
 )
-def test_what_never_came_is_a_complaint(text: str, complains: bool) -> None:
-    """A dead link and a call that nobody made are complaints, in English and German."""
+def test_what_never_came_is_a_complaint_and_a_correction_is_none(
+    text: str, complains: bool
+) -> None:
+    """A dead link and a call that nobody made are complaints, a user's own mistake is none, in English and German."""
     reading = sign_of(Sign.COMPLAINT, chat("Hello", "Here you are.", text, "Ok"))
     assert (reading is not None) == complains
 

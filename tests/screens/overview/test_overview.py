@@ -69,7 +69,7 @@ class TestFigures:
             assert "55% [38, 70] ended, ≥ .50  (n 33 · 92% scored)" in shown
             assert "● 15 ended" in shown
             assert "· 3 not scored" in shown
-            assert "corrected for the model's errors: needs verdicts" in shown
+            assert "No verdicts yet." in shown
             assert "▲ .50" in shown
 
     async def test_scores_at_chance_are_not_to_come(self) -> None:

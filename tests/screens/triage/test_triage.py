@@ -461,14 +461,11 @@ def judged(verdicts: int, count: int = 60) -> ScreenProject:
 class TestBlind:
     async def test_ten_again(self) -> None:
         """`b` asks ten again without the model's opinion, the verdict, and what machines say and cite, and says how
-        well they agree. Undo in a blind round takes the blind answer back and asks again; `b` ends the round. Outside
-        of it the share of verdicts that agree with the model stands above the conversation, kappa in the calibration.
-        """
+        well they agree. Undo in a blind round takes the blind answer back and asks again; `b` ends the round. The
+        agreement of the verdicts with the scores is in the calibration."""
         support = judged(30)
         answered_by(support, "refused", dict.fromkeys(range(1, 61), "no"))
         async with opened(support, mode="3") as pilot:
-            assert "the score of ended agrees " in lines(pilot)[3]
-            assert "κ" not in lines(pilot)[3]
             await press(pilot, "K")
             assert "κ ." in text(pilot)
 

@@ -62,6 +62,19 @@ def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> An
     return import_answers(project, file, **options)
 
 
+def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
+    """Lines with an id, an answer and a name, or imported under one, are verdicts of people, of whom most decide; those
+    without any name are no person's."""
+    lines = [{"id": "c1", "answer": "failed", "annotator": name, "note": "loop"} for name in "ab"]
+    lines += [{"id": "c1", "answer": "yes", "annotator": "z"}, {"id": "c2", "answer": "yes"}]
+    question = read_built_in()[SUCCEEDED]
+    report = imported(project, tmp_path, lines, asked=question, annotator="ann")
+    assert report.annotators == {"a": 1, "b": 1, "z": 1, "ann": 1}
+    assert stands(project) == {2: (Verdict.NO, "a: loop; b: loop"), 3: (Verdict.YES, "")}
+    with pytest.raises(FormatError, match="who answered"):
+        imported(project, tmp_path, lines[3:], asked=question)
+
+
 def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
     with project.reading() as conn:
         found = ((key, answers.current(conn, key)) for key in range(1, 9))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,7 @@ from engine.questions.question import YES
 from engine.questions.records import MIN_EXAMPLES_OF_EACH, NewAnswer, TriagePlace
 from engine.questions.tables import example_probes
 from engine.results.associations.formatting import notes
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
@@ -68,7 +68,8 @@ def matching(workspace: OpenProject, text: str) -> list[int]:
 
 class TestSuccess:
     def test_a_share_of_all(self, workspace: OpenProject) -> None:
-        """Verdicts that a person chose tell no share of all conversations; so many as are drawn at random do."""
+        """Verdicts that a person chose tell no share of all conversations; so many as are drawn at random do, and the
+        report of the verdicts has the same one."""
         for item in workspace.triage.queue("lowest").items[:12]:
             workspace.triage.give(item.conversation_id, Verdict.NO)
         for item in workspace.triage.queue("sample").items[:20]:
@@ -78,14 +79,15 @@ class TestSuccess:
         assert found.test is not None
         assert found.test.rate.corrected is not None
         assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
-        assert "by 2" in dict(found.facts())["share of all"]
-        assert found.test is not None
+        rate = workspace.calibration.report().rate
+        assert rate.corrected == found.test.rate.corrected
+        assert "by 2" in rate.corrected_text
         contradicted = replace(found, test=replace(found.test, above=0))
         assert "not told: it would be 0%" in dict(contradicted.facts())["predicted yes"]
         for _ in range(15):
             workspace.triage.undo()
         facts = dict(workspace.example_probes.fit(SUCCEEDED).facts())
-        assert "drawn at random, 10 are needed" in facts["share of all"]
+        assert workspace.calibration.report().rate.corrected is None
         assert "not told" in facts["predicted yes"]
 
     def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
@@ -153,7 +155,9 @@ class TestSuccess:
         assert triage.better_order("trouble", SUCCEEDED) == "failures"
         page = triage.queue("failures")
         first = page.items[0]
-        assert re.fullmatch(r"\d+% likely to have succeeded, by 25 answers of yours", first.why)
+        assert re.fullmatch(
+            r"\d+% likely to have succeeded, fitted to 25 verdicts yes or no", first.why
+        )
         ids = [item.conversation_id for item in page.items]
         p = [row.success or 0 for row in workspace.conversations.rows(ids)]
         assert (len(ids), p) == (COUNT + 1 - 25, sorted(p))
@@ -246,5 +250,4 @@ def test_the_command_for_success(
     workspace.close()
     assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
     assert "in force           the success column" in capsys.readouterr().out
-    assert main(["ask", path, "succeeded", "--by", "examples", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["marks"] == 30
+    assert result("ask", path, "succeeded", "--by", "examples")["marks"] == 30
