@@ -377,7 +377,7 @@ class _Report:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
-                    correction = share.in_words
+                    correction = share.text
                 count = counts.get(value, 0)
                 yield (
                     name,
