@@ -58,7 +58,7 @@ def test_only_new_lines_are_read(project: Project, tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_being_written_waits(project: Project, tmp_path: Path) -> None:
-    """Whole lines are read while another is being written; that one when it is a whole record, however long it takes."""
+    """Whole lines are read while another is being written; that one when it is a whole record, whenever."""
     file = tmp_path / "a.jsonl"
     begun = line("b", 2)
     file.write_text(line("a", 2) + begun[:20])
