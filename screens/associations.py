@@ -43,14 +43,12 @@ class AssociationScreen(ResultScreen[Associations]):
     NO_RESULT = EmptyState("No sides are compared yet.", "names two filters", "sides")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "sides", "Sides", tooltip="Name the two sides by filters"),
-        Binding(
-            "w", "within", "Within goals", tooltip="Compare within goals, or without regard to them"
-        ),
+        Binding("w", "within", "Within goals", tooltip="Compare within goals, or without regard to them"),
         Binding("r", "again", "Again", tooltip="Look again, with what came since"),
         Binding("J", "judge", "Judge", tooltip="Triage of just the conversations behind this line"),
         Binding("y", "copy", "Copy", tooltip="Copy the tables and how they are to be read"),
         Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self, services: OpenProject, feed: EngineFeed, split: Split | None, mode: str
@@ -160,4 +158,3 @@ _COLUMNS = [
         keep=3,
     ),
 ]
-"""The columns of the table."""

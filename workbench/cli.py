@@ -39,7 +39,6 @@ exit codes: 0 done · 1 failed · 2 usage · 3 done, with items not scored or qu
 Results go to standard output, progress and notes to standard error; every command takes --json.
 With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
 `workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
-"""The end of `workbench --help`."""
 
 MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether conversations ended, and how sure the model was.
@@ -64,7 +63,6 @@ _FIRST_WORDS = tuple(dict.fromkeys(command.words.split()[0] for command in COMMA
 """The words that can follow `workbench`: commands, and groups of commands."""
 
 _OFFLINE_HELP = "use no network, not even for endpoints and hubs that you named"
-"""Help of `--offline`."""
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", network_guard.FLAG)
 """Options that are allowed before a command, or without one."""
@@ -95,6 +93,7 @@ class Invocation:
         offline = arguments[:1] == [network_guard.FLAG]
         words = list(arguments[1:] if offline else arguments)
         topic = words[1:] if words[:1] == ["help"] else []
+        topic.sort(key=lambda word: word.startswith("-"))  # `help --json recall`
         if words[:1] == ["help"] and (
             not topic or topic[0].startswith("-") or topic[0] in _FIRST_WORDS
         ):

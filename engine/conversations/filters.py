@@ -208,6 +208,12 @@ def _parse_term(word: _Word) -> Term:
                 start - 1,
             )
     head = split_field_and_sign(text, quoted)
+    if head is None and (before := _BEFORE_ANSWERER.match(text)) and not quoted[0]:
+        raise FilterError(
+            "Behind an @ stands who answered: letters and digits, with hyphens between words.",
+            f"{before[0]}ana-b:yes stands for the answers of “Ana B”.",
+            start + before.end(),
+        )
     if head is None:
         # a search takes NUL for a space, because SQLite would end the text there
         if not text.replace("\0", " ").strip():
@@ -278,6 +284,9 @@ _FIELD_AND_SIGN = re.compile(
     r"(?P<field>[A-Za-z_]\w*(-\w+)*(@\w+([-.]\w+)*)?)(?P<op>:|>=|<=|>|<|=)"
 )
 """Matches the name of a field, or of a question with who answered it, and the sign after it: `turns>`, `rude@ana:`."""
+
+_BEFORE_ANSWERER = re.compile(r"[A-Za-z_]\w*(-\w+)*@(?=[^@]*[:<>=])")
+"""Matches the name of a question before who answered it, whatever that is."""
 
 _SIGN = re.compile(r":|>=|<=|>|<|=")
 """Finds the sign after a key."""
@@ -454,7 +463,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
     if field.kind == "choice":
         written = value.lower().replace(" ", "-")  # `state:"broken off"` is `state:broken-off`
         for choice in field.choices:
-            if written in (choice, field.written(choice)):
+            shown = field.shown.get(choice, choice).replace(" ", "-")
+            if written in (choice, field.written(choice), shown):
                 return choice
         raise wrong
     if field.kind == "number":

@@ -26,7 +26,6 @@ Shingles = NDArray[np.uint32]
 """The shingles of a conversation, as checksums in ascending order; see `shingles`."""
 
 WORDS_PER_SHINGLE = 3
-"""Number of words in a shingle."""
 
 MIN_SHARED = 0.4
 """Two conversations are nearly equal if both have at least this share of the shingles of either (Jaccard index)."""

@@ -71,6 +71,7 @@ def account_for(frame: Frame, conversation: Conversation, draft: ParsedRecord) -
     result = Account(
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
+        columns=draft.columns,
     )
     for kind, text in conversation_texts.unknown:
         result.see(kind, text)

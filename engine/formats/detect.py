@@ -230,7 +230,6 @@ BYTES_LOOKED_AT = 1 << 20
 """Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
-"""Number of records on which a mapping is tried."""
 
 BYTES_TRIED = 8 << 20
 """Number of bytes of a file on which a mapping is tried."""

@@ -14,7 +14,6 @@ MAX_DEPTH = 200
 """Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""
 
 json_text = json.JSONEncoder(ensure_ascii=False).encode
-"""The JSON text of a value."""
 
 
 class BadRecord(Exception):

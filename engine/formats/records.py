@@ -21,6 +21,9 @@ from engine.formats.opening.framing import Frame
 Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
 """Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
+ColumnSubject = Literal["conversation", "message"]
+"""What a column of a table says something of."""
+
 UNKNOWN = "unknown"
 """Name of the format of an input that fits no format."""
 SKIPPED = "skipped"
@@ -77,6 +80,7 @@ class Account:
         undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
+        columns: Of a table with a row a message, what each other column says something of.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
@@ -86,6 +90,7 @@ class Account:
     undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
+    columns: dict[str, ColumnSubject] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -135,6 +140,7 @@ class Account:
         """Adds the counts of another account."""
         self.said += other.said
         self.aside += other.aside
+        self.columns |= other.columns
         for place, chars in other.chars.items():
             self.add(place, chars)
         for kind in _COUNTED_FIELDS:
@@ -325,6 +331,7 @@ class ParsedRecord:
             record, and the key or position in it.
         unknown: Items of the log that the format does not know; they were kept as metadata.
         pieces: Texts of the log that messages were put together from.
+        columns: As in `Account`.
     """
 
     conversation: Conversation
@@ -333,6 +340,7 @@ class ParsedRecord:
     left_out: frozenset[tuple[int, str | int]] = frozenset()
     unknown: tuple[Any, ...] = ()
     pieces: frozenset[str] = frozenset()
+    columns: dict[str, ColumnSubject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

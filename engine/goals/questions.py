@@ -27,13 +27,11 @@ PAPER_EXAMPLES = 10
 """Number of texts in each list of the paper's questions."""
 
 MAX_LABEL_WORDS = 6
-"""Most words of a label."""
 
 MAX_SUMMARY_CHARS = 400
 """Most characters of a goal summary."""
 
 MAX_LABEL_CHARS = 80
-"""Most characters of a label."""
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",

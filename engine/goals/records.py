@@ -68,7 +68,6 @@ LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
 
 Ids: TypeAlias = "npt.NDArray[np.int64]"
-"""Conversation ids."""
 
 Pair = tuple[str, str]
 """Ids of two groups."""

@@ -250,11 +250,18 @@ class ModelStage(Stage):
     """A stage whose answers come from a model."""
 
     lane: Lane = "model"
+    work_title = ""
+    """What is done, for a `title` that says with which model."""
 
     def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         """Reads and loads nothing yet."""
         self._project = project
         self._work = ModelWork(process, model)
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"{self.work_title} with {self._work.model.label}"
 
     @property
     def model(self) -> LoadableModel:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MAX_GOALS = 8
 """Most goals that are named."""
 MAX_LABEL_CHARACTERS = 40
-"""Most characters of the label of a goal."""
 
 MAX_TO_READ = 5
 """Most conversations to read first."""

@@ -17,6 +17,7 @@ from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
 from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
+from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
@@ -43,7 +44,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table, change_sentences
+from engine.results.comparison.formatting import breakdown_table
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -64,13 +65,11 @@ MAX_GOALS = 30
 """Number of goals that are listed."""
 
 CONVERSATIONS_TO_READ = 8
-"""Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
 """Most sentences on what goes with each side."""
@@ -245,12 +244,11 @@ class _Report:
         for title, field in fields.items():
             values = store.values(field, self._filter)
             if values:
-                yield text_table(
-                    title,
-                    ("", "conversations"),
-                    tuple((value, f"{count:,}") for value, count in values[:MAX_VALUES]),
-                    (1,),
-                )
+                rows = [(value, f"{count:,}") for value, count in values[:MAX_VALUES]]
+                unnamed = Filter((*self._filter.terms, Term(field, ":", (NO_VALUE,))))
+                if field != "source" and (unknown := len(store.ids(ListQuery(unnamed)))):
+                    rows.append(("not known", f"{unknown:,}"))
+                yield text_table(title, ("", "conversations"), tuple(rows), (1,))
         personal = [
             f"{_KIND_NAMES.get(value, value)} in {count:,}"
             for value, count in store.values("personal", self._filter)
@@ -369,7 +367,7 @@ class _Report:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
-                    correction = share.in_words
+                    correction = share.text
                 count = counts.get(value, 0)
                 yield (
                     name,
@@ -526,9 +524,6 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
-        yield from map(Paragraph, change_sentences(months))
-        if months.without:
-            yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""

@@ -46,6 +46,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
     """
 
     name = "trees"
+    work_title = "Growing response trees"
 
     def __init__(
         self,
@@ -70,11 +71,6 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self._options, self._place_option = options, place
         self._selection, self._nodes = selection, nodes
         self._nodes_read = self.grown = self.without = 0
-
-    @property
-    def title(self) -> str:
-        """The name of the run on screens and in progress lines."""
-        return f"Growing response trees with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:

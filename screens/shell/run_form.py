@@ -40,7 +40,6 @@ MAX_HINT_CHARACTERS = 1_000
 """Most characters of what to do about a refusal, such as the names of all questions."""
 
 FIELD_NAME_WIDTH = 13
-"""Cells for the name of a field."""
 FORM_KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
     Binding("enter", "start", "Start", priority=True),
@@ -90,7 +89,6 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
     """
 
     FORM_TITLE: ClassVar[str]
-    """The title of the form."""
     FIRST_FIELD: ClassVar[str]
     """The id of the field that has the focus at first."""
     OPTIONS: ClassVar[Mapping[str, Option]]

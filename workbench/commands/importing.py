@@ -196,6 +196,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
         "unknown_parts": _entries_json(account.unknown),
         "kept_from_models": _entries_json(account.hidden),
         "undated": _entries_json(account.undated),
+        "columns": account.columns,
         "warning": account.warns,
     }
 

@@ -46,7 +46,6 @@ MIN_CHECKED = 100
 """Fewest conversations for which the demo says how right it is."""
 
 DEMO_SEED = 4
-"""Seed of the samples."""
 DEMO_PROJECT = "demo.wb"
 """Name of the project in the folder."""
 

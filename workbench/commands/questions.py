@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line, short_name
-from engine.conversations.filters import ListQuery
+from engine.conversations.filter_fields import QUESTION_FIELD
+from engine.conversations.filters import ListQuery, is_question
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenate
-from engine.questions.records import NO_NAME, Act
+from engine.questions.records import NO_NAME, NewAnswer
 from engine.questions.service import answer_tables
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
@@ -110,10 +110,12 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)
     without = stage.counts[None] if by == "model" else 0
+    # a name that is like one of a field stands behind `answer.`
+    field = question.name if is_question(question.name) else f"{QUESTION_FIELD}.{question.name}"
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {field}:ANSWER.",
             _check_line(workspace, question),
         ],
         {
@@ -314,8 +316,8 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--import",
             dest="file",
             metavar="FILE",
-            help="what people answered in Label Studio (JSON or JSON-MIN) or in a copy of the project (export"
-            " answers)",
+            help="what people answered in Label Studio (JSON or JSON-MIN), in a copy of the project (export answers) or"
+            " in lines with an id, an answer and an `annotator`",
         ),
         argument(
             "--from",
@@ -391,20 +393,27 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import_answers(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | answer_tables.FileAnswersReport:
-    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.
+    """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself.
 
     Raises:
         UsageError: A person is named for answers that are no person's.
     """
-    if arguments.file and not (arguments.id or arguments.value or arguments.name):
-        with contextlib.suppress(FormatError):
+    asked_by_form = (question,) if arguments.id or arguments.value else (None, question)
+    for asked in asked_by_form if arguments.file and not arguments.name else ():
+        try:
             return import_answers(
                 workspace.project,
                 Path(arguments.file),
                 replace=arguments.replace,
                 annotator=arguments.annotator,
                 dry_run=arguments.dry_run,
+                asked=asked,
+                id_field=arguments.id,
+                value_field=arguments.value,
             )
+        except FormatError:
+            if asked is not None and arguments.annotator:
+                raise
     if arguments.annotator:
         raise UsageError(
             "--annotator names a person, and these answers are no person's.",
@@ -438,7 +447,7 @@ def _give(
     acts = []
     for name, value in arguments.give:
         key, answer = conversation(workspace, name), question.answer(value) if value else None
-        acts.append(Act(key, question.name, answer, blind=arguments.blind))
+        acts.append(NewAnswer(key, question.name, answer, blind=arguments.blind))
     stored = workspace.triage.answer(acts)
     return CommandResult(
         [f"Stored for {counted(stored, 'conversation')}."],

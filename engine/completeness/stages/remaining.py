@@ -116,6 +116,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     """
 
     name = "remaining"
+    work_title = "Writing remaining tasks"
 
     def __init__(
         self,
@@ -146,11 +147,6 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self._by_fields = by_fields
         self.written = 0
         self._reasons: Counter[str] = Counter()  # of the conversations of this run without tasks
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Writing remaining tasks with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:

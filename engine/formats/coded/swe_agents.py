@@ -276,7 +276,6 @@ SWE_AGENT = Reader(
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
 )
-"""Reads trajectories of SWE-agent."""
 
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
@@ -286,7 +285,6 @@ MINI_SWE_AGENT = Reader(
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
 )
-"""Reads trajectories of mini-SWE-agent."""
 
 SWE_INSTANCES = Reader(
     "swe_instances",
@@ -296,7 +294,6 @@ SWE_INSTANCES = Reader(
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
     sample="doc/swesmith_traj.jsonl",
 )
-"""Reads trajectories on instances of SWE-bench."""
 
 
 # OpenHands

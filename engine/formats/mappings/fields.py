@@ -45,7 +45,6 @@ _ORDER_PATH = re.compile(
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
-"""Words of names of times."""
 
 
 def _words_of(path: str) -> list[str]:
@@ -262,7 +261,6 @@ _MAX_ROLES = 12
 """Most different values of a field that says who speaks."""
 
 _MAX_ROLE_CHARACTERS = 40
-"""Most characters of a role."""
 
 _WEIGHT_OF_SHORT = 0.05
 """Weight of a role of which nothing is known but that it has few short values."""
@@ -309,7 +307,6 @@ def role_weight(field: Field) -> float:
 
 
 _MAX_SPEAKER_CHARACTERS = 80
-"""Most characters of the name of a speaker."""
 
 _MAX_SHARE_OF_SPEAKERS = 0.6
 """Number of different names as a share of the messages, below which the names are of speakers, who speak again."""
@@ -395,7 +392,6 @@ def role_by_value(value: str, path: str) -> str | None:
 # Times and numbers of messages
 
 _MAX_TIME_CHARACTERS = 40
-"""Most characters of a time."""
 
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 """Finds a time of day after a digit: `3 May, 14:05`."""
@@ -648,7 +644,6 @@ _CHAT_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments in calls as chat APIs write them."""
 
 _MAX_TOOL_CHARACTERS = 80
-"""Most characters of the name of a tool."""
 
 
 def call_keys(call: Any) -> dict[str, str] | None:

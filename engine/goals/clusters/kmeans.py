@@ -50,11 +50,9 @@ SEEDING_ROWS = 10_000
 MAX_ITERATIONS = 50
 """Most iterations of Lloyd's algorithm."""
 MINI_BATCH_ROWS = 8_192
-"""Rows of a mini-batch."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 SPLIT_SEED = 0
-"""Seed of the split of a cluster."""
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK = 16_000_000

@@ -67,7 +67,6 @@ MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
 MAX_REQUESTS = 3
-"""Most requests in a name."""
 MIN_ADDED_LATER = 0.2
 """Least share of the members that a further thing adds to a name that has `MIN_REQUEST_SUPPORT`."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3

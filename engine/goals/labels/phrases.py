@@ -38,7 +38,6 @@ from engine.goals.labels.word_kinds import (
 )
 
 MAX_PHRASE_WORDS = 6
-"""Most words of a phrase."""
 MAX_CONTENT_WORDS = 3
 """Most content words of one noun phrase."""
 MAX_REMEMBERED_SENTENCES = 40_000

@@ -72,6 +72,7 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
     """
 
     name = "summarize"
+    work_title = "Summarizing goals"
 
     def __init__(
         self,
@@ -93,11 +94,6 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         self._prompt, self._selection = prompt, selection
         self.written = self._shortened = 0
         self._reasons: Counter[str] = Counter()
-
-    @property
-    def title(self) -> str:
-        """Name of the work, as it is shown."""
-        return f"Summarizing goals with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:

@@ -68,7 +68,6 @@ CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 NumberedName = tuple[int, ClusterName]
-"""The number of a cluster and its name."""
 
 
 class LabelStage(OnClustering, BlockStage[int, NumberedName]):
@@ -82,6 +81,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     """
 
     name = "label"
+    work_title = "Labeling clusters"
     unit = "clusters"
 
     def __init__(
@@ -102,11 +102,6 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         super().__init__(project, process, model)
         self._prompt, self._cluster = prompt, cluster
         self.written = self.without = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Labeling clusters with {self._work.model.label}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:

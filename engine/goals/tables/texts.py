@@ -44,10 +44,8 @@ the share of its messages with one of these signs from which these messages, and
 out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
-"""Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
-"""Most texts that `TextSource.each` has in memory."""
 
 
 @dataclass(frozen=True, slots=True)

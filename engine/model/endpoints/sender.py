@@ -27,7 +27,6 @@ T = TypeVar("T")
 """Result of work that asks an endpoint."""
 
 TOKENS_PRICED = 1_000_000
-"""Number of tokens for which a price is given."""
 
 LEAST_CHARS_PER_TOKEN = 2.0
 """Fewest characters that a token is assumed to have, so that a cost is not guessed too low; nearly all texts have

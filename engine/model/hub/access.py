@@ -42,7 +42,6 @@ READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
 
 CONNECT_SECONDS = 4.0
-"""Seconds to connect."""
 
 QUESTION_SECONDS = 60.0
 """Seconds until a question is answered whole, with its redirects and all pages of a list."""

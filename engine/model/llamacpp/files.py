@@ -20,7 +20,6 @@ from engine.model.gguf_file import read_gguf
 from engine.model.memory_plan import MemoryEstimate, available_memory
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 _WARNING, _ERROR = 3, 4
 """llama.cpp's numbers of the levels of its log that are passed on."""

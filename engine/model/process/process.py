@@ -46,7 +46,6 @@ from engine.model.process.protocol import (
 from engine.model.process.requests import Load, ModelClient
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 SERVER_MODULE = "engine.opener.model_process"
 """The module that runs in the model process. It stands above all subjects, since it puts their handlers together."""

@@ -36,7 +36,6 @@ from engine.model.process.protocol import (
 )
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 SECONDS_BETWEEN_REPORTS = 0.1
 """Least time between two reports of progress."""
@@ -45,7 +44,6 @@ Handler = Callable[["ModelSession", Any], Any]
 """A function that answers one kind of request."""
 
 Handlers = Mapping[type[Request[Any]], Handler]
-"""The handler of each kind of request."""
 
 
 class LoadedModel(GenerativeModel, Protocol):

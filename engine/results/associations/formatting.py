@@ -36,7 +36,6 @@ MAX_NEAR_EQUAL = 3
 """Most near-equal features of an association that are named."""
 
 _FEATURE_CHARACTERS = 60
-"""Most characters of a feature."""
 
 _SPEAKER_NAMES = {
     "system": "system prompt",
@@ -44,7 +43,6 @@ _SPEAKER_NAMES = {
     "assistant": "assistant",
     "tool": "tool result",
 }
-"""Name of each speaker."""
 
 _SENTENCES: dict[tuple[Speaker, Place], str] = {
     ("system", "anywhere"): "the system prompt has",
@@ -63,10 +61,11 @@ _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last mess
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a feature in words: a sign, a term as a filter writes it, or words with who says them where."""
+    """Returns a feature in words: a term as a filter writes it, with the words of a sign behind, or words with who says
+    them where."""
     if isinstance(feature, Term):
         if feature.field == "sign":
-            return f"sign: {Sign(feature.values[0]).words}"
+            return f"{feature} ({Sign(feature.values[0]).words})"
         return one_line(str(feature), _FEATURE_CHARACTERS)
     speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
     return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"

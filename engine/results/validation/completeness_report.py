@@ -13,7 +13,6 @@ MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
 
 MAX_SENTENCE_CHARS = 400
-"""Most characters of a sentence."""
 
 _CUT = "whole against cut"
 """Title of the table of the truncation test."""

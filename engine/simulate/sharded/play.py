@@ -42,7 +42,6 @@ Category = Literal[
 """A category of a reply of the assistant."""
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-"""All categories of replies."""
 
 Condition = Literal["full", "concat", "shuffle-concat", "sharded", "recap", "snowball"]
 """A way in which the user gives the instruction; the docstring of the module says what each is."""

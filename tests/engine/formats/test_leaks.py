@@ -212,16 +212,17 @@ def test_finishing_call_leaves_text_answer_and_other_calls() -> None:
 
 
 def test_outcome_fields_become_truth() -> None:
-    """Fields that state an outcome go to the truth and are listed, also within metadata, where they count less."""
+    """Fields that state an outcome go to the truth and are listed, also within metadata, where they count less; other
+    fields within metadata stand beside it, but for one whose name is there."""
     conversation, leaks = guarded(
         Message("assistant", "3"),
         Reward=1.0,
         model="m",
-        metadata={"termination-reason": "user_stop", "team": "a", "Reward": 0.0},
+        metadata={"termination-reason": "user_stop", "team": "a", "Reward": 0.0, "model": "n"},
         rating=None,
     )
     assert conversation.truth == {"Reward": 1.0, "termination-reason": "user_stop", "rating": None}
-    assert conversation.meta == {"model": "m", "metadata": {"team": "a"}}
+    assert conversation.meta == {"model": "m", "team": "a", "metadata": {"model": "n"}}
     assert leaks == (
         Leak(None, "truth-field", "Reward = 1.0"),
         Leak(None, "truth-field", "termination-reason = user_stop"),

@@ -139,19 +139,6 @@ def test_people_called_a_and_b_are_no_answers(text: str) -> None:
     assert spoken(one(b"Q: Hi\nA: Ho\n")) == ["user: Hi", "assistant: Ho"]
 
 
-def test_events_of_codex_exec_are_a_conversation() -> None:
-    """Of the items of `codex exec --json` the last state counts; commands are calls with their output."""
-    ran = {"id": "i1", "type": "command_execution", "command": "ls", "aggregated_output": ""}
-    assert said(
-        {"type": "thread.started", "thread_id": "t"},
-        {"type": "item.completed", "item": {"id": "i0", "type": "reasoning", "text": "Hm."}},
-        {"type": "item.started", "item": ran},
-        {"type": "item.completed", "item": {**ran, "aggregated_output": "a.py", "exit_code": 0}},
-        {"type": "item.completed", "item": {"id": "i2", "type": "agent_message", "text": "One."}},
-        {"type": "turn.completed", "usage": {}},
-    ) == ["assistant: [Hm.] command_execution(i1)", "tool: a.py", "assistant: One."]
-
-
 def test_events_of_genai_may_be_log_records() -> None:
     """The log records of OTLP are read as the events of the span that they name, also those of several lines."""
     words = (("user", "Where is it?"), ("choice", "In Kiel."))

@@ -14,7 +14,7 @@ from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.question import YES, parse_question, read_built_in
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers
@@ -60,6 +60,19 @@ def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> An
     file = tmp_path / "answers.json"
     file.write_text(json.dumps(tasks), encoding="utf-8")
     return import_answers(project, file, **options)
+
+
+def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
+    """Lines with an id, an answer and a name, or imported under one, are verdicts of people, of whom most decide; those
+    without any name are no person's."""
+    lines = [{"id": "c1", "answer": "failed", "annotator": name, "note": "loop"} for name in "ab"]
+    lines += [{"id": "c1", "answer": "yes", "annotator": "z"}, {"id": "c2", "answer": "yes"}]
+    question = read_built_in()[SUCCEEDED]
+    report = imported(project, tmp_path, lines, asked=question, annotator="ann")
+    assert report.annotators == {"a": 1, "b": 1, "z": 1, "ann": 1}
+    assert stands(project) == {2: (Verdict.NO, "a: loop; b: loop"), 3: (Verdict.YES, "")}
+    with pytest.raises(FormatError, match="who answered"):
+        imported(project, tmp_path, lines[3:], asked=question)
 
 
 def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
@@ -173,7 +186,7 @@ def test_people(project: Project, tmp_path: Path) -> None:
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
     assert project.read(second_answers.disagreements) == [1]
-    act = Act(1, SUCCEEDED, Verdict.NO, "ann")
+    act = NewAnswer(1, SUCCEEDED, Verdict.NO, "ann")
     project.write(lambda conn: answers.append(conn, [act]))
     assert project.read(second_answers.disagreements) == []
 
@@ -192,7 +205,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
         triage.repeat(key, Verdict.NO if key < 4 else Verdict.YES)
     triage.give(3, Verdict.NO, "decided")
     triage.repeat(6, Verdict.YES)
-    triage.answer([Act(key, "late", YES) for key in (5, 6, 7)])
+    triage.answer([NewAnswer(key, "late", YES) for key in (5, 6, 7)])
     triage.annotator = "ann"
     triage.repeat(6, Verdict.UNSURE)
     triage.note(8, "only a note")

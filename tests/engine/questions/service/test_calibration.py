@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from pathlib import Path
@@ -18,6 +17,7 @@ from engine.project.project import Project
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -165,8 +165,7 @@ class TestCommand:
         judge(project, 50)
         path = project.path
         project.close()
-        assert main(["calibrate", path, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = result("calibrate", path)
         assert found["rule"]["source"] == "default"
         assert found["best"] == pytest.approx(0.3, abs=0.04)
         now, then = found["proposal"]["now"], found["proposal"]["then"]

@@ -145,7 +145,7 @@ class TestAssociations:
             "B  40 conversations that succeeded (truth.reward>=1)",
         )
         (term,) = parse_filter("sign:refused-last").terms
-        assert feature_text(term) == "sign: refusal or apology in the last answer"
+        assert feature_text(term) == "sign:refused-last (refusal or apology in the last answer)"
 
     def test_odds_whose_range_includes_even_ones_may_be_chance(self, airline: Project) -> None:
         """The cell, the sentence, the notes and JSON say so of such a row, and nothing of the others."""
