@@ -155,7 +155,7 @@ def _make_trainer(training: _Training, stop: loop.StopCallback) -> loop.AdapterT
         budget=loop.budget_for(config, data.examples),
         config=config,
         model=training.model,
-        args=loop.arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
+        args=loop.trainer_arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
         train_dataset=data.examples,
         data_collator=loop.collate,
         callbacks=[writer, stop],

@@ -26,8 +26,9 @@ from engine.training.records import (
     TrainingChoices,
     TrainingEstimate,
     TrainingRun,
+    estimate_lines,
 )
-from engine.training.service import TrainingService, estimate_lines
+from engine.training.service import TrainingService
 from engine.training.training_request import OPTIONS, TrainingRequest, read_request
 from screens.shell.dialogs import ask, confirm
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line

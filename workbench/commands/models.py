@@ -345,7 +345,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
             narrate(
                 f"{repository.name} is gated: its owners give it only to those who accept their terms."
             )
-        file = repository.file(arguments.file)
+        file = repository.find_file(arguments.file)
         plans = [plan_pull(catalog.data, hub, repository, file, arguments.name)]
     pulled = []
     for plan in plans:

@@ -190,10 +190,10 @@ def _answer_row(change: AnswerChange) -> ReportRow:
     first, second = change.shares
     name = f"{change.question}: {change.value} ({change.by}"
     if change.change is None:
-        cells = (f"{name}, not corrected)", first.apparent_in_words, second.apparent_in_words)
+        cells = (f"{name}, not corrected)", first.apparent_text, second.apparent_text)
         return ReportRow((*cells, "", ""), details={"filter": None})
     is_mean = change.value == MEAN
-    values = (share.in_words.partition(" ")[0] for share in change.shares)
+    values = (share.text.partition(" ")[0] for share in change.shares)
     ends = change.change.value, change.change.low, change.change.high
     value, low, high = (with_minus(f"{end:+.2f}") if is_mean else points(end) for end in ends)
     text = f"{value} ({low} to {high})"

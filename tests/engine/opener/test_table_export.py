@@ -19,7 +19,7 @@ from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
 from tests.engine.opener.test_fields import COUNT, conversation, project
@@ -32,7 +32,7 @@ META = {"meta.channel", "meta.cost", "meta.labels", "meta.model", "meta.user.pla
 
 def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
     """State, scores, verdict, remaining tasks and figures of trees are those that the screens read, row by row."""
-    TriageService(project).answer([Act(3, "odd", "yes")])
+    TriageService(project).answer([NewAnswer(3, "odd", "yes")])
     TriageService(project).note(3, "look")
     store = ConversationService(project)
     with project.reading() as conn:
