@@ -476,7 +476,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         if not _DATE.match(value):
             raise wrong
         try:
-            first_and_last_day(value)
+            first, _ = first_and_last_day(value)
+            datetime.date.fromisoformat(f"{first}-01-01"[: len("2026-01-01")])
         except ValueError:
             raise wrong from None
     if field.name == "like" and value in (ANY_VALUE, NO_VALUE):
