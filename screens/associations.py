@@ -74,7 +74,7 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def sides(self) -> Split | None:
         """Returns the sides that are shown."""
-        return self._split
+        return self._split if self.result is None else self.result.split
 
     def action_again(self) -> None:
         """Compares the sides again, in the background."""
@@ -88,7 +88,6 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def _show(self, result: Associations) -> None:
         """Shows what goes with each side."""
-        self._split = result.split
         first, second = side_lines(result)
         summary = Content.assemble(f"{first}\n{second}\n", (conclusion(result), "bold"))
         self.show_result(result, summary, notes(result))
