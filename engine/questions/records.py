@@ -37,8 +37,7 @@ MIN_OF_EACH = 5
 """Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
 
 MIN_EXAMPLES_OF_EACH = 3
-"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
-interval above chance."""
+"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
 
 MIN_DRAWN = 10
 """Smallest number of answers on conversations drawn at random from which the share among all is told."""
@@ -244,19 +243,9 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "trouble",
-    "failures",
-    "threshold",
-    "lowest",
-    "informative",
-    "disagreement",
-    "people",
-    "sample",
-    "check",
-    "answerers",
-    "doubtful",
-    "list",
-]
+    "trouble", "failures", "threshold", "lowest", "informative", "disagreement", "people", "sample", "check",
+    "answerers", "doubtful", "list",
+]  # fmt: skip
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
 MACHINE_ORDERS: frozenset[QueueOrder] = frozenset(("check", "answerers", "doubtful"))

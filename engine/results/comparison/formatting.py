@@ -42,8 +42,7 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
-goals."""
+"""Names of measures that differ from those in JSON; the label of the goal follows the name of a measure in goals."""
 
 _SIDE_NAME_CELLS = 60
 
@@ -272,15 +271,8 @@ def breakdown_table(
     """
     field = breakdown.field
     titles = (
-        "conv.",
-        "failed",
-        "ended",
-        "change in points",
-        "p",
-        "with signs",
-        "scored",
-        "corrected",
-    )
+        "conv.", "failed", "ended", "change in points", "p", "with signs", "scored", "corrected",
+    )  # fmt: skip
     rows = [_completion_cells(part) for part in breakdown.parts]
     # columns that say nothing of any value are left out
     idle = {
