@@ -47,7 +47,6 @@ COMPARED_CONTEXT = 512
 """Tokens of the context of the model that splits logs into tokens; it reads nothing."""
 
 SAMPLED_CONVERSATIONS = 3
-"""Number of conversations of which samples are written."""
 
 SHOWN_CHARS = 160
 """Most characters of the text before the boundary in a sample."""
@@ -156,7 +155,7 @@ def _make_trainer(training: _Training, stop: loop.StopCallback) -> loop.AdapterT
         budget=loop.budget_for(config, data.examples),
         config=config,
         model=training.model,
-        args=loop.arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
+        args=loop.trainer_arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
         train_dataset=data.examples,
         data_collator=loop.collate,
         callbacks=[writer, stop],

@@ -39,7 +39,6 @@ exit codes: 0 done · 1 failed · 2 usage · 3 done, with items not scored or qu
 Results go to standard output, progress and notes to standard error; every command takes --json.
 With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
 `workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
-"""The end of `workbench --help`."""
 
 MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether conversations ended, and how sure the model was.

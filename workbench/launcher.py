@@ -37,7 +37,6 @@ MEANING_WIDTH = 48
 """Characters for what the keys do."""
 
 MAX_RECENT_PROJECTS = 20
-"""Most recent projects that are remembered."""
 
 
 def choose_beginning(theme: str | None = None) -> Beginning | None:

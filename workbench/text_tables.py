@@ -26,7 +26,6 @@ from engine.opener.conversations import Counts
 from workbench.narration import narrate
 
 UNKNOWN_FIGURE = "-"
-"""Stands for an unknown figure."""
 
 
 def table_lines(

@@ -349,8 +349,7 @@ FILTER = Option(
 # The field of a term
 
 SIMILAR = 0.76
-"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
-question."""
+"""Similarity (`difflib`) to the name of a field from which an unknown name is that one misspelled, not a question."""
 
 
 def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
@@ -477,7 +476,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         if not _DATE.match(value):
             raise wrong
         try:
-            first_and_last_day(value)
+            first, _ = first_and_last_day(value)
+            datetime.date.fromisoformat(f"{first}-01-01"[: len("2026-01-01")])
         except ValueError:
             raise wrong from None
     if field.name == "like" and value in (ANY_VALUE, NO_VALUE):
@@ -489,8 +489,7 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
 
 
 _NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
-"""Matches a value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a
-range."""
+"""Matches a value read back unchanged without quotation marks, unless it looks like a negation, term or range."""
 
 _KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
 """Matches a key, as in `meta.KEY`, that is read back unchanged without quotation marks."""

@@ -40,8 +40,7 @@ _ROUNDING = 1e-9
 """What a product with `MIN_SHARED` may be off by rounding, so that a whole number is not missed."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
-"""Number of common shingles of two conversations that are counted at once, which bounds the memory to about a hundred
-megabytes."""
+"""Common shingles of two conversations that are counted at once, which bounds the memory to about 100 MB."""
 
 MAX_COMPARED_PAIRS = 100_000
 """Number of pairs of conversations whose shingles are compared at once, which bounds the memory."""

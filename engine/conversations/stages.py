@@ -54,7 +54,6 @@ BATCH_SECONDS = 0.25
 """Seconds of reading at which a transaction ends."""
 
 CHECK_BATCH_CONVERSATIONS = 200
-"""Conversations of one transaction of `CheckStage`."""
 
 _WAL_SUFFIX = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""

@@ -60,7 +60,6 @@ _CODED: tuple[Reader, ...] = (
     STREAMS,
     MESSAGE_LINES,
 )
-"""The readers in code."""
 
 
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {

@@ -45,7 +45,6 @@ F32, F16, BF16 = 0, 1, 30
 """llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
 
 EMBEDDING_TENSOR = "token_embd.weight"
-"""Name of the tensor with the embedding of the tokens."""
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 """Type number of a value in the header -> its code in `struct`."""

@@ -30,7 +30,6 @@ MIN_SHARE, MIN_PURITY = 0.5, 0.7
 """Least share of the conversations of a goal that are in its group, and least share of the group that have the goal."""
 
 MAX_ANSWER_CHARACTERS = 60
-"""Most characters of an answer that are shown."""
 
 STEM_LETTERS = 4
 """Number of first letters that two forms of a word share."""

@@ -107,7 +107,7 @@ def export_lines(
         for imported, row, frame in trees.export_trees(conn, ids):
             yield {**imported.names(), **stored_tree_line(imported.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
-        from engine.goals.service import results as goal_exports
+        from engine.goals.service import json_lines as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)

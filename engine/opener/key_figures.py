@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 MAX_GOALS = 8
 """Most goals that are named."""
 MAX_LABEL_CHARACTERS = 40
-"""Most characters of the label of a goal."""
 
 MAX_TO_READ = 5
 """Most conversations to read first."""
@@ -147,19 +145,7 @@ def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] |
     return (failed, failed + succeeded) if failed + succeeded else None
 
 
-def last_periods(project: OpenProject) -> tuple[str, str] | None:
-    """Returns the last two neighboring months with enough conversations, else weeks; None where there are none."""
-    from engine.results.comparison.service import MIN_IN_PERIOD
-
-    for field in ("month", "week"):
-        sizes = sorted(project.comparison.sizes(field).items())
-        for (first, size), (last, last_size) in reversed([*pairwise(sizes)]):
-            if min(size, last_size) >= MIN_IN_PERIOD:
-                return first, last
-    return None
-
-
-def last_change(project: OpenProject, filter: Filter) -> PeriodChange | None:
+def last_change(project: OpenProject, filter: Filter = NO_FILTER) -> PeriodChange | None:
     """Returns how the last month of a filter differs from the month before, or the last week where there are not two
     months; reads all scores.
 

@@ -44,7 +44,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table, change_sentences
+from engine.results.comparison.formatting import breakdown_table
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -65,13 +65,11 @@ MAX_GOALS = 30
 """Number of goals that are listed."""
 
 CONVERSATIONS_TO_READ = 8
-"""Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
 """Most sentences on what goes with each side."""
@@ -313,22 +311,12 @@ class _Report:
                 f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 True,
             )
-        share = figures.succeeded
-        if share is None and not all_judged:
+        share = self._completion_rate.corrected_text
+        if figures.succeeded is not None:
+            yield Paragraph(f"Of all, {share}, got what they wanted.", True)
+        elif not all_judged and figures.failures is None:
             self._unknown.append(
-                "How many of all got what they wanted is not known, which only verdicts say:"
-                f" {self._completion_rate.why}."
-            )
-        elif share is not None:
-            drawn = self._completion_rate.drawn
-            basis = (
-                f"by {counted(drawn, 'verdict')} on conversations drawn at random"
-                if drawn
-                else "the scores without their errors, as verdicts show them"
-            )
-            yield Paragraph(
-                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: {basis}.",
-                True,
+                f"How many of all got what they wanted is not known, which only verdicts say: {share}."
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
@@ -379,7 +367,7 @@ class _Report:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
-                    correction = share.in_words
+                    correction = share.text
                 count = counts.get(value, 0)
                 yield (
                     name,
@@ -536,9 +524,6 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
-        yield from map(Paragraph, change_sentences(months))
-        if months.without:
-            yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""

@@ -37,8 +37,7 @@ MIN_OF_EACH = 5
 """Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
 
 MIN_EXAMPLES_OF_EACH = 3
-"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
-interval above chance."""
+"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
 
 MIN_DRAWN = 10
 """Smallest number of answers on conversations drawn at random from which the share among all is told."""
@@ -53,8 +52,8 @@ def likely_success(p: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
+class NewAnswer:
+    """An answer of a person to be stored. Those that are stored together are one *act*, which one undo takes back.
 
     Attributes:
         conversation_id: Id of the conversation.
@@ -180,16 +179,16 @@ class MachineShare:
     corrected: Interval | None
 
     @property
-    def in_words(self) -> str:
+    def text(self) -> str:
         """The corrected share with its interval, `23% (14% to 35%)`; that of the machine where there is none."""
         if self.corrected is None:
-            return self.apparent_in_words
+            return self.apparent_text
         share = self.corrected
         value, low, high = map(self._figure, (share.value, share.low, share.high))
         return f"{value} ({low} to {high})"
 
     @property
-    def apparent_in_words(self) -> str:
+    def apparent_text(self) -> str:
         """The figure of what the machine answered."""
         return self._figure(self.apparent)
 
@@ -227,7 +226,7 @@ class CheckReport:
         ]
         known = [share for share in self.shares if share.corrected is not None]
         sentences += [
-            f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent_in_words} as it answered."
+            f"{share.value}: {share.text}, corrected for its errors; {share.apparent_text} as it answered."
             for share in known
         ]
         if known and self.more:
@@ -244,19 +243,9 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "trouble",
-    "failures",
-    "threshold",
-    "lowest",
-    "informative",
-    "disagreement",
-    "people",
-    "sample",
-    "check",
-    "answerers",
-    "doubtful",
-    "list",
-]
+    "trouble", "failures", "threshold", "lowest", "informative", "disagreement", "people", "sample", "check",
+    "answerers", "doubtful", "list",
+]  # fmt: skip
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
 MACHINE_ORDERS: frozenset[QueueOrder] = frozenset(("check", "answerers", "doubtful"))
@@ -412,7 +401,7 @@ class CalibrationReport:
 
     Attributes:
         rule: The current decision rule.
-        complete, incomplete: Number of verdicts of each kind on scored conversations.
+        complete, incomplete: Number of verdicts yes, and of verdicts no, on scored conversations.
         why: Why there is no threshold.
         best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
         proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
@@ -455,16 +444,14 @@ class CalibrationReport:
         facts = [
             (
                 "verdicts",
-                f"{self.complete:,} yes, {self.incomplete:,} no,"
-                f" spread over {self.covered:.0%} of the scores",
+                f"{self.complete:,} yes, {self.incomplete:,} no, spread over {self.covered:.0%} of the scores",
             )
         ]
         if self.auroc is not None:
             low_high = number_format.figure_range(self.auroc.low, self.auroc.high)
-            chance = f": {doubt}" if (doubt := doubt_about(self.auroc)) else ""
-            facts.append(
-                ("AUROC", f"{number_format.figure(self.auroc.value)} ({low_high}){chance}")
-            )
+            area = f"{number_format.figure(self.auroc.value)} ({low_high})"
+            doubt = doubt_about(self.auroc)
+            facts.append(("AUROC", f"{area}: {doubt}" if doubt else area))
         facts.append(("threshold", f"{format_threshold(self.rule)} in force ({self.rule.source})"))
         if self.proposal is None:
             facts.append(("not suggested", one_line(self.no_proposal)))
@@ -525,7 +512,7 @@ class ExampleProbeTest:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough examples for its figures to be shown."""
+        """Whether there are examples enough for its figures to say something; `ExampleProbe.facts` says where not."""
         return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
 
     @property
@@ -550,7 +537,7 @@ class ExampleProbe:
     Attributes:
         subject: Name of the question.
         marks: Number of examples that it was fitted to.
-        test: None before there are examples of both kinds.
+        test: None before there are two groups of examples of either kind; nearly equal conversations are one group.
     """
 
     subject: str

@@ -149,4 +149,3 @@ HANDLERS: Handlers = {
         session.claim_shared(), request, session.total_progress()
     )
 }
-"""The handler of each request of this subject."""

@@ -196,7 +196,7 @@ class SlowFigures(NamedTuple):
 
 def load_slow_figures(services: OpenProject) -> SlowFigures:
     """Reads these figures of all scores; takes seconds on a million conversations."""
-    return SlowFigures(imported_failures(services, Filter()), last_change(services, Filter()))
+    return SlowFigures(imported_failures(services, Filter()), last_change(services))
 
 
 def answer_lines(

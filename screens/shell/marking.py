@@ -13,7 +13,7 @@ from engine.base import number_format
 from engine.base.errors import UsageError
 from engine.base.text import NAME_LIMIT, one_line, short_name
 from engine.questions.question import YES, make_slug
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from screens.shell.dialogs import TextDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
@@ -155,7 +155,7 @@ def ask_tags(screen: WorkbenchScreen[Any], ids: Sequence[int], then: Callable[[s
                         f"“{name}” is no yes-no question.", "Give the tag another name."
                     )
             for name, value in value_by_name.items():
-                screen.services.triage.answer([Act(key, name, value) for key in ids])
+                screen.services.triage.answer([NewAnswer(key, name, value) for key in ids])
 
         if tags:
             notice = f"Tagged {conversations}: {one_line(', '.join(tags), NAME_LIMIT)}."

@@ -40,7 +40,6 @@ MAX_HINT_CHARACTERS = 1_000
 """Most characters of what to do about a refusal, such as the names of all questions."""
 
 FIELD_NAME_WIDTH = 13
-"""Cells for the name of a field."""
 FORM_KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
     Binding("enter", "start", "Start", priority=True),

@@ -39,7 +39,6 @@ RUN_STATE_LOOKS: dict[RunState, Look] = {
     "finished": Look("✓", "finished", "complete"),
     "failed": Look("✗", "failed", "incomplete"),
 }
-"""How each state of a run is shown."""
 IN_USE_SIGN = "◉"
 """Stands before the run whose adapter is used for scoring."""
 DASH = "–"

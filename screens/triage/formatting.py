@@ -157,7 +157,7 @@ def check_pieces(check: CheckReport) -> list[Piece]:
     if not check.answered:
         return [(f" · {check.drawn} drawn to check {answerer}", "")]
     known = [share for share in check.shares if share.corrected is not None][:MAX_ANSWERS]
-    rates = "; ".join(f"{share.value} {share.in_words}" for share in known)
+    rates = "; ".join(f"{share.value} {share.text}" for share in known)
     more = f", {check.more:,} more would halve it" if known and check.more else ""
     return [
         (f" · {answerer} right on {check.same} of {check.answered}", ""),

@@ -69,20 +69,9 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
-        Binding(
-            "w",
-            "words",
-            "Words",
-            tooltip="The words for and against an end at this turn, or no longer",
-        ),
+        Binding("w", "words", "Words", tooltip="The words for and against an end at this turn, or no longer"),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
-        Binding(
-            "f",
-            "edit_filter",
-            "Filter",
-            tooltip="Judge only what a filter matches",
-            id="triage.filter",
-        ),
+        Binding("f", "edit_filter", "Filter", tooltip="Judge only what a filter matches", id="triage.filter"),
         Binding(
             "b",
             "blind",
@@ -97,7 +86,7 @@ class TriageScreen(WorkbenchScreen[None]):
             tooltip="Judge all conversations again, and go back to where the narrower choice was made",
             show=False,
         ),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)

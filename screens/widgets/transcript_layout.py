@@ -40,7 +40,6 @@ ROLE_LABELS: dict[Role, str] = {
 }
 """Names of the roles in the gutter: four letters at most."""
 ROLE_CELLS = 4
-"""Cells of the gutter for the role."""
 GUTTER_SPACES = 2
 """Cells of the gutter between role and turn, and after the turn."""
 PREVIEW_LINES: dict[Role, int] = {
@@ -55,7 +54,6 @@ PREVIEW_LINES: dict[Role, int] = {
 CALL_PREVIEW_LINES = 4
 """Lines of a folded tool call."""
 REASONING_PREVIEW_LINES = 1
-"""Lines of folded reasoning."""
 MAX_CACHED_BLOCKS = 512
 """Most blocks of messages that were in sight and are kept."""
 LARGE_BLOCK_LINES = 1_000

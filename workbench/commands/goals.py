@@ -14,7 +14,7 @@ from engine.base.text import one_line, short_name
 from engine.conversations.filters import NO_FILTER
 from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, themes_of
 from engine.goals.service.groups import GoalService
-from engine.goals.service.results import decision_line
+from engine.goals.service.json_lines import decision_line
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement
 from workbench.arguments import (

@@ -150,7 +150,6 @@ def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
 RUN_JSON_FIELDS = (
     "id", "stage", "state", "config_hash", "started_at", "finished_at", "done", "total", "message"
 )  # fmt: skip
-"""The fields of a run in `status --json`."""
 
 
 def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:

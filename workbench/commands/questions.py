@@ -16,7 +16,7 @@ from engine.conversations.filters import ListQuery, is_question
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenate
-from engine.questions.records import NO_NAME, Act
+from engine.questions.records import NO_NAME, NewAnswer
 from engine.questions.service import answer_tables
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
@@ -437,7 +437,7 @@ def _give(
     acts = []
     for name, value in arguments.give:
         key, answer = conversation(workspace, name), question.answer(value) if value else None
-        acts.append(Act(key, question.name, answer, blind=arguments.blind))
+        acts.append(NewAnswer(key, question.name, answer, blind=arguments.blind))
     stored = workspace.triage.answer(acts)
     return CommandResult(
         [f"Stored for {counted(stored, 'conversation')}."],

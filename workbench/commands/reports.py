@@ -10,11 +10,11 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.conversations.filters import NO_FILTER, Filter, Term
 from engine.conversations.personal_data import replaced_text
-from engine.opener.key_figures import last_periods
+from engine.opener.key_figures import last_change
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, write_report
 from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines
-from engine.results.comparison.differences import Breakdown, Comparison
+from engine.results.comparison.differences import Breakdown, Comparison, PeriodChange
 from engine.results.comparison.formatting import (
     MAX_GOALS_LISTED,
     breakdown_table,
@@ -85,11 +85,11 @@ def why(arguments: argparse.Namespace) -> CommandResult:
         )
         result = service.associations(split, within_goals=arguments.within == "goal")
         document = service.as_json(result)
-        periods = None if arguments.a else last_periods(workspace)
+        change = None if arguments.a else last_change(workspace)
     lines = [*side_lines(result), "", conclusion(result)]
     for table in association_tables(result):
         lines += ["", table.title, *table_lines(table)]
-    return CommandResult([*lines, "", *notes(result)], document, hints=_changes_hints(periods))
+    return CommandResult([*lines, "", *notes(result)], document, hints=_changes_hints(change))
 
 
 @takes(
@@ -126,21 +126,20 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
         else:
             result = workspace.comparison.compare(read_filter(a), read_filter(b or ""))
     change = result.last_change if isinstance(result, Breakdown) else None
-    periods = None if change is None else (change.first, change.last)
-    hints = _changes_hints(periods, arguments.filter)
+    hints = _changes_hints(change, arguments.filter)
     return CommandResult(_lines(result), asdict(result), hints=hints)
 
 
-def _changes_hints(periods: tuple[str, str] | None, filter: Filter = NO_FILTER) -> list[str]:
+def _changes_hints(change: PeriodChange | None, filter: Filter = NO_FILTER) -> list[str]:
     """Returns the command that lists the words and tools which are new in the later of two periods of a filter."""
-    if periods is None:
+    if change is None:
         return []
     first, last = (
         shlex.quote(str(Filter((*filter.terms, Term("date", ":", (period,))))))
-        for period in periods
+        for period in (change.first, change.last)
     )
     command = f"`workbench why PROJECT --a {last} --b {first}`"
-    return [f"Which words, tools and signs came with {periods[1]}: {command}."]
+    return [f"Which words, tools and signs came with {change.last}: {command}."]
 
 
 def _lines(comparison: Comparison | Breakdown) -> list[str]:

@@ -46,8 +46,7 @@ More would hold more of them in memory, and make what a person writes wait longe
 """
 
 MAX_TESTED_CONVERSATIONS = 2_000
-"""Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
-.01 then."""
+"""Most conversations that the probe is tested on, drawn of more. An AUROC of .9 is known to .01 then."""
 
 NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""

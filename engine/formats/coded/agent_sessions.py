@@ -99,7 +99,6 @@ CLINE_HISTORY = Reader(
     conditions=4,
     title="conversation histories of Cline",
 )
-"""Reads the history of a task of Cline."""
 
 
 # OpenClaw

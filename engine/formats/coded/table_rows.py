@@ -46,25 +46,21 @@ _ROLE_COLUMNS = (
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
     "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
-"""Names of columns that say who speaks."""
 
 _TEXT_COLUMNS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value", "sentence",
 )  # fmt: skip
-"""Names of columns with the text of a message."""
 
 _QUESTION_COLUMNS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
-"""Names of columns with a question."""
 
 _ANSWER_COLUMNS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
-"""Names of columns with an answer."""
 
 
 _TOOL_COLUMNS = ("tool", "tool_name", "function_name")
@@ -222,8 +218,7 @@ _ORDER_COLUMNS = (
 """Names of columns by which the rows of a conversation are put in order."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
-fact of the message."""
+"""Columns of a speaker that say only the role; what others say, such as a name, stays as a fact of the message."""
 
 _MOST_DIFFERING = 0.05
 """Largest share of conversations in which a column of the conversation may have several values: a few that moved to
@@ -389,7 +384,6 @@ ROWS = Reader(
 # Rows that are a whole conversation
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
-"""Names of columns with the system prompt."""
 
 _TRANSCRIPT_COLUMNS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
@@ -407,7 +401,6 @@ _MESSAGE_LIST_COLUMNS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
-"""Names of columns with a list of messages or turns."""
 
 _MAX_TURNS_FOR_DETECTION = 20
 """How many entries at the beginning of a list show whether its entries are turns."""

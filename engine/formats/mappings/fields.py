@@ -21,8 +21,7 @@ MAX_ITEMS = 2_000
 """Most items of a list that are looked at."""
 
 _MIN_SHARE_PRESENT = 0.7
-"""Least share of the items that have a role, a speaker or a time; in some logs events without one stand between
-messages."""
+"""Least share of items with a role, a speaker or a time; in some logs events without one stand between messages."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
 """Matches a number: `12`, `-1.5e3`."""
@@ -45,7 +44,6 @@ _ORDER_PATH = re.compile(
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
-"""Words of names of times."""
 
 
 def _words_of(path: str) -> list[str]:
@@ -308,7 +306,6 @@ def role_weight(field: Field) -> float:
 
 
 _MAX_SPEAKER_CHARACTERS = 80
-"""Most characters of the name of a speaker."""
 
 _MAX_SHARE_OF_SPEAKERS = 0.6
 """Number of different names as a share of the messages, below which the names are of speakers, who speak again."""
@@ -646,7 +643,6 @@ _CHAT_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments in calls as chat APIs write them."""
 
 _MAX_TOOL_CHARACTERS = 80
-"""Most characters of the name of a tool."""
 
 
 def call_keys(call: Any) -> dict[str, str] | None:

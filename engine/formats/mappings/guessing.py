@@ -55,7 +55,6 @@ _RIVAL_SHARE = 0.7
 """Share of the weight of the field that is taken from which another field might be meant as well."""
 
 _MAX_EXAMPLE_CHARACTERS = 40
-"""Most characters of an example in a question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ _CONTENT_KEYS = frozenset(
 """Keys of what a message says or calls."""
 
 _CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
-"""Roles of messages that are tool calls."""
 
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
@@ -283,7 +282,6 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
 # Branches
 
 _ID_KEYS = ("uuid", "id", "message_id", "messageId", "_id")
-"""Keys of the id of an item."""
 
 _PARENT_KEYS = (
     "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",

@@ -30,8 +30,7 @@ from engine.formats.paths import object_in
 # Databases
 
 _ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
-"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
-raises."""
+"""Yields the sessions in a database, None for one larger than a record may be; raises as `Database.rows` does."""
 
 
 class _Store(NamedTuple):
@@ -319,8 +318,7 @@ _STORES = (
     ),
     _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
 )
-"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
-has is taken."""
+"""The databases of opencode, of Cursor, and of both forms of `llm`; the first whose tables are there is taken."""
 
 
 # Folders of files

@@ -46,8 +46,7 @@ from engine.goals.records import MergeOrder
 MAX_NEWTON_STEPS = 50
 """Number of steps of Newton's method after which the fit stops if it has not converged."""
 CONVERGED_DECREMENT = 1e-10
-"""Newton decrement (slope times step) below which the fit has converged. Also the smallest step size that the line
-search tries."""
+"""Newton decrement (slope times step) below which the fit has converged, and smallest step of the line search."""
 LEEWAY_DECISIONS = 5
 """Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25

@@ -44,7 +44,6 @@ the share of its messages with one of these signs from which these messages, and
 out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
-"""Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
 

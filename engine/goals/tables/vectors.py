@@ -20,7 +20,6 @@ from engine.model.embedders.vectors import Vectors
 from engine.project.sql import IdSet, read_ids
 
 BYTES_PER_COMPONENT = 4
-"""Bytes of one component of a vector."""
 
 
 @dataclass(frozen=True, slots=True)

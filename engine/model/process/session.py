@@ -44,7 +44,6 @@ Handler = Callable[["ModelSession", Any], Any]
 """A function that answers one kind of request."""
 
 Handlers = Mapping[type[Request[Any]], Handler]
-"""The handler of each kind of request."""
 
 
 class LoadedModel(GenerativeModel, Protocol):

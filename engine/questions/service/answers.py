@@ -17,7 +17,7 @@ from engine.conversations.tables import conversations
 from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.project.project import Project
 from engine.questions.question import NOTE, YES, Question, make_slug
-from engine.questions.records import Act, AnswerRow
+from engine.questions.records import AnswerRow, NewAnswer
 from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
     YES_OR_NO,
@@ -386,13 +386,13 @@ def _plan(
     definitions: Mapping[str, Question],
     replace: bool,
     report: AnswerReport,
-) -> list[Act]:
+) -> list[NewAnswer]:
     """Returns the acts to be appended to the answers of the project, and counts what becomes of each answer.
 
     Args:
         definitions: The questions of the project, by name.
     """
-    acts: list[Act] = []
+    acts: list[NewAnswer] = []
     for key, own_answers in _answers_by_conversation(conn, answers, report).items():
         now = stored_answers.current(conn, key)
         verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
@@ -402,7 +402,7 @@ def _plan(
             acts += _note_acts(key, own_answers, now)
         in_force = dict(() if now is None else now.answers)
         others = [
-            Act(key, name, value, answer.annotator)
+            NewAnswer(key, name, value, answer.annotator)
             for answer in own_answers
             for name, value in _select_valid(answer, definitions, report)
             if in_force.get(name) != value
@@ -458,7 +458,7 @@ def _verdict_acts(
     now: AnswerRow | None,
     replace: bool,
     report: AnswerReport,
-) -> list[Act]:
+) -> list[NewAnswer]:
     """Returns the verdicts to append on one conversation: one may come into force, others are kept beside it.
 
     Args:
@@ -491,17 +491,17 @@ def _verdict_acts(
         giver = decider or next(name for name, verdict in new.items() if verdict == winner)
     owner = None if now is None or in_force is None else now.annotator
     others = [
-        Act(key, SUCCEEDED, verdict, name, blind=True)
+        NewAnswer(key, SUCCEEDED, verdict, name, blind=True)
         for name, verdict in new.items()
         if name not in (giver, owner) and known.get(name) != verdict
     ]
     if giver is None:
         return others
     notes = _join_notes(answers)
-    give = [Act(key, NOTE, notes, giver)] if notes else []
-    give.append(Act(key, SUCCEEDED, new[giver], giver))
+    give = [NewAnswer(key, NOTE, notes, giver)] if notes else []
+    give.append(NewAnswer(key, SUCCEEDED, new[giver], giver))
     repeats = [
-        Act(key, SUCCEEDED, verdict, giver, blind=True)
+        NewAnswer(key, SUCCEEDED, verdict, giver, blind=True)
         for verdict in map(_parse_verdict, people[giver].repeats)
         if verdict is not None
     ]
@@ -529,14 +529,16 @@ def _outcome_of(
     return "replaced" if replace else "conflicts"
 
 
-def _note_acts(key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None) -> list[Act]:
+def _note_acts(
+    key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None
+) -> list[NewAnswer]:
     """Returns the act that adds the notes which the conversation does not have yet; none if there are none."""
     old = "" if now is None else now.note
     new = [answer for answer in answers if answer.note and answer.note not in old]
     if not new:
         return []
     text = "; ".join(filter(None, (old, _join_notes(new, named=bool(old)))))
-    return [Act(key, NOTE, text, new[0].annotator)]
+    return [NewAnswer(key, NOTE, text, new[0].annotator)]
 
 
 def _parse_verdict(text: str | None) -> Verdict | None:

@@ -40,8 +40,7 @@ def opinions_on_question(question: str, condition: str = "TRUE") -> str:
 
 
 NAMED_OPINIONS = f"SELECT * FROM ({opinions_on_question(SUCCEEDED)}) WHERE annotator <> ''"
-"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, as a query to select
-from."""
+"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, to select from."""
 
 
 def disagreements_on(question: str) -> str:

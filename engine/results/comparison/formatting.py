@@ -42,11 +42,9 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
-goals."""
+"""Names of measures that differ from those in JSON; the label of the goal follows the name of a measure in goals."""
 
 _SIDE_NAME_CELLS = 60
-"""Most cells of the terminal for the name of a side."""
 
 _DIGITS = {
     "trouble": 2,
@@ -192,10 +190,10 @@ def _answer_row(change: AnswerChange) -> ReportRow:
     first, second = change.shares
     name = f"{change.question}: {change.value} ({change.by}"
     if change.change is None:
-        cells = (f"{name}, not corrected)", first.apparent_in_words, second.apparent_in_words)
+        cells = (f"{name}, not corrected)", first.apparent_text, second.apparent_text)
         return ReportRow((*cells, "", ""), details={"filter": None})
     is_mean = change.value == MEAN
-    values = (share.in_words.partition(" ")[0] for share in change.shares)
+    values = (share.text.partition(" ")[0] for share in change.shares)
     ends = change.change.value, change.change.low, change.change.high
     value, low, high = (with_minus(f"{end:+.2f}") if is_mean else points(end) for end in ends)
     text = f"{value} ({low} to {high})"
@@ -273,15 +271,8 @@ def breakdown_table(
     """
     field = breakdown.field
     titles = (
-        "conv.",
-        "failed",
-        "ended",
-        "change in points",
-        "p",
-        "with signs",
-        "scored",
-        "corrected",
-    )
+        "conv.", "failed", "ended", "change in points", "p", "with signs", "scored", "corrected",
+    )  # fmt: skip
     rows = [_completion_cells(part) for part in breakdown.parts]
     # columns that say nothing of any value are left out
     idle = {

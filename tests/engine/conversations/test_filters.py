@@ -125,6 +125,8 @@ class TestRefusing:
             ('a "b', 2, "not closed"),
             ("date>tomorrow", 5, "no value"),
             ("date:2026-W54", 5, "no value"),
+            ("date:2026-02-30", 5, "no value"),
+            ("since:2026-13", 6, "no value"),
             ("turns>-1", 6, "no value"),
             ("p:nan", 2, "no value"),
             ("-draw:.1", 6, "never just that"),

@@ -31,7 +31,7 @@ from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import Act, EarlierAnswers
+from engine.questions.records import EarlierAnswers, NewAnswer
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_answers
 from tests.engine.goals import goal_runs
@@ -212,7 +212,7 @@ class TestGrown:
         triage = TriageService(project)
         triage.give(1, Verdict.YES, "she knows")
         triage.repeat(1, Verdict.NO)
-        triage.answer([Act(1, "tram", YES)])
+        triage.answer([NewAnswer(1, "tram", YES)])
         stage = self._grow(project, tmp_path)
         assert "1 had a verdict on the earlier text" in stage.summary()
         current = triage.current(1)

@@ -18,7 +18,7 @@ from engine.opener.open_project import OpenProject
 from engine.opener.report import write_report
 from engine.project.project import Project
 from engine.questions.question import read_built_in
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.results.document import Document, Paragraph, Quote, Section, to_html
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run
@@ -143,7 +143,7 @@ def test_goals_of_one_theme(tmp_path: Path) -> None:
             project.merge_review.rename(group.id, label)
         project.merge_review.place([first.id, second.id], "both")
         ids = project.conversations.ids(ListQuery())
-        project.triage.answer([Act(key, SUCCEEDED, "yes") for key in ids])
+        project.triage.answer([NewAnswer(key, SUCCEEDED, "yes") for key in ids])
         write_report(project, tmp_path / "r.html", parse_filter(""))
         rates = project.comparison.rates(read_built_in()[SUCCEEDED], "goal")
         in_goals = sum(group.size for group in project.goals.groups())

@@ -19,7 +19,7 @@ from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
 from tests.engine.opener.test_fields import COUNT, conversation, project
@@ -32,7 +32,7 @@ META = {"meta.channel", "meta.cost", "meta.labels", "meta.model", "meta.user.pla
 
 def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
     """State, scores, verdict, remaining tasks and figures of trees are those that the screens read, row by row."""
-    TriageService(project).answer([Act(3, "odd", "yes")])
+    TriageService(project).answer([NewAnswer(3, "odd", "yes")])
     TriageService(project).note(3, "look")
     store = ConversationService(project)
     with project.reading() as conn:
@@ -139,17 +139,8 @@ def test_other_programs_read_the_views(project: Project) -> None:
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
     """In CSV a text that a spreadsheet would run gets an apostrophe; numbers, also those of logs, stay numbers."""
     inert = [
-        "=1+1",
-        "+cmd",
-        "-x",
-        "@SUM(A1)",
-        "\t=1",
-        "\r=1",
-        "- a list",
-        "-5%+1",
-        "-.",
-        "+49 170 1234567",
-    ]
+        "=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "- a list", "-5%+1", "-.", "+49 170 1234567",
+    ]  # fmt: skip
     as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", "-.5", "-5%", "+.5e-3", [1], None]
     lines = [{"text": text, "number": -0.5} for text in (*inert, *as_they_are)]
 

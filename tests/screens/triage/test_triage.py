@@ -14,7 +14,7 @@ from engine.base.errors import ProjectError
 from engine.base.events import DataChanged
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project import runs
-from engine.questions.records import Act, Answerer, MachineAnswer, TriageItem, TriagePage
+from engine.questions.records import Answerer, MachineAnswer, NewAnswer, TriageItem, TriagePage
 from engine.questions.tables import answers, machine_answers, triage_queue
 from screens.reader import ReaderScreen
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog
@@ -81,7 +81,7 @@ class TestVerdicts:
         follows."""
         support = project()
         waiting = [item.conversation_id for item in support.triage.queue("informative").items]
-        acts = [Act(key, "succeeded", Verdict.YES, "ann") for key in waiting[:2]]
+        acts = [NewAnswer(key, "succeeded", Verdict.YES, "ann") for key in waiting[:2]]
         support.file.write(lambda conn: answers.give_all(conn, acts))
         async with opened(support) as pilot:
             await press(pilot, "3", "u")
@@ -400,7 +400,7 @@ class TestQuestions:
             await press(pilot, "y", "y", "n", "n")
             await until(pilot, lambda: "judge right on 2 of 4 · yes " in lines(pilot)[3])
             (checked,) = support.services().questions.checks("refused")
-            assert checked.shares[0].in_words in lines(pilot)[3]
+            assert checked.shares[0].text in lines(pilot)[3]
             await press(pilot, *["n"] * 16)
             await choose_order(pilot, "check")
             assert "16 left" not in text(pilot)

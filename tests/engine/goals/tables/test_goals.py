@@ -19,7 +19,7 @@ from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry,
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
 from engine.questions.question import NOTE
-from engine.questions.records import Act, Answerer, MachineAnswer
+from engine.questions.records import Answerer, MachineAnswer, NewAnswer
 from engine.questions.tables import answers, machine_answers
 from tests.engine.goals.clustered import clustering, conversations_with_vectors, run_of
 from tests.engine.project.support import fill, give_scores, record, talk
@@ -131,9 +131,11 @@ class TestTexts:
             rows = [MachineAnswer(key, value, None, text, cites) for key, value, text in given]
             pattern = Answerer("p", "refused", "pattern", "pattern")
             machine_answers.put(conn, pattern, run_id, rows)
-            answers.give_all(conn, [Act(4, "refused", "no"), Act(5, "refused", "yes")])
+            answers.give_all(conn, [NewAnswer(4, "refused", "no"), NewAnswer(5, "refused", "yes")])
             for key, verdict, note in ((5, Verdict.NO, "too late"), (1, Verdict.YES, "fine")):
-                answers.give_all(conn, [Act(key, NOTE, note), Act(key, SUCCEEDED, verdict)])
+                answers.give_all(
+                    conn, [NewAnswer(key, NOTE, note), NewAnswer(key, SUCCEEDED, verdict)]
+                )
 
         project.write(work)
         with project.reading() as conn:

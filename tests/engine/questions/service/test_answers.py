@@ -14,7 +14,7 @@ from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.question import YES, parse_question, read_built_in
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, second_answers
@@ -186,7 +186,7 @@ def test_people(project: Project, tmp_path: Path) -> None:
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
     assert project.read(second_answers.disagreements) == [1]
-    act = Act(1, SUCCEEDED, Verdict.NO, "ann")
+    act = NewAnswer(1, SUCCEEDED, Verdict.NO, "ann")
     project.write(lambda conn: answers.append(conn, [act]))
     assert project.read(second_answers.disagreements) == []
 
@@ -205,7 +205,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
         triage.repeat(key, Verdict.NO if key < 4 else Verdict.YES)
     triage.give(3, Verdict.NO, "decided")
     triage.repeat(6, Verdict.YES)
-    triage.answer([Act(key, "late", YES) for key in (5, 6, 7)])
+    triage.answer([NewAnswer(key, "late", YES) for key in (5, 6, 7)])
     triage.annotator = "ann"
     triage.repeat(6, Verdict.UNSURE)
     triage.note(8, "only a note")

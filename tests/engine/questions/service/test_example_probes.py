@@ -17,7 +17,7 @@ from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, NewAnswer, TriagePlace
 from engine.questions.tables import example_probes
 from engine.results.associations.formatting import notes
 from tests.command_line import result
@@ -206,16 +206,18 @@ class TestTag:
     def test_marks(self, workspace: OpenProject) -> None:
         """The answers yes and no to a question are its examples; what was taken away, and `unsure`, are none."""
         triage = workspace.triage
-        triage.answer([Act(key, "rude", YES) for key in (3, 4)])
-        triage.answer([Act(5, "rude", "no"), Act(6, "rude", "unsure"), Act(4, "rude", None)])
+        triage.answer([NewAnswer(key, "rude", YES) for key in (3, 4)])
+        triage.answer(
+            [NewAnswer(5, "rude", "no"), NewAnswer(6, "rude", "unsure"), NewAnswer(4, "rude", None)]
+        )
         with workspace.project.reading() as conn:
             assert example_probes.examples(conn, "rude") == {3: True, 5: False}
             assert example_probes.examples(conn, "never-used") == {}
 
     def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
         """`NAME@examples:yes` finds what is like those answered yes and not answered; that gives no answer."""
-        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4, 6, 8, 10)])
-        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7, 9)])
+        workspace.triage.answer([NewAnswer(key, "good", YES) for key in (2, 4, 6, 8, 10)])
+        workspace.triage.answer([NewAnswer(key, "good", "no") for key in (1, 3, 5, 7, 9)])
         workspace.example_probes.wait()
         found = matching(workspace, "good@examples:yes")
         assert len(found) > 20
@@ -229,8 +231,8 @@ class TestTag:
         self, path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
     ) -> None:
         """`ask --by examples` prints its test out of fold."""
-        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4)])
-        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
+        workspace.triage.answer([NewAnswer(key, "good", YES) for key in (2, 4)])
+        workspace.triage.answer([NewAnswer(key, "good", "no") for key in (1, 3)])
         workspace.close()
         assert main(["ask", path, "good", "--by", "examples"]) == 0
         out = capsys.readouterr().out

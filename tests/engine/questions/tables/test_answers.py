@@ -130,14 +130,14 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
     for action in actions:
         match action:
             case ("give", int(key), Verdict() as verdict, str(note)):
-                acts = [records.Act(key, NOTE, note)] if note else []
-                answers.append(conn, [*acts, records.Act(key, SUCCEEDED, verdict)])
+                acts = [records.NewAnswer(key, NOTE, note)] if note else []
+                answers.append(conn, [*acts, records.NewAnswer(key, SUCCEEDED, verdict)])
                 model.append(("give", (key,), verdict, note))
             case ("repeat", int(key), Verdict() as verdict):
-                answers.append(conn, [records.Act(key, SUCCEEDED, verdict, blind=True)])
+                answers.append(conn, [records.NewAnswer(key, SUCCEEDED, verdict, blind=True)])
                 model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
-                answers.append(conn, [records.Act(key, NOTE, note or None)])
+                answers.append(conn, [records.NewAnswer(key, NOTE, note or None)])
                 model.append(("note", (key,), None, note))
             case ("tag" | "untag" as kind, list(keys), str(name)):
                 # what has the tag already, or lacks it, is no part of the act
@@ -145,7 +145,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
                 value = YES if kind == "tag" else None
-                acts = [records.Act(key, make_slug(name), value) for key in keys]
+                acts = [records.NewAnswer(key, make_slug(name), value) for key in keys]
                 assert answers.change(conn, acts) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
@@ -323,8 +323,8 @@ class TestAgain:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
         triage = TriageService(project)
-        triage.answer([records.Act(2, "late", YES)])
-        triage.answer([records.Act(key, "late", YES) for key in (1, 2, 3)])
+        triage.answer([records.NewAnswer(2, "late", YES)])
+        triage.answer([records.NewAnswer(key, "late", YES) for key in (1, 2, 3)])
         taken = triage.undo()
         assert taken is not None
         assert (taken.answers, taken.count) == ((("late", "yes"),), 2)

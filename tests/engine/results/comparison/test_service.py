@@ -24,7 +24,7 @@ from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
-from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
+from engine.questions.records import Answerer, ExampleProbe, MachineAnswer, NewAnswer
 from engine.questions.service.questions import QuestionService
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, example_probes, machine_answers
@@ -232,7 +232,9 @@ class TestFilters:
             checking.draw_check("refused")
             check = better.read(machine_answers.newest_check, "refused")
             assert check is not None
-            acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
+            acts = [
+                NewAnswer(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn
+            ]
             better.write(partial(answers.give_all, acts=acts))
         (change,) = service_of(better).compare(*sides).answer_changes
         assert change.change is not None
