@@ -33,7 +33,6 @@ ExportKind = Literal[
     "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
     "decisions",
 ]  # fmt: skip
-"""The kinds of exports."""
 
 NEVER_SCORED = "no run has reached it"
 """The reason of a conversation that has no score because no run has tried to score it."""
@@ -52,10 +51,7 @@ class ExportFiles:
             ProjectError: There is a file at `path` already, or it cannot be written.
         """
         target = new_file(path)
-        with (
-            self._project.reading() as conn,
-            closing(export_lines(conn, kind, ids)) as lines,
-        ):
+        with self._project.reading() as conn, closing(export_lines(conn, kind, ids)) as lines:
             return write_file(lines, target, "jsonl")
 
     def export_form(
@@ -111,7 +107,7 @@ def export_lines(
         for imported, row, frame in trees.export_trees(conn, ids):
             yield {**imported.names(), **stored_tree_line(imported.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
-        from engine.goals.service import results as goal_exports
+        from engine.goals.service import json_lines as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)

@@ -17,6 +17,7 @@ from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
 from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
+from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 from engine.goals.records import themes_of
@@ -26,7 +27,7 @@ from engine.opener.key_figures import (
     KeyFigures,
     conversations_to_read,
     imported_failures,
-    month_change,
+    last_change,
     success_probe,
 )
 from engine.opener.open_project import OpenProject
@@ -43,7 +44,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table, sign_sentences
+from engine.results.comparison.formatting import breakdown_table
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -64,13 +65,11 @@ MAX_GOALS = 30
 """Number of goals that are listed."""
 
 CONVERSATIONS_TO_READ = 8
-"""Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
 """Most sentences on what goes with each side."""
@@ -110,12 +109,7 @@ _KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
 def write_report(
-    services: OpenProject,
-    path: Path,
-    filter: Filter,
-    *,
-    redact: bool = False,
-    force: bool = False,
+    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
@@ -198,7 +192,7 @@ class _Report:
             judged=(no, no + yes),
             failures=imported_failures(self._services, self._filter),
             succeeded=self._completion_rate.corrected,
-            change=month_change(self._services, self._filter),
+            change=last_change(self._services, self._filter),
             doubt=doubt_in_force(self._sets),
         )
 
@@ -223,7 +217,9 @@ class _Report:
         for question, clauses in answers.items():
             if clauses:
                 yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in self._readings[:SUMMARY_QUOTES]:
+        # what people judged failed says more than what may have failed
+        quoted = conversations_to_read(self._services, self._filter, failures=True)
+        for reading in quoted[:SUMMARY_QUOTES]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
@@ -248,12 +244,11 @@ class _Report:
         for title, field in fields.items():
             values = store.values(field, self._filter)
             if values:
-                yield text_table(
-                    title,
-                    ("", "conversations"),
-                    tuple((value, f"{count:,}") for value, count in values[:MAX_VALUES]),
-                    (1,),
-                )
+                rows = [(value, f"{count:,}") for value, count in values[:MAX_VALUES]]
+                unnamed = Filter((*self._filter.terms, Term(field, ":", (NO_VALUE,))))
+                if field != "source" and (unknown := len(store.ids(ListQuery(unnamed)))):
+                    rows.append(("not known", f"{unknown:,}"))
+                yield text_table(title, ("", "conversations"), tuple(rows), (1,))
         personal = [
             f"{_KIND_NAMES.get(value, value)} in {count:,}"
             for value, count in store.values("personal", self._filter)
@@ -316,17 +311,12 @@ class _Report:
                 f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 True,
             )
-        share = figures.succeeded
-        if share is None and not all_judged:
+        share = self._completion_rate.corrected_text
+        if figures.succeeded is not None:
+            yield Paragraph(f"Of all, {share}, got what they wanted.", True)
+        elif not all_judged and figures.failures is None:
             self._unknown.append(
-                "How many of all got what they wanted is not known, which only verdicts say:"
-                f" {self._completion_rate.why}."
-            )
-        elif share is not None:
-            yield Paragraph(
-                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
-                " scores without their errors, as verdicts show them.",
-                True,
+                f"How many of all got what they wanted is not known, which only verdicts say: {share}."
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
@@ -377,7 +367,7 @@ class _Report:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
-                    correction = share.in_words
+                    correction = share.text
                 count = counts.get(value, 0)
                 yield (
                     name,
@@ -391,13 +381,12 @@ class _Report:
     @cached_property
     def _completion_rate(self) -> CompletionRate:
         """The share of conversations whose user got what they wanted, or why it is not known."""
-        by_score = self._services.comparison.goes_by_score(self._filter)
-        return self._measures.rate(by_score=by_score)
+        return self._services.calibration.report(ListQuery(self._filter)).rate
 
     @cached_property
     def _readings(self) -> list[FirstReading]:
-        """The conversations to read first, among them those that a person judged failed."""
-        return conversations_to_read(self._services, self._filter, failures=True)
+        """The conversations to read first, as the overview lists them."""
+        return conversations_to_read(self._services, self._filter)
 
     @cached_property
     def _associations(self) -> Associations | None:
@@ -446,19 +435,19 @@ class _Report:
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
             if is_few(scored):
-                faint.append((index, 3))
+                faint.append((index, 4 if any_known else 3))
             count = len(part.ids)
-            shares = _share(count, total), _share(above, scored)
+            share, ended = _share(count, total), _share(above, scored)
             failed = [failures(part)] if any_known else []
-            rows.append((label, f"{count:,}", *shares, *failed, self._example(part)))
+            rows.append((label, f"{count:,}", share, *failed, ended, self._example(part)))
         yield text_table(
             "Goals, the most frequent first",
             (
                 "goal",
                 "conversations",
                 "share (95% interval)",
-                "ended (95% interval)",
                 *(["failed"] if any_known else []),
+                "ended (95% interval)",
                 "for example",
             ),
             tuple(rows),
@@ -477,7 +466,7 @@ class _Report:
         if self._readings:
             probe = success_probe(self._services)
             yield text_table(
-                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                f"The conversations {UNLIKELY}, {probe.basis}"
                 if probe
                 else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),
@@ -535,9 +524,6 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
-        yield from map(Paragraph, sign_sentences(months))
-        if months.without:
-            yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""

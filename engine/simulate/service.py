@@ -92,11 +92,7 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
         ]
 
     # User and judge reply by a schema.
-    asks: Mapping[Role, Sampling] = {
-        "assistant": Sampling(),
-        "user": BY_SCHEMA,
-        "judge": BY_SCHEMA,
-    }
+    asks: Mapping[Role, Sampling] = {"assistant": Sampling(), "user": BY_SCHEMA, "judge": BY_SCHEMA}
     return PlannedPlays(scenarios, params, asks)
 
 
@@ -170,19 +166,11 @@ def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> Planned
         seed=request.seed,
     )
     scenarios = recsim.recsim_scenarios(
-        setting,
-        request.tasks or recsim.TASKS,
-        request.runs,
-        recsim.profiles(),
-        recsim.situations(),
+        setting, request.tasks or recsim.TASKS, request.runs, recsim.profiles(), recsim.situations()
     )
     return PlannedPlays(
         lambda labels: scenarios[: request.limit],  # they do not depend on the labels of the models
-        {
-            "seed": setting.seed,
-            "temperature": setting.temperature,
-            "max_turns": setting.max_turns,
-        },
+        {"seed": setting.seed, "temperature": setting.temperature, "max_turns": setting.max_turns},
         {"assistant": Sampling(), "user": Sampling()},
     )
 

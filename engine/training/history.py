@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import Event, RunDirectory, is_out_of_memory, is_running, read_events
+from engine.training.events import Event, is_out_of_memory, read_events
 from engine.training.records import (
     LossPoint,
     RunDetail,
@@ -27,6 +27,7 @@ from engine.training.records import (
     TrainingRun,
     ValidPoint,
 )
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import manifest_summary
 
 TAIL_BYTES = 64 << 10
@@ -144,7 +145,7 @@ class RunHistory:
             f1=events.best.f1 if events.best else None,
             best_step=events.best.step if events.best else None,
             pid=pid,
-            stopping=alive and self.run.stop.exists(),
+            stopping=alive and self.run.stop_file.exists(),
             problem=problem,
             hint=hint,
             # a failed run may have an adapter whose weights are not numbers
@@ -280,7 +281,7 @@ def as_typed(value: Any) -> str:
     """Formats the value of a setting as it is typed on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0")
 
 
 def _add_event(events: _Events, event: Event) -> None:
@@ -316,7 +317,9 @@ def _add_event(events: _Events, event: Event) -> None:
 
 
 def _drop_events_after(events: _Events, step: int) -> None:
-    """Drops what the curves have after a step, which a resumed process repeats."""
+    """Drops what is known of the steps after a step, which a resumed process repeats."""
+    if events.last_step is not None and events.last_step["step"] > step:
+        events.last_step = None
     events.loss = {at_step: loss for at_step, loss in events.loss.items() if at_step <= step}
     events.valid = {at_step: point for at_step, point in events.valid.items() if at_step <= step}
     events.samples = {key: sample for key, sample in events.samples.items() if sample.step <= step}

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.base.errors import NotYet, ProjectReadOnly, UsageError
-from engine.base.number_format import amount, counted, duration, size
-from engine.base.text import one_line
+from engine.base.number_format import size
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.run_setup import adapter_in_use, use_adapter
 from engine.project.project import Project
 from engine.training import run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
-from engine.training.events import RunDirectory, is_running
 from engine.training.history import RunHistory
 from engine.training.plan import TrainingPlan, TrainingPlanner
 from engine.training.process import INSTALL, Trainers, missing_libraries
@@ -26,18 +24,16 @@ from engine.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import all_runs, run_named
 from engine.training.training_request import TrainingRequest, with_settings
 
 CHANGEABLE = ("rows", "recompute", "threads")
 """Settings that may change when a run is resumed: they affect the computation, not what is learned."""
 
-MAX_BASE_CHARACTERS = 50
-"""Most characters of the name of a base in an estimate."""
 
-
-class TrainingRuns:
-    """The run directories beside a project file, which need not be open.
+class RunDirectories:
+    """The run directories beside a project file; no project need be open.
 
     `TrainingService`, for an open project, adds plans, the adapter in use, and a check for a read-only project.
     """
@@ -106,7 +102,7 @@ class TrainingRuns:
             config = TrainConfig.load(history.run.config)
             changed = with_settings(config, settings)
             self.trainers.check_libraries(changed)
-            self.check_idle()
+            self.check_idle()  # before the config of a running one would change
             changed.save(history.run.config)
         self.start(history.run)
         return history.run
@@ -115,27 +111,6 @@ class TrainingRuns:
         """Returns the history of a run, the same object each time, so that it reads new events only."""
         with self._guard:
             return self._histories.setdefault(run.path, RunHistory(run))
-
-
-def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
-    """Returns the adapter of a run of the project, or an adapter that the catalog finds by name, file or run directory.
-
-    Raises:
-        UsageError: There is no such adapter, or the run failed.
-    """
-    runs = {run.path.name: run for run in all_runs(Path(project.path))}
-    if name in runs:
-        if not runs[name].adapter_gguf.is_file():
-            raise NotYet(f"The run {name} has no adapter.", "A run makes it at its end.")
-        row = RunHistory(runs[name]).row()
-        if row.state == "failed":
-            raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
-        return catalog.entry_of_adapter_file(runs[name].adapter_gguf)
-    try:
-        return catalog.find_adapter(name)
-    except UsageError as error:
-        hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
-        raise UsageError(error.message, hint) from error
 
 
 class TrainingService:
@@ -156,10 +131,10 @@ class TrainingService:
 
         Args:
             trainers: Starts the processes; the real one where None.
-            machine: The machine that runs train on.
+            machine: Returns the machine that runs train on, as it is now.
         """
         self._project, self._catalog, self._machine = project, catalog, machine
-        self.run_directories = TrainingRuns(Path(project.path), trainers)
+        self.run_directories = RunDirectories(Path(project.path), trainers)
         self.planner = TrainingPlanner(
             project, catalog, self.run_directories.histories, machine=machine
         )
@@ -179,7 +154,7 @@ class TrainingService:
         )
 
     def runs(self) -> list[TrainingRun]:
-        """Returns the state of all runs, newest first."""
+        """Returns all runs with their state, newest first."""
         used = adapter_in_use(self._project)
         return [
             history.row(history.run.path.name == used)
@@ -238,7 +213,7 @@ class TrainingService:
         self.run_directories.trainers.stop(self.run_directories.history(name).run)
 
     def resume(self, name: str) -> None:
-        """Resumes a run at its last checkpoint; raises as `TrainingRuns.resume`, and ProjectReadOnly."""
+        """Resumes a run at its last checkpoint; raises as `RunDirectories.resume`, and ProjectReadOnly."""
         self._check_writable()
         self.run_directories.resume(name)
 
@@ -278,32 +253,25 @@ class TrainingService:
             )
 
 
-def estimate_lines(estimate: TrainingEstimate) -> list[str]:
-    """Returns an estimate as lines of display-safe text.
+def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
+    """Returns the adapter of a run of the project, or an adapter that the catalog finds by name, file or run directory.
 
-    The lines are on the conversations, on tokens, steps and time, and on the memory; a line for each note follows.
+    Raises:
+        UsageError: There is no such adapter, or the run failed.
     """
-    unused = estimate.matched - estimate.train - estimate.held_out
-    conversations = (
-        f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
-        f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
-    )
-    facts = [f"{amount(estimate.tokens)} tokens an epoch", counted(estimate.steps, "step")]
-    if estimate.seconds is None:
-        facts.append("time unknown until the first steps")
-    else:
-        facts.append(f"about {duration(estimate.seconds)} (as in earlier runs)")
-    memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
-    if estimate.fits:
-        memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"
-    else:
-        memory += f": more than this machine has. {estimate.advice}"
-    return [
-        conversations + (f", {unused:,} not used" if unused > 0 else ""),
-        " · ".join(facts),
-        memory,
-        *estimate.notes,
-    ]
+    runs = {run.path.name: run for run in all_runs(Path(project.path))}
+    if name in runs:
+        if not runs[name].adapter_gguf.is_file():
+            raise NotYet(f"The run {name} has no adapter.", "A run makes it at its end.")
+        row = RunHistory(runs[name]).row()
+        if row.state == "failed":
+            raise UsageError(f"The run {name} failed: {row.problem}", row.hint)
+        return catalog.entry_of_adapter_file(runs[name].adapter_gguf)
+    try:
+        return catalog.find_adapter(name)
+    except UsageError as error:
+        hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
+        raise UsageError(error.message, hint) from error
 
 
 def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:

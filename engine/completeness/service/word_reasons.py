@@ -18,11 +18,12 @@ from engine.base.errors import NotYet
 from engine.completeness.service.sets import name_of
 from engine.completeness.stages.scoring import logs_of
 from engine.completeness.stages.training_set import LogTexts
-from engine.completeness.tables import score_sets, scores, word_weights
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.word_reasons import (
     Places,
     ScoreReasons,
     StrongWord,
+    WordWeights,
     explain,
     words_of_column,
 )
@@ -69,12 +70,14 @@ class WordReasons:
         """
         with self._project.reading() as conn, snapshot(conn):
             config = score_sets.config_in_force(conn)
-            weights = None if config is None else word_weights.get(conn, config.config_hash)
+            packed = (
+                None if config is None else score_sets.packed_word_weights(conn, config.config_hash)
+            )
             score = scores.current_score(conn, conversation_id)
             rows = conversations.conversations_for(conn, [conversation_id])
         if config is None:
             raise NotYet("Nothing is scored.", _HOW_TO_SCORE_BY_WORDS)
-        if weights is None:
+        if packed is None:
             raise NotYet(
                 f"The scores in force are not by words: {name_of(config)}.", _HOW_TO_SCORE_BY_WORDS
             )
@@ -93,7 +96,7 @@ class WordReasons:
         score_reasons = explain(
             pieces,
             _piece_index(pieces, boundary_message),
-            weights.boundary_weights(conversation_id, boundary_message),
+            WordWeights.unpacked(packed).boundary_weights(conversation_id, boundary_message),
         )
         reasons = tuple(
             replace(reason, places=_in_content(messages[reason.message], reason.places))
@@ -109,7 +112,10 @@ class WordReasons:
         """
         with self._project.reading() as conn:
             config_hash = score_sets.hash_in_force(conn)
-            weights = None if config_hash is None else word_weights.get(conn, config_hash)
+            packed = (
+                None if config_hash is None else score_sets.packed_word_weights(conn, config_hash)
+            )
+        weights = None if packed is None else WordWeights.unpacked(packed)
         if weights is None or not len(weights.ids):
             return []
         random = np.random.default_rng(0)

@@ -30,8 +30,7 @@ from engine.formats.paths import object_in
 # Databases
 
 _ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
-"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
-raises."""
+"""Yields the sessions in a database, None for one larger than a record may be; raises as `Database.rows` does."""
 
 
 class _Store(NamedTuple):
@@ -229,8 +228,8 @@ class _LlmLog:
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Returns a part of a message in the form of a chat API."""
         payload = object_in(part.get("payload"))
-        if pieces := payload.pop("text_ref", None):
-            part["text"] = "".join(map(self._piece, pieces))
+        if pieces := list_or_empty(payload.pop("text_ref", None)):
+            part["text"] = "".join(map(self._piece, map(object_or_empty, pieces)))
         chat_part = {"type": part.get("type"), **payload}
         if part.get("text"):
             chat_part["text"] = part["text"]
@@ -319,8 +318,7 @@ _STORES = (
     ),
     _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
 )
-"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
-has is taken."""
+"""The databases of opencode, of Cursor, and of both forms of `llm`; the first whose tables are there is taken."""
 
 
 # Folders of files
@@ -334,9 +332,11 @@ _PIECE_KIND = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]
 _EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
 """Finds the end of the path of an event of OpenHands."""
 
-_ABOUT = ("base_state.json", "meta.json", "metadata.json")
-"""Names of the files in which OpenHands keeps the settings of a conversation, which are no part of it, and the other
-facts about it."""
+_SETTINGS = "base_state.json"
+"""Name of the file in which OpenHands keeps the settings of a conversation, which are no part of it."""
+
+_FACTS_OF_CONVERSATION = ("meta.json", "metadata.json")
+"""Names of the files in which OpenHands keeps facts about a conversation."""
 
 
 class SessionFolder:
@@ -375,8 +375,17 @@ class SessionFolder:
             self._by_owner = {kind: {} for kind in self._by_owner}
         groups = [group for owners in self._by_owner.values() for group in owners.values()]
         self.files = [path for group in (*groups, *self._events.values()) for path in group]
-        about = [os.path.join(folder, name) for folder in self._events for name in _ABOUT]
-        self.files += [path for path in about if path in paths]
+        known_paths = set(paths)
+        settings = [os.path.join(folder, _SETTINGS) for folder in self._events]
+        self._facts = {  # the files with facts about each conversation
+            folder: [
+                path for name in _FACTS_OF_CONVERSATION
+                if (path := os.path.join(folder, name)) in known_paths
+            ]
+            for folder in self._events
+        }  # fmt: skip
+        self.files += [path for path in settings if path in known_paths]
+        self.files += [path for group in self._facts.values() for path in group]
         self._broken: list[Frame] = []
 
     def _is_opencode(self) -> bool:
@@ -415,10 +424,10 @@ class SessionFolder:
             yield {"info": infos.get(name, {"id": name}), "messages": messages}
         for conversation, paths in self._events.items():
             events = [event for event, _ in self._pieces_in(sorted(paths, key=_number_in_name))]
-            files = [os.path.join(conversation, name) for name in _ABOUT[1:]]
-            listed = [path for path in files if path in self.files]
-            about = dict(pair for piece, _ in self._pieces_in(listed) for pair in piece.items())
-            yield {"id": os.path.basename(conversation), **about, "events": events}
+            facts: dict[str, Any] = {}
+            for piece, _ in self._pieces_in(self._facts[conversation]):
+                facts |= piece
+            yield {"id": os.path.basename(conversation), **facts, "events": events}
 
     def _pieces(self, kind: str, owner: str) -> Iterator[tuple[dict[str, Any], str]]:
         """Yields the pieces of a kind that belong to a session or a message, each with its id."""

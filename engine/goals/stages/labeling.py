@@ -23,9 +23,9 @@ from engine.goals.labels.member_texts import LEAST_SUPPORT
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
 from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
-    EXAMPLES,
     LABEL_EXAMPLES,
     LABEL_PROMPT,
+    PAPER_EXAMPLES,
     GoalLabel,
     clean_label,
     draw_sample,
@@ -63,7 +63,6 @@ CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 NumberedName = tuple[int, ClusterName]
-"""The number of a cluster and its name."""
 
 
 class LabelStage(OnClustering, BlockStage[int, NumberedName]):
@@ -77,6 +76,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     """
 
     name = "label"
+    work_title = "Labeling clusters"
     unit = "clusters"
 
     def __init__(
@@ -97,11 +97,6 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         super().__init__(project, process, model)
         self._prompt, self._cluster = prompt, cluster
         self.written = self.without = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Labeling clusters with {self._work.model.label}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -202,9 +197,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[NumberedName]:
         """Returns the name of each cluster of a block; where the model gave none, its phrase, with the reason."""
         names = self._work.each(
-            block,
-            partial(self._ask, report=report),
-            lambda reason: ClusterName("", reason=reason),
+            block, partial(self._ask, report=report), lambda reason: ClusterName("", reason=reason)
         )
         return [
             (number, replace(self._phrases.get(number, name), reason=name.reason))
@@ -266,10 +259,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (
-            self._draw(ids[inside], self._most_members),
-            self._outside(number, inside),
-        )
+        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (
@@ -304,7 +294,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     @property
     def _most_members(self) -> int:
         """The most members of a group that its question shows."""
-        return EXAMPLES if self._is_paper else LABEL_EXAMPLES
+        return PAPER_EXAMPLES if self._is_paper else LABEL_EXAMPLES
 
     def _outside(self, number: int, inside: Mask) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific

@@ -138,8 +138,8 @@ def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
-    frequent first; none before anything was clustered."""
+    """Returns the labels of goals, or of the reasons that are open or the newest, with the number of conversations of a
+    set, the most frequent first; none before anything was clustered."""
     clustering_ids = _clusterings_of(conn, field)
     if not clustering_ids:
         return []
@@ -186,7 +186,7 @@ def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
     """Returns the ids of the clusterings of goals or of reasons (`Clustering.noun`): first that of the project, of
     reasons the one that is open, then the newest first."""
     first = goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
-    keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
+    keys = [row.id for row in clusterings.every(conn) if row.noun == noun]
     return sorted(keys, key=lambda key: (key != first, -key))
 
 

@@ -43,10 +43,8 @@ FAILURE_SIGNS, MIN_FAILED = (Sign.REFUSED, Sign.REPEATS), 1 / 3
 these signs from which these messages, and what the user replies to them, are left out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
-"""Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
-"""Most texts that `TextSource.each` has in memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
 from engine.questions.question import NOTE
-from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
+from engine.questions.records import AnswerRow, NewAnswer, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import (
     answers,
     example_probes,
@@ -72,21 +72,21 @@ class TriageService:
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
     ) -> AnswerRow:
         """Stores an answer as `Question.answer` gives it, and a note with it, and returns the answer."""
-        notes = [Act(conversation_id, NOTE, note, self.annotator)] if note else []
-        acts = [*notes, Act(conversation_id, question, value, self.annotator)]
+        notes = [NewAnswer(conversation_id, NOTE, note, self.annotator)] if note else []
+        acts = [*notes, NewAnswer(conversation_id, question, value, self.annotator)]
         return self._store(lambda conn: answers.append(conn, acts))
 
     def repeat(self, conversation_id: int, value: str, question: str = SUCCEEDED) -> AnswerRow:
         """Stores a second answer, given blind, and returns it; the current answer does not change."""
-        act = Act(conversation_id, question, value, self.annotator, blind=True)
+        act = NewAnswer(conversation_id, question, value, self.annotator, blind=True)
         return self._store(lambda conn: answers.append(conn, [act]))
 
     def note(self, conversation_id: int, note: str) -> AnswerRow:
         """Stores a note, an empty one to clear it, and returns it; the verdict stays as it is."""
-        act = Act(conversation_id, NOTE, note or None, self.annotator)
+        act = NewAnswer(conversation_id, NOTE, note or None, self.annotator)
         return self._store(lambda conn: answers.append(conn, [act]))
 
-    def answer(self, acts: Sequence[Act]) -> int:
+    def answer(self, acts: Sequence[NewAnswer]) -> int:
         """Stores several answers that one undo takes back, and returns the number of conversations that they change;
         answers that are in force already are not stored again."""
         named = [replace(act, annotator=self.annotator) for act in acts]

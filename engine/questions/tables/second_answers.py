@@ -40,8 +40,7 @@ def opinions_on_question(question: str, condition: str = "TRUE") -> str:
 
 
 NAMED_OPINIONS = f"SELECT * FROM ({opinions_on_question(SUCCEEDED)}) WHERE annotator <> ''"
-"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, as a query to select
-from."""
+"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, to select from."""
 
 
 def disagreements_on(question: str) -> str:
@@ -161,7 +160,8 @@ def answered_conversations(
 ) -> Iterator[AnsweredConversation]:
     """Yields each conversation that people answered questions on.
 
-    Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
+    Where there are only blind answers, or people disagreed from the start, no verdict is in force: the row then has
+    neither id nor time, and all answers are opinions of others.
 
     Args:
         among: Ids of conversations, in the order of the result; None for all, in the order of import.
@@ -183,11 +183,11 @@ def answered_conversations(
             others = tuple(
                 opinion
                 for opinion in opinions_on(conn, conversation_id)
-                if opinion.annotator != in_force.annotator
+                if current is None or opinion.annotator != current.annotator
             )
             if current is None and not others:
                 continue
-            repeated = repeats(conn, conversation_id, in_force.annotator)
+            repeated = () if current is None else repeats(conn, conversation_id, current.annotator)
             for conversation in imported(conn, [conversation_id]):
                 yield AnsweredConversation(
                     conversation, in_force, repeated, others, conversation_id in disputed_ids

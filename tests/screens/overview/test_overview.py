@@ -69,7 +69,7 @@ class TestFigures:
             assert "55% [38, 70] ended, ≥ .50  (n 33 · 92% scored)" in shown
             assert "● 15 ended" in shown
             assert "· 3 not scored" in shown
-            assert "corrected for the model's errors: needs verdicts" in shown
+            assert "No verdicts yet." in shown
             assert "▲ .50" in shown
 
     async def test_scores_at_chance_are_not_to_come(self) -> None:
@@ -175,8 +175,7 @@ class TestNext:
             for n in range(6)
         ]
         fill(support.file, records, "agents.jsonl")
-        with support.file.reading() as conn:
-            shared = shared_text.find(conn)
+        shared = support.file.read(shared_text.find)
         support.file.write(lambda conn: shared_text.put(conn, shared))
         async with opened(support, size=(80, 24), mode="1") as pilot:
             assert "6 share a text (B shows it)" in text(pilot)

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.model.service.run_setup import use_adapter
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from screens.training import screen
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import lines, settle
