@@ -31,6 +31,10 @@ BUILT_IN_LIMITS: Final[dict[Work, str]] = {
 """The kinds of work that the built-in model is used for only on request, each with how."""
 
 
+Fact = tuple[str, str]
+"""Name and value of one fact about a model."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRow:
     """A model, an endpoint or an adapter in the list.
@@ -64,14 +68,6 @@ class ModelRow:
     note: str = ""
     problem: str = ""
     works: tuple[Work, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One fact about a model, for a table of two columns."""
-
-    name: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)

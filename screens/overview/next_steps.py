@@ -21,17 +21,8 @@ from engine.questions.records import Proposal
 from screens.widgets.jobs import interruption, stage_name, work_of
 
 Kind = Literal[
-    "import",
-    "resume",
-    "score",
-    "choose",
-    "triage",
-    "calibrate",
-    "cluster",
-    "merge",
-    "export",
-    "wait",
-]
+    "import", "resume", "score", "choose", "triage", "calibrate", "cluster", "merge", "export", "wait",
+]  # fmt: skip
 """What a step does, or what it waits for (`wait`)."""
 
 PATH: tuple[Kind, ...] = ("import", "score", "triage", "cluster", "merge", "export")

@@ -241,7 +241,9 @@ def _list_entries(
     models = []
     for row in rows:
         facts = list_facts(catalog, row.name, folders.data_dir())
-        models.append({**asdict(row), "facts": [asdict(fact) for fact in facts]})
+        models.append(
+            {**asdict(row), "facts": [{"name": name, "value": value} for name, value in facts]}
+        )
         del models[-1]["works"]  # which are of a project
     document = {
         "models": models,

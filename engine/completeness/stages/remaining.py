@@ -200,23 +200,22 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
     def _key_of(self, entry: RemainingTasks) -> int:
-        """Returns the id of the conversation that an entry belongs to."""
+        """Returns the id of a conversation, which is the key of its entry."""
         return entry.conversation_id
 
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
     ) -> None:
-        """Writes the remaining tasks of a block, in the transaction that also counts it."""
+        """Stores tasks, or the reason for none, under the scores that they belong to."""
         scores.add_remaining(conn, self.config_hash, self._scores_hash(), run_id, entries)
 
     def _tally(self, entries: Sequence[RemainingTasks]) -> None:
-        """Counts a block after it was stored."""
-        reasons = [entry.reason for entry in entries if entry.reason]
-        self._reasons.update(reasons)
-        self.written += len(entries) - len(reasons)
+        """Counts tasks written, and the reasons for none."""
+        self._reasons.update(entry.reason for entry in entries if entry.reason)
+        self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingTasks]:
-        """Returns the entries of the conversations of one block; those that cannot be asked have the reason."""
+        """Returns the entry of each conversation of a block; where it cannot be asked about, its reason says why."""
         rows = self._project.read(conversations.conversations_for, block)
         items = [remaining_item(messages) for _, messages in rows]
         answers = self._work.each(

@@ -222,14 +222,10 @@ def _signs_of(text: str) -> _Signs:
         indexed_chars = sum(char.isalnum() for (char,) in chars)
     else:
         with closing(sqlite3.connect(":memory:")) as memory_index:
-            memory_index.execute("CREATE VIRTUAL TABLE character USING fts5 (text)")
-            memory_index.execute(
-                "CREATE VIRTUAL TABLE vocabulary USING fts5vocab (character, instance)"
-            )
-            memory_index.executemany("INSERT INTO character VALUES (?)", chars)
-            (indexed_chars,) = memory_index.execute(
-                "SELECT count(DISTINCT doc) FROM vocabulary"
-            ).fetchone()
+            memory_index.execute("CREATE VIRTUAL TABLE chars USING fts5 (text)")
+            memory_index.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (chars, instance)")
+            memory_index.executemany("INSERT INTO chars VALUES (?)", chars)
+            ((indexed_chars,),) = memory_index.execute("SELECT count(DISTINCT doc) FROM tokens")
     return _Signs(has_signs=indexed_chars < len(chars), only_signs=indexed_chars == 0)
 
 

@@ -158,10 +158,9 @@ def _langfuse_session(record: dict[str, Any]) -> SpansOfRecord:
     all_spans: list[Any] = []
     all_statements: list[Any] = []
     for trace in record["traces"]:
-        session = {"sessionId": record.get("id")}
-        spans, statements = _langfuse_spans(
-            {**session, **trace} if isinstance(trace, dict) else trace
-        )
+        if isinstance(trace, dict):
+            trace = {"sessionId": record.get("id"), **trace}
+        spans, statements = _langfuse_spans(trace)
         all_spans += spans
         all_statements += statements
     return SpansOfRecord(all_spans, [*all_statements, without_keys(record, "traces")])
@@ -203,7 +202,6 @@ def _mlflow_span(record: Any) -> Span | None:
     }
     context = object_in(record.get("context"))
     kind = as_text(attributes.get("mlflow.spanType"))
-    inputs = record.get("inputs") or attributes.get("mlflow.spanInputs")
     start = time_text(first_filled(record, "start_time_unix_nano", "start_time_ns", "start_time"))
     usage = attributes.get("mlflow.chat.tokenUsage")
     return Span(
@@ -214,7 +212,7 @@ def _mlflow_span(record: Any) -> Span | None:
         kind=_MLFLOW_KINDS.get(kind, "other"),
         name=as_text(record.get("name")),
         start=start,
-        input=inputs,
+        input=record.get("inputs") or attributes.get("mlflow.spanInputs"),
         output=record.get("outputs") or attributes.get("mlflow.spanOutputs"),
         facts=facts_of(start, attributes.get("mlflow.llm.model"), usage),
     )

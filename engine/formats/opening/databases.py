@@ -106,7 +106,7 @@ class Database:
 
 
 def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
-    """Returns the names of the tables of an SQLite database that have rows.
+    """Returns the names of the tables of an SQLite database that have rows, or are damaged.
 
     Raises:
         FormatError: The database cannot be read.
@@ -128,10 +128,8 @@ def _has_rows(database: Database, table: str) -> bool:
     """Returns whether a table has a row. A damaged one counts as if it had: who reads its rows is told."""
     try:
         return any(database.rows(f"select 1 from {_quote_name(table)} limit 1"))
-    except QueryRefused:
-        return False
-    except (DatabaseDamaged, ValueTooLarge):
-        return True
+    except (DatabaseDamaged, ValueTooLarge) as error:
+        return not isinstance(error, QueryRefused)
 
 
 def sqlite_rows(path: str, table: str, reading: Reading) -> Iterator[Frame]:

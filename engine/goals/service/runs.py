@@ -245,11 +245,8 @@ class GoalStages:
         seconds = [_estimate_seconds(stage.name, count, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
         # The vectors of a GGUF file are made in the model's lane too, and ask it nothing.
-        asked = [
-            MODEL_TASKS[stage.name]
-            for stage in stages
-            if stage.lane == "model" and stage.name in MODEL_TASKS
-        ]
+        tasks = [MODEL_TASKS.get(stage.name) for stage in stages if stage.lane == "model"]
+        asked = tuple(filter(None, tasks))
         return Estimate(
             costs=self._costs(request, stages),
             items=count,
@@ -257,7 +254,7 @@ class GoalStages:
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
             model=self.model_of_run(request.model).label if asked else request.embedder,
-            asked=tuple(asked),
+            asked=asked,
         )
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:

@@ -59,7 +59,8 @@ def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
 
 
 def copy_first_layers(source: Path, target: Path, layers: int, threads: int) -> None:
-    """Writes the first layers of `source` in the same format, and removes other copies from the folder of `target`.
+    """Writes the first layers of `source` in the same format, and deletes the other GGUF files beside `target`, which
+    are earlier copies.
 
     The norm before the output then follows the last of these layers.
 

@@ -33,13 +33,8 @@ LATE = 1.1
 
 QUICK_ROWS = 300
 PACKAGES = (
-    "conversation-workbench",
-    "llama-cpp-python",
-    "textual",
-    "numpy",
-    "scikit-learn",
-    "hnswlib",
-)
+    "conversation-workbench", "llama-cpp-python", "textual", "numpy", "scikit-learn", "hnswlib",
+)  # fmt: skip
 
 
 def run(

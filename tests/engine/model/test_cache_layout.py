@@ -36,14 +36,9 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
     found = layouts(needs, room)
     assert sorted(number for layout in found for number in layout.members) == [*range(len(needs))]
     for layout in found:
-        if layout.separate_sequences:
-            assert (
-                len(layout.members)
-                >= MIN_SEPARATE_SEQUENCES
-                <= layout.separate_sequences
-                <= PARALLEL
-            )
-            own = divided_capacity(replace(ROOMY, context=9000), CELLS, layout.separate_sequences)
+        if sequences := layout.separate_sequences:
+            assert len(layout.members) >= MIN_SEPARATE_SEQUENCES <= sequences <= PARALLEL
+            own = divided_capacity(replace(ROOMY, context=9000), CELLS, sequences)
             assert max(needs[number] for number in layout.members) <= own.context
     assert sum(not layout.separate_sequences for layout in found) <= 1
 

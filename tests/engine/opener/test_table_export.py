@@ -139,17 +139,8 @@ def test_other_programs_read_the_views(project: Project) -> None:
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
     """In CSV a text that a spreadsheet would run gets an apostrophe; numbers, also those of logs, stay numbers."""
     inert = [
-        "=1+1",
-        "+cmd",
-        "-x",
-        "@SUM(A1)",
-        "\t=1",
-        "\r=1",
-        "- a list",
-        "-5%+1",
-        "-.",
-        "+49 170 1234567",
-    ]
+        "=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "- a list", "-5%+1", "-.", "+49 170 1234567",
+    ]  # fmt: skip
     as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", "-.5", "-5%", "+.5e-3", [1], None]
     lines = [{"text": text, "number": -0.5} for text in (*inert, *as_they_are)]
 

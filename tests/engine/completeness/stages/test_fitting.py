@@ -461,18 +461,8 @@ class TestBoth:
 
 
 NOUNS = [
-    "river",
-    "stone",
-    "paper",
-    "table",
-    "lamp",
-    "door",
-    "window",
-    "chair",
-    "glass",
-    "metal",
-    "cloud",
-]
+    "river", "stone", "paper", "table", "lamp", "door", "window", "chair", "glass", "metal", "cloud",
+]  # fmt: skip
 
 
 def made_chats(count: int, seed: int, nouns: Sequence[str] = NOUNS) -> Iterator[Json]:
@@ -633,16 +623,16 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
 
 
 class TestReading:
+    @pytest.fixture(autouse=True)
+    def single_layer(self, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Reads with one layer of the shipped weights."""
+        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
+
     def test_states_at_every_boundary_and_nothing_is_read_twice(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess
     ) -> None:
         """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
         and then of all reads the part once, and the states are the same up to batch noise."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         scored.make(tmp_path / "a.wb")
         shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
         kept = []
@@ -679,14 +669,9 @@ class TestReading:
         assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
 
     def test_what_words_leave_open_is_read_first(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Those without a score by words are read first, then those whose score is nearest to one half."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
         scored.make(tmp_path / "a.wb")
         by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
@@ -703,14 +688,9 @@ class TestReading:
         assert read[0] < read[1] <= set(nearest[:9])
 
     def test_over_its_time_it_stops_once_a_probe_is_possible(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
         clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
         monkeypatch.setattr(reading_states, "time", clock)

@@ -43,14 +43,9 @@ def test_what_members_ask_for() -> None:
 def test_a_thing_is_named_with_what_is_done_about_it() -> None:
     """Where members use different verbs about one thing, the label has one of the verbs, and is not the thing alone."""
     stations = [
-        "Take me to the gas station.",
-        "Find the gas station.",
-        "Please locate a gas station.",
-        "Show me a gas station.",
-        "I need to check the gas station.",
-        "Send me the gas station.",
-        "Gas station?",
-    ]
+        "Take me to the gas station.", "Find the gas station.", "Please locate a gas station.",
+        "Show me a gas station.", "I need to check the gas station.", "Send me the gas station.", "Gas station?",
+    ]  # fmt: skip
     assert named(stations, TABLES)[0].label == "Go to the gas station"
 
 
@@ -231,15 +226,8 @@ def test_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reasons_ask_for_nothing() -> None:
     """A cluster of reasons that share nothing is named by other reasons, not as requests."""
     reasons = [
-        "Rude.",
-        "Too slow!",
-        "Why me?",
-        "Nothing works.",
-        "Lost.",
-        "Enough.",
-        "Sad.",
-        "Bad.",
-    ]
+        "Rude.", "Too slow!", "Why me?", "Nothing works.", "Lost.", "Enough.", "Sad.", "Bad.",
+    ]  # fmt: skip
     (name,) = phrase_labels(reasons, np.zeros(8, np.int32), kind="explanation:frustrated").values()
     assert name.label == "Other reasons"
 
@@ -255,18 +243,8 @@ def test_values_in_lower_case() -> None:
     """Words of which many stand before one noun, and places after "from" or "in", are values, without capital
     letters, too; they tell groups of one name apart."""
     kinds = [
-        "thai",
-        "french",
-        "welsh",
-        "polish",
-        "greek",
-        "swiss",
-        "danish",
-        "irish",
-        "turkish",
-        "korean",
-        "basque",
-    ]
+        "thai", "french", "welsh", "polish", "greek", "swiss", "danish", "irish", "turkish", "korean", "basque",
+    ]  # fmt: skip
     groups = [[f"i want a {kind} restaurant in oxford, {n}." for n in range(6)] for kind in kinds]
     labels = [name.label for name in named(*groups).values()]
     assert labels == [f"Get a restaurant · {kind}" for kind in kinds]
