@@ -314,7 +314,7 @@ class _Report:
         share = self._completion_rate.corrected_text
         if figures.succeeded is not None:
             yield Paragraph(f"Of all, {share}, got what they wanted.", True)
-        elif not all_judged:
+        elif not all_judged and figures.failures is None:
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {share}."
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, tab_separated, text_table
-from engine.base.sign import Sign
+from engine.base.sign import ANY_SIGN, Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Term
 from engine.results.associations.records import (
@@ -150,8 +150,10 @@ def _unlisted_signs(result: Associations) -> str:
         for feature in (row.feature, *row.near_equal)
         if isinstance(feature, Term) and feature.field == "sign"
     }
+    if listed:  # then they say what signs in general would
+        listed.add(ANY_SIGN)
     clauses = sign_clauses([each for each in result.sign_changes if each.sign not in listed])
-    return f" Over all goals, A against B: {'; '.join(clauses)}." if clauses else ""
+    return f" By signs alone, A against B: {'; '.join(clauses)}." if clauses else ""
 
 
 def _counts_of_features(result: Associations) -> str:

@@ -193,7 +193,7 @@ class TestAssociations:
         assert f"none of {result.tested} words" in conclusion(result)
         changes = (SignChange("errors", (0, 79, 12, 84), 0.01), SignChange("long", (1, 9, 2, 9), 1))
         assert conclusion(replace(result, sign_changes=changes)).endswith(
-            "Over all goals, A against B: “error” in 14% against 0%."
+            "By signs alone, A against B: “error” in 14% against 0%."
         )
 
     def test_sides_must_be_large_and_apart(self, airline: Project) -> None:
