@@ -11,11 +11,12 @@ commonest first; where the name covers most members, a further part must add a f
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
-owners", "Get help with my account"). Members without any of these have no request in common. The name says so, without
-support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
-names of places, people and products, known by their capital letters or their places in sentences, and words of which
-many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
-Swedish"). A cluster in a language whose requests are not read is named by words alone ("Rechnung, Beleg").
+owners", "Get help with my account"). Members without any of these have no request in common, as those in a language
+whose requests are not read. Words that tell them from other clusters are the name ("Parcel, courier", "Rechnung,
+Beleg"), or follow "Other requests", without support, where fewer than half have one of them. Values are no part of a
+name: names of places, people and products, known by their capital letters or their places in sentences, and words of
+which many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant ·
+Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -270,29 +271,31 @@ def _name_by_words(
     is_read = cluster.language in PHRASE_LANGUAGES
     languages = PHRASE_LANGUAGES if is_read else (cluster.language,)
     peers = {key: other for key, other in clusters.items() if other.language in languages}
-    contents = [
-        frozenset({word})
-        for word in cluster.words(with_participles=is_read)
-        if len(peers) > 1 and not (is_read and usage.is_proper(cluster.form(word)))
-    ]
-    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
-    worth = _contrasts(number, contents, peers, least_share, MIN_SUBJECT_CONTRAST)
-    for content in worth:
-        (word,) = content
+
+    def weight_of(word: str) -> float:
+        """Returns the factor of a word's contrast; 0 for a word that is no part of a name."""
         form = cluster.form(word)
-        is_capitalized = usage.is_name(form) == (cluster.language == "de")
-        may_be_noun = usage.is_noun(form) and not is_participle(word) if is_read else is_capitalized
-        worth[content] *= 1.0 if may_be_noun else OTHER_WORD_FACTOR
-        worth[content] *= 1.0 if is_read else math.sqrt(len(word))
+        if is_read and (usage.is_value(form) or usage.is_individual(form)):
+            return 0.0
+        if is_read:
+            return 1.0 if usage.is_noun(form) and not is_participle(word) else OTHER_WORD_FACTOR
+        may_be_noun = usage.is_name(form) == (cluster.language == "de")
+        return math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+
+    words = cluster.words(with_participles=is_read) if len(peers) > 1 else []
+    weights = {frozenset({word}): weight for word in words if (weight := weight_of(word))}
+    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
+    worth = _contrasts(number, list(weights), peers, least_share, MIN_SUBJECT_CONTRAST)
+    worth = {content: contrast * weights[content] for content, contrast in worth.items()}
     texts = {content: cluster.texts_with(content) for content in worth}
     most = MAX_REQUESTS if is_read else MAX_TELLING_WORDS
     chosen = _choose_contents(cluster, worth, texts)[:most]
     forms = [cluster.form(word) for (word,) in chosen]
-    words = ", ".join(usage.terms(forms) if is_read else forms)
-    support = cluster.support(*map(cluster.texts_with, chosen))
+    listed = ", ".join(usage.terms_around(forms) if is_read else forms)
+    support = cluster.support(*map(texts.__getitem__, chosen))
     if support.share >= MIN_LIST_SUPPORT:
-        return ClusterName(_spell(words, usage), support=support, by_words=True)
-    label = " · ".join(filter(None, (OTHER_REQUESTS if asks else OTHER_REASONS, words)))
+        return ClusterName(_spell(listed, usage), support=support, by_words=True)
+    label = " · ".join(filter(None, (OTHER_REQUESTS if asks else OTHER_REASONS, listed)))
     return ClusterName(label)
 
 
@@ -356,10 +359,10 @@ def _find_topics(
         """Returns whether a noun names a thing by itself, neither a value nor the first half of a term."""
         form, last_word = cluster.form(noun), topic_of[noun].split()[-1]
         is_asked_for = is_search or (not cluster.are_questions and cluster.asks_for(noun))
-        term = usage.terms([form])[0].casefold().split()
+        term = usage.terms_around([form])[0].casefold().split()
         return (
             usage.is_noun(form)
-            and (is_asked_for or usage.is_thing(last_word))
+            and (is_asked_for or usage.is_head(last_word))
             and not any(map(usage.is_value, term))
         )
 
@@ -390,7 +393,7 @@ def _find_topics(
 def _spell(label: str, usage: Usage) -> str:
     """Returns a label with words as most texts write them, and a capital first letter."""
     text = " ".join(
-        usage.form(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
+        usage.spelling(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
     )
     return text[:1].upper() + text[1:]
 
@@ -495,8 +498,8 @@ def _find_telling_words(
     def may_follow(word: str) -> bool:
         """Returns whether a word may stand behind the label: a name, a thing, or an adjective of what it names."""
         form = cluster.form(word)
-        is_last = usage.is_thing(form) if usage.is_name(word) else usage.is_noun(form)
-        is_fitting = word not in ADJECTIVES or usage.is_quality_of(form, nouns)
+        is_last = usage.is_head(form) if usage.is_name(word) else usage.is_noun(form)
+        is_fitting = word not in ADJECTIVES or usage.is_modifier_of(form, nouns)
         return is_last and is_fitting and not usage.is_individual(form)
 
     words = [
@@ -508,10 +511,10 @@ def _find_telling_words(
     ]
     ranked = _rank_words(number, words, clusters, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST)
     values = [
-        word for word in ranked if usage.is_value(word) or usage.is_quality(cluster.form(word))
+        word for word in ranked if usage.is_value(word) or usage.is_modifier(cluster.form(word))
     ]
     best = (values or ranked)[:MAX_TELLING_WORDS]
-    return usage.terms([cluster.form(word) for word in best], nouns)
+    return usage.terms_around([cluster.form(word) for word in best], nouns)
 
 
 def _rank_words(

@@ -2,8 +2,8 @@
 current groups.
 
 A label is *supported* if enough members say what it says. Where the model gives a cluster no such label, a phrase of
-the members stays its label. Groups without a supported name have no request in common; they are joined where they are
-fragments of one goal, and the remaining ones become one group, the *rest*.
+the members stays its label. Groups without a request in common are joined where they are fragments of one goal, which
+have one together. One whose words do not tell it from others either is *rest*: in no theme and no proposal.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
         names = dict(entries)
         if not self._is_paper:
-            label_counts = Counter(goal_groups.labels(conn, self._stored.id).values())
+            label_counts = Counter(goal_groups.labels_by_group(conn, self._stored.id).values())
             free = free_labels([name.label for name in names.values()], label_counts)
             for (number, name), label in zip(entries, free, strict=True):
                 names[number] = replace(name, label=label)
@@ -319,7 +319,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
 
 class NameStage(OneActStage):
     """Renames, as one act, the current groups that no person named, by phrases of their members. Groups without a
-    request in common are joined before: the fragments of a goal, which few words tell from one another, and the rest.
+    request in common are joined before where they are fragments of a goal, which few words tell from one another.
     """
 
     name = "name"
