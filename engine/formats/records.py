@@ -21,9 +21,6 @@ from engine.formats.opening.framing import Frame
 Place = Literal["messages", "calls", "reasoning", "truth", "metadata", "left out", "nowhere"]
 """Where text of a source can go. What a format leaves out on purpose stays in the original record only."""
 
-ColumnSubject = Literal["conversation", "message"]
-"""What a column of a table says something of."""
-
 UNKNOWN = "unknown"
 """Name of the format of an input that fits no format."""
 SKIPPED = "skipped"
@@ -79,7 +76,7 @@ class Account:
         undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
-        columns: Of a table with a row a message, what each other column says something of.
+        columns: Of a table with a row a message, what each other column is kept with: `conversation` or `message`.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
@@ -89,7 +86,7 @@ class Account:
     undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
-    columns: dict[str, ColumnSubject] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -339,7 +336,7 @@ class ParsedRecord:
     left_out: frozenset[tuple[int, str | int]] = frozenset()
     unknown: tuple[Any, ...] = ()
     pieces: frozenset[str] = frozenset()
-    columns: dict[str, ColumnSubject] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

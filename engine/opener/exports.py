@@ -26,7 +26,7 @@ from engine.opener import conversation_forms
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.records import AnsweredConversation
-from engine.questions.tables import second_answers
+from engine.questions.tables import opinions
 from engine.trees import tables as trees
 
 ExportKind = Literal[
@@ -98,7 +98,7 @@ def export_lines(
     if kind == "scores":
         yield from starmap(score_line, scores.export_scores(conn, ids))
     elif kind == "answers":
-        yield from map(answer_line, second_answers.answered_conversations(conn, ids))
+        yield from map(answer_line, opinions.answered_conversations(conn, ids))
     elif kind == "table":
         yield from table_lines(conn, ids)
     elif kind == "trees":

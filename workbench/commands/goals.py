@@ -22,6 +22,7 @@ from workbench.arguments import (
     PROJECT,
     argument,
     number,
+    only_with,
     positive,
     several,
     share,
@@ -307,8 +308,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         NotYet: Nothing was clustered yet.
         UsageError: There is no such model, or --model is named without --ask.
     """
-    if arguments.model is not None and not arguments.ask:
-        raise UsageError("--model is for --ask.", "Add --ask.")
+    only_with(arguments, "--ask", arguments.ask, "model")
     with OpenProject(Path(arguments.project), read_only=not arguments.ask) as workspace:
         review = workspace.merge_review
         if arguments.ask:

@@ -179,6 +179,8 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output, as they are read."""
     query = ListQuery(arguments.filter, arguments.sort, arguments.reverse)
+    if arguments.by and (query.descending or query.sort != "id"):
+        raise UsageError("--by has an order of its own.", "Leave out --sort and --reverse.")
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.by is not None:
             _print_counts(

@@ -30,6 +30,7 @@ from workbench.arguments import (
     PROJECT,
     argument,
     one_of,
+    only_with,
     read_request,
     request_arguments,
     switch,
@@ -42,6 +43,10 @@ from workbench.narration import narrate, run_stages
 from workbench.text_tables import fact_lines, table_lines
 
 # Asking
+
+
+_FOR_MODELS = ("votes", "windows", "context", "max_cost", "fresh", "anyway")
+"""Options of `ask` that say how a model is asked."""
 
 
 @takes(
@@ -88,6 +93,7 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         by = arguments.by or (
             "model" if "model" in arguments else "pattern" if question.patterns else "person"
         )
+        only_with(arguments, "--model", by == "model", *_FOR_MODELS)
         request = read_request(AskRequest, arguments, by="model" if by == "model" else "pattern")
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question)
@@ -223,8 +229,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
         UsageError: --by or --filter without --rates, or there is no such field.
         NotFound: There is no such question.
     """
-    if (arguments.by or arguments.filter) and not arguments.rates:
-        raise UsageError("--by and --filter are for --rates.", "Add --rates NAME.")
+    only_with(arguments, "--rates", arguments.rates, "by", "filter")
     writes = bool(arguments.add or arguments.remove)
     with OpenProject(Path(arguments.project), read_only=not writes) as workspace:
         service = workspace.questions
@@ -361,6 +366,12 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
     gives = bool(arguments.give)
     imports = bool(arguments.file or arguments.field)
     writes = gives or arguments.undo or arguments.redo or imports
+    only_with(arguments, "--give", gives, "blind")
+    only_with(arguments, "--import or --from", imports, "name", "replace", "dry_run")
+    only_with(arguments, "--import", arguments.file, "id", "value")
+    is_of_people = writes and not (arguments.field or arguments.name)
+    only_with(arguments, "--give, or --import without --name", is_of_people, "annotator")
+    only_with(arguments, "the list of answers", not writes, "filter")
     read_only = arguments.dry_run or not writes
     with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
         workspace.triage.annotator = arguments.annotator
@@ -393,50 +404,29 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import_answers(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | answer_tables.FileAnswersReport:
-    """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself.
-
-    Raises:
-        UsageError: A person is named for answers that are no person's.
-    """
+    """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself."""
+    how = {"replace": arguments.replace, "dry_run": arguments.dry_run}
+    fields = {"id_field": arguments.id, "value_field": arguments.value}
     asked_by_form = (question,) if arguments.id or arguments.value else (None, question)
     for asked in asked_by_form if arguments.file and not arguments.name else ():
         try:
             return import_answers(
                 workspace.project,
                 Path(arguments.file),
-                replace=arguments.replace,
                 annotator=arguments.annotator,
-                dry_run=arguments.dry_run,
                 asked=asked,
-                id_field=arguments.id,
-                value_field=arguments.value,
+                **how,
+                **fields,
             )
         except FormatError:
             if asked is not None and arguments.annotator:
                 raise
-    if arguments.annotator:
-        raise UsageError(
-            "--annotator names a person, and these answers are no person's.",
-            "Say --name for what gives them.",
-        )
     if arguments.field:
         return answer_tables.import_field_answers(
-            workspace.project,
-            arguments.field,
-            question,
-            name=arguments.name,
-            replace=arguments.replace,
-            dry_run=arguments.dry_run,
+            workspace.project, arguments.field, question, name=arguments.name, **how
         )
     return answer_tables.import_file_answers(
-        workspace.project,
-        Path(arguments.file),
-        question,
-        name=arguments.name,
-        id_field=arguments.id,
-        value_field=arguments.value,
-        replace=arguments.replace,
-        dry_run=arguments.dry_run,
+        workspace.project, Path(arguments.file), question, name=arguments.name, **how, **fields
     )
 
 

@@ -30,7 +30,7 @@ from engine.formats.messages.roles import role_of_speaker, speaker_word
 from engine.formats.messages.times import as_time, created_at, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
-from engine.formats.records import ColumnSubject, ParsedRecord, Reader
+from engine.formats.records import ParsedRecord, Reader
 
 # Columns
 
@@ -114,10 +114,7 @@ def named_column(
 @lru_cache(maxsize=1_000)  # the rows of a table have the same columns
 def _columns_named(columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the columns with one of some names, in the order of the names."""
-    by_name: dict[str, list[str]] = {}
-    for column in columns:
-        by_name.setdefault(plain_name(column), []).append(column)
-    return tuple(column for name in names for column in by_name.get(name, ()))
+    return tuple(column for name in names for column in columns if plain_name(column) == name)
 
 
 @lru_cache(maxsize=10_000)  # the same names in each record
@@ -309,7 +306,6 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     """
     shared = without_keys(as_object(record), "id", "messages")
     rows = _rows_in_order(objects_in(record.get("messages")))
-    first = rows[0] if rows else {}
     branch_positions = other_branches(rows)
     branch_rows = [rows[position] for position in sorted(branch_positions)]
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
@@ -318,7 +314,7 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     outcomes = _outcomes(rows)
     unread: list[Any] = []
     pieces: set[str] = set()
-    subjects: dict[str, ColumnSubject] = {}
+    subjects: dict[str, str] = {}
     reason = "no messages"
     for row in rows:
         columns = columns_of(row)
@@ -341,7 +337,7 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         messages += read
     if not messages:
         raise BadRecord(reason)
-    start_time = as_time(first.get(named_column(first, TIME_COLUMNS, (str, int, float))))
+    start_time = as_time(rows[0].get(named_column(rows[0], TIME_COLUMNS, (str, int, float))))
     cells = {name: values if values[1:] else values[0] for name, values in shared.items() if values}
     lists = {UNREAD: unread, OTHER_BRANCHES: branch_rows}
     return ParsedRecord(

@@ -345,10 +345,10 @@ def _find_topics(
         """Returns whether a noun names a thing by itself, neither a value nor the first half of a term."""
         form, last_word = cluster.form(noun), topic_of[noun].split()[-1]
         is_asked_for = is_search or (not cluster.are_questions and cluster.asks_for(noun))
-        term = usage.terms([form])[0].casefold().split()
+        term = usage.terms_around([form])[0].casefold().split()
         return (
             usage.is_noun(form)
-            and (is_asked_for or usage.is_thing(last_word))
+            and (is_asked_for or usage.is_head(last_word))
             and not any(map(usage.is_value, term))
         )
 
@@ -379,7 +379,7 @@ def _find_topics(
 def _spell(label: str, usage: Usage) -> str:
     """Returns a label with words as most texts write them, and a capital first letter."""
     text = " ".join(
-        usage.form(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
+        usage.spelling(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
     )
     return text[:1].upper() + text[1:]
 
@@ -485,7 +485,7 @@ def _find_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -
     ]
     least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
     best = _rank_words(number, words, clusters, least_share, MIN_SUBJECT_CONTRAST)
-    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
+    return usage.terms_around([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
 def _find_telling_words(
@@ -500,8 +500,8 @@ def _find_telling_words(
     def may_follow(word: str) -> bool:
         """Returns whether a word may stand behind the label: a name, a thing, or an adjective of what it names."""
         form = cluster.form(word)
-        is_last = usage.is_thing(form) if usage.is_name(word) else usage.is_noun(form)
-        is_fitting = word not in ADJECTIVES or usage.is_quality_of(form, nouns)
+        is_last = usage.is_head(form) if usage.is_name(word) else usage.is_noun(form)
+        is_fitting = word not in ADJECTIVES or usage.is_modifier_of(form, nouns)
         return is_last and is_fitting and not usage.is_individual(form)
 
     words = [
@@ -513,10 +513,10 @@ def _find_telling_words(
     ]
     ranked = _rank_words(number, words, clusters, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST)
     values = [
-        word for word in ranked if usage.is_value(word) or usage.is_quality(cluster.form(word))
+        word for word in ranked if usage.is_value(word) or usage.is_modifier(cluster.form(word))
     ]
     best = (values or ranked)[:MAX_TELLING_WORDS]
-    return usage.terms([cluster.form(word) for word in best], nouns)
+    return usage.terms_around([cluster.form(word) for word in best], nouns)
 
 
 def _rank_words(

@@ -188,7 +188,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
         names = dict(entries)
         if not self._is_paper:
-            label_counts = Counter(goal_groups.labels(conn, self._stored.id).values())
+            label_counts = Counter(goal_groups.labels_by_group(conn, self._stored.id).values())
             free = free_labels([name.label for name in names.values()], label_counts)
             for (number, name), label in zip(entries, free, strict=True):
                 names[number] = replace(name, label=label)

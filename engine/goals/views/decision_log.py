@@ -242,7 +242,7 @@ class DecisionLog:
         moves = None  # unchanged
         if any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions):
             moves = _moves(state, self._read_clusters(conn, clustering_id))
-        goal_groups.put(conn, clustering_id, groups, moves)
+        goal_groups.replace_groups(conn, clustering_id, groups, moves)
 
     def _transfer(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from

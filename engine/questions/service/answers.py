@@ -28,7 +28,7 @@ from engine.questions.service.answer_tables import (
     read_text,
 )
 from engine.questions.tables import answers as stored_answers
-from engine.questions.tables import questions, second_answers
+from engine.questions.tables import opinions, questions
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
@@ -475,8 +475,8 @@ def _verdict_acts(
     }
     if not new:
         return []
-    opinions = second_answers.opinions_on(conn, key)
-    known = {opinion.annotator: Verdict(opinion.value) for opinion in opinions}
+    known_opinions = opinions.on_conversation(conn, key)
+    known = {opinion.annotator: Verdict(opinion.value) for opinion in known_opinions}
     in_force = None if now is None else now.verdict
     decider = next((name for name, answer in people.items() if answer.in_force), None)
     if decider is not None:
@@ -505,7 +505,7 @@ def _verdict_acts(
         for verdict in map(_parse_verdict, people[giver].repeats)
         if verdict is not None
     ]
-    # who decides comes after those who are overruled: see `engine.questions.tables.second_answers`
+    # who decides comes after those who are overruled: see `engine.questions.tables.opinions`
     is_decision = decider is not None and not people[decider].disputed
     return [*others, *repeats, *give] if is_decision else [*give, *repeats, *others]
 

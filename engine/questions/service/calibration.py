@@ -36,7 +36,7 @@ from engine.questions.records import (
     explain_no_share,
     format_threshold,
 )
-from engine.questions.tables import answers, machine_answers, second_answers, triage_queue
+from engine.questions.tables import answers, machine_answers, opinions, triage_queue
 from engine.signs import tables as sign_tables
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
@@ -172,10 +172,10 @@ class CalibrationService:
         """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
         answers: draws bootstrap samples."""
         with self._project.reading() as conn, snapshot(conn):
-            values_by_name = second_answers.values_by_person(conn, question)
+            values_by_name = opinions.by_person(conn, question)
             machines = machine_answers.values_by_name(conn, question, values_by_name)
             values_by_name.update(reversed(machines.items()))
-            disagreements = len(second_answers.disagreements(conn, question))
+            disagreements = len(opinions.disagreements(conn, question))
         people = {name: len(values) for name, values in values_by_name.items()}
         people = dict(sorted(people.items(), key=lambda row: -row[1]))
         pairs = []
@@ -290,7 +290,7 @@ def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agree
 def _agreement_of_repeats(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
     """Returns how first answers agree with blind repeats by the same person."""
     return calibration.measure_agreement(
-        [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
+        [(first, second) for _, first, second in opinions.repeated_pairs(conn, question)]
     )
 
 

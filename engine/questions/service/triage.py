@@ -18,8 +18,8 @@ from engine.questions.tables import (
     answers,
     example_probes,
     machine_answers,
+    opinions,
     questions,
-    second_answers,
     triage_queue,
 )
 from engine.signs import tables as sign_tables
@@ -115,14 +115,14 @@ class TriageService:
         """Returns the ids of at most `count` conversations to answer again, at random among those that this person
         answered once and not recently."""
         with self._project.reading() as conn:
-            return second_answers.to_repeat(
+            return opinions.draw_for_repeat(
                 conn, count, RECENT_ANSWERS, random.Random(count), self.annotator, question
             )
 
     def to_judge_second(self, count: int, question: str = SUCCEEDED) -> list[int]:
         """Returns the ids of at most `count` conversations at random that others answered and this person did not."""
         return self._project.read(
-            second_answers.to_judge_second, count, random.Random(count), self.annotator, question
+            opinions.draw_for_second_person, count, random.Random(count), self.annotator, question
         )
 
     def place(self) -> TriagePlace:

@@ -9,7 +9,7 @@ ones, are one act: its rows are adjacent, have one time that no other act has, a
 
 Each row has the name of the person who gave it, empty without one. The newest answer of the kind `give` is the one in
 force, whoever gave it; those of the kind `repeat` are given without seeing it: by the same person to see how sure they
-are, or by another person (`engine.questions.tables.second_answers`).
+are, or by another person (`engine.questions.tables.opinions`).
 """
 
 from __future__ import annotations

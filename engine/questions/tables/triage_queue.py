@@ -6,7 +6,7 @@
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
-- `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
+- `people`: conversations on which people disagree (`engine.questions.tables.opinions`), in id order; the only
   order of what has answers already.
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
   (`engine.questions.example_fits.rank_by_information`); then those that came later, in id order.
@@ -51,7 +51,7 @@ from engine.questions.records import (
     TriagePage,
     likely_success,
 )
-from engine.questions.tables import example_probes, machine_answers, second_answers
+from engine.questions.tables import example_probes, machine_answers, opinions
 from engine.questions.tables.answers import CURRENT_ANSWERS
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
@@ -201,11 +201,11 @@ def _scores_by_distance(
 
 def _opinions_text(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
     """Returns what each person says of a conversation, as the reason why it is in the queue."""
-    opinions = (
+    texts = (
         f"{opinion.annotator or NO_NAME} says {opinion.value}"
-        for opinion in second_answers.opinions_on(conn, conversation_id, question)
+        for opinion in opinions.on_conversation(conn, conversation_id, question)
     )
-    return f"people disagree: {', '.join(opinions)}"
+    return f"people disagree: {', '.join(texts)}"
 
 
 def _queue_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import Filter, Term
-from engine.results.comparison.differences import SignChange
+
+if TYPE_CHECKING:  # numpy takes long, and screens wait for these rows
+    from engine.results.comparison.differences import SignChange
 
 FALSE_DISCOVERY_RATE = 0.03
 """Largest expected share of false associations among those that are listed. It is .03 because at .05 more than 5 of 100

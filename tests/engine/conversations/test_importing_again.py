@@ -33,7 +33,7 @@ from engine.project.project import Project
 from engine.questions.question import YES
 from engine.questions.records import EarlierAnswers, NewAnswer
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import second_answers
+from engine.questions.tables import opinions
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import check_whole, content, give_scores, give_states
 
@@ -225,7 +225,7 @@ class TestGrown:
         assert triage.tally()[Verdict.YES] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = project.read(second_answers.answered_conversations)
+        (exported,) = project.read(opinions.answered_conversations)
         assert exported.in_force == current
         assert exported.repeats == ()
 

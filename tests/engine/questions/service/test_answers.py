@@ -17,7 +17,7 @@ from engine.questions.question import YES, parse_question, read_built_in
 from engine.questions.records import NewAnswer
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers
+from engine.questions.tables import answers, opinions
 from tests.engine.project.support import fill, talk
 
 
@@ -153,7 +153,7 @@ def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
 def said(project: Project) -> list[dict[str, Any]]:
     """All that was said in a project, as `export answers` writes it, without the times."""
     with project.reading() as conn:
-        lines = map(answer_line, second_answers.answered_conversations(conn))
+        lines = map(answer_line, opinions.answered_conversations(conn))
         return [{**line, "given_at": None} for line in lines]
 
 
@@ -178,17 +178,17 @@ def test_people(project: Project, tmp_path: Path) -> None:
         {"annotator": "cy", "succeeded": "no"},
     ]
     assert (found["c2"]["annotator"], found["c2"]["disagreement"]) == ("dee", False)
-    assert project.read(second_answers.disagreements) == [1]
+    assert project.read(opinions.disagreements) == [1]
     imported(project, tmp_path, [{**tasks[0], "annotator": "cy"}])
     with project.reading() as conn:
-        assert second_answers.disagreements(conn) == []
+        assert opinions.disagreements(conn) == []
         assert (answers.current(conn, 1) or missing()).verdict is Verdict.YES
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
-    assert project.read(second_answers.disagreements) == [1]
+    assert project.read(opinions.disagreements) == [1]
     act = NewAnswer(1, SUCCEEDED, Verdict.NO, "ann")
     project.write(lambda conn: answers.append(conn, [act]))
-    assert project.read(second_answers.disagreements) == []
+    assert project.read(opinions.disagreements) == []
 
 
 def test_round_trip(project: Project, tmp_path: Path) -> None:

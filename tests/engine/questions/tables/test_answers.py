@@ -21,7 +21,7 @@ from engine.questions import records
 from engine.questions.question import NOTE, YES, make_slug
 from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers, triage_queue
+from engine.questions.tables import answers, opinions, triage_queue
 from tests.engine.project.support import fill, give_scores, talk
 
 CONVERSATIONS = 3
@@ -165,7 +165,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         if stands and stands[0]:
             expected[stands[0]] += 1
         repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
-        assert second_answers.repeats(conn, key) == repeated
+        assert opinions.repeats(conn, key) == repeated
     assert answers.counts(conn, SUCCEEDED) == {each: n for each, n in expected.items() if n}
     conn.close()
 
@@ -194,7 +194,7 @@ class TestStore:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageService(project).give(1, Verdict.YES, "ok")
-        (judged,) = project.read(second_answers.answered_conversations)
+        (judged,) = project.read(opinions.answered_conversations)
         assert judged.in_force.verdict == Verdict.YES
         assert judged.conversation.names() == {
             "id": "a",
@@ -296,8 +296,8 @@ class TestAgain:
         assert triage.tally()[Verdict.YES] == 25
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
-            pairs = second_answers.repeated_pairs(conn)
-            judged = list(second_answers.answered_conversations(conn))
+            pairs = opinions.repeated_pairs(conn)
+            judged = list(opinions.answered_conversations(conn))
         lines = {one.conversation.external_id: one.repeats for one in judged}
         assert pairs == [(n, Verdict.YES, Verdict.NO) for n in sorted(asked)]
         assert lines[str(asked[0])] == (Verdict.NO,)
@@ -317,7 +317,7 @@ class TestAgain:
         triage.annotator = "cy"
         assert len(triage.to_judge_second(50)) == 30
         assert triage.to_repeat(50) == []
-        assert project.read(second_answers.repeated_pairs) == []
+        assert project.read(opinions.repeated_pairs) == []
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
