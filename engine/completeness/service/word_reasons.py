@@ -45,8 +45,7 @@ MAX_CONVERSATIONS = 1_000
 """Most conversations in which the strongest words are looked for."""
 
 BOUNDARIES_PER_COLUMN = 9
-"""Number of boundaries at which the words of a column are looked up; the most frequent ones stand for the column, since
-different words may share it."""
+"""Number of boundaries, the most frequent ones, at which the words of a column are looked up."""
 
 CANDIDATES_PER_WORD = 4
 """Number of columns that are looked up for each word to list: some have no words, or repeat the words of others."""
