@@ -128,9 +128,7 @@ class WordReasons:
         boundary_of_cell = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
         message_of = [place.message for places in texts.places for place in places]
-        share = _conversation_shares(
-            matrix.indices, conversation_of[boundary_of_cell], len(texts.ids)
-        )
+        share = _shares(matrix.indices, conversation_of[boundary_of_cell], len(texts.ids))
         mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean_weights, 0.0)
 
         def word_of(matrix_column: int) -> StrongWord | None:
@@ -174,7 +172,7 @@ class WordReasons:
         return counts.most_common(1)[0][0] if counts else None
 
 
-def _conversation_shares(matrix_columns: Ints, conversations: Ints, count: int) -> Floats:
+def _shares(matrix_columns: Ints, conversations: Ints, count: int) -> Floats:
     """Returns the share of `count` conversations that have a word at some boundary, by matrix column.
 
     Args:
@@ -198,11 +196,9 @@ def _choose_words(
     """
     candidates = np.argsort(-sign * weights)[: CANDIDATES_PER_WORD * count].tolist()
     chosen: list[StrongWord] = []
-    for word in map(word_of, candidates):
-        if word is None or word.weight * sign <= 0:
-            continue
+    for word in filter(None, map(word_of, candidates)):
         # A pair and its words are listed once.
-        if not any(_share_a_word(word, other) for other in chosen):
+        if word.weight * sign > 0 and not any(_share_a_word(word, other) for other in chosen):
             chosen.append(word)
     return chosen[:count]
 
