@@ -21,34 +21,10 @@ from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
 
+# What people answer
+
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
-
-MEAN = "mean"
-"""Stands for the mean of numbers in place of an answer."""
-
-CHANCE = 0.5
-"""AUROC of scores that know nothing."""
-
-MIN_VERDICTS = 40
-"""Smallest number of verdicts, `yes` and `no` together, on scored conversations that suggest a threshold."""
-
-MIN_OF_EACH = 5
-"""Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
-
-MIN_EXAMPLES_OF_EACH = 3
-"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
-
-MIN_DRAWN = 10
-"""Smallest number of answers on conversations drawn at random from which the share among all is told."""
-
-YES_FROM = 0.5
-"""Probability from which on a probe predicts yes."""
-
-
-def likely_success(p: float) -> str:
-    """Returns the probability of success of a conversation in words."""
-    return f"{p:.0%} likely to have succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +93,68 @@ class AnswerRow:
     earlier: EarlierAnswers | None = None
     annotator: str = ""
 
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The answer of one person to a question on a conversation.
+
+    Attributes:
+        annotator: Name of the person; empty without a name.
+        value: The answer.
+    """
+
+    annotator: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredConversation:
+    """A conversation that people answered questions on.
+
+    Attributes:
+        in_force: Their answers in force.
+        repeats: Verdicts that the same person gave blind, oldest first.
+        others: Verdicts of other people, by name.
+        disagreement: Whether people disagree on it and nobody decided.
+    """
+
+    conversation: Imported
+    in_force: AnswerRow
+    repeats: tuple[str, ...] = ()
+    others: tuple[Opinion, ...] = ()
+    disagreement: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two sets of answers to the same questions.
+
+    Attributes:
+        n: Number of answers compared.
+        same: Share of equal answers; None if there are none to compare.
+        kappa: Cohen's kappa; None if chance alone would always agree.
+    """
+
+    n: int
+    same: Share | None = None
+    kappa: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The share of equal answers with its interval, kappa and the number of pairs; a dash without pairs.
+
+        `86% [70, 94] κ .71 n 34`
+        """
+        if self.same is None:
+            return "–"
+        kappa = "" if self.kappa is None else f"κ {number_format.signed(self.kappa)} "
+        return f"{number_format.rate(self.same.part, self.same.of)} {kappa}n {self.n}"
+
+
+# What machines answer
+
+MEAN = "mean"
+"""Stands for the mean of numbers in place of an answer."""
 
 MachineKind = Literal["pattern", "model", "file"]
 """What can answer a question beside people and probes that are fitted to examples."""
@@ -234,6 +272,9 @@ class CheckReport:
         return sentences
 
 
+# Triage
+
+
 @dataclass(frozen=True, slots=True)
 class TriageItem:
     """One conversation in the triage queue and the reason why it is in it."""
@@ -243,9 +284,19 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "trouble", "failures", "threshold", "lowest", "informative", "disagreement", "people", "sample", "check",
-    "answerers", "doubtful", "list",
-]  # fmt: skip
+    "trouble",
+    "failures",
+    "threshold",
+    "lowest",
+    "informative",
+    "disagreement",
+    "people",
+    "sample",
+    "check",
+    "answerers",
+    "doubtful",
+    "list",
+]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
 MACHINE_ORDERS: frozenset[QueueOrder] = frozenset(("check", "answerers", "doubtful"))
@@ -281,61 +332,16 @@ class TriagePlace:
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """The answer of one person to a question on a conversation.
+# Calibration
 
-    Attributes:
-        annotator: Name of the person; empty without a name.
-        value: The answer.
-    """
+CHANCE = 0.5
+"""AUROC of scores that know nothing."""
 
-    annotator: str
-    value: str
+MIN_VERDICTS = 40
+"""Smallest number of verdicts, `yes` and `no` together, on scored conversations that suggest a threshold."""
 
-
-@dataclass(frozen=True, slots=True)
-class AnsweredConversation:
-    """A conversation that people answered questions on.
-
-    Attributes:
-        in_force: Their answers in force.
-        repeats: Verdicts that the same person gave blind, oldest first.
-        others: Verdicts of other people, by name.
-        disagreement: Whether people disagree on it and nobody decided.
-    """
-
-    conversation: Imported
-    in_force: AnswerRow
-    repeats: tuple[str, ...] = ()
-    others: tuple[Opinion, ...] = ()
-    disagreement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Agreement of two sets of answers to the same questions.
-
-    Attributes:
-        n: Number of answers compared.
-        same: Share of equal answers; None if there are none to compare.
-        kappa: Cohen's kappa; None if chance alone would always agree.
-    """
-
-    n: int
-    same: Share | None = None
-    kappa: float | None = None
-
-    @property
-    def text(self) -> str:
-        """The share of equal answers with its interval, kappa and the number of pairs; a dash without pairs.
-
-        `86% [70, 94] κ .71 n 34`
-        """
-        if self.same is None:
-            return "–"
-        kappa = "" if self.kappa is None else f"κ {number_format.signed(self.kappa)} "
-        return f"{number_format.rate(self.same.part, self.same.of)} {kappa}n {self.n}"
+MIN_OF_EACH = 5
+"""Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,6 +490,23 @@ def format_threshold(rule: DecisionRule) -> str:
     return number_format.probability(threshold, 2 if 0.05 <= threshold <= 0.95 else 3)
 
 
+# Example probes
+
+MIN_EXAMPLES_OF_EACH = 3
+"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
+
+MIN_DRAWN = 10
+"""Smallest number of answers on conversations drawn at random from which the share among all is told."""
+
+YES_FROM = 0.5
+"""Probability from which on a probe predicts yes."""
+
+
+def likely_success(p: float) -> str:
+    """Returns the probability of success of a conversation in words."""
+    return f"{p:.0%} likely to have succeeded"
+
+
 @dataclass(frozen=True, slots=True)
 class ExampleProbeTest:
     """How well a probe predicts a person's examples, by regressions that did not see the conversation.
@@ -580,19 +603,7 @@ class ExampleProbe:
             facts.append(
                 ("precision", f"{test.precision.part} of {test.precision.of} ({low_high})")
             )
-        predicted = (
-            f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
-        )
-        rate = test.rate.corrected
-        above = test.above / test.conversations
-        if rate is not None and not rate.low <= above <= rate.high:
-            predicted = f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
-        elif rate is None and self.subject == SUCCEEDED:
-            # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
-            predicted = (
-                "not told: verdicts that were picked, not drawn at random, give a wrong share"
-            )
-        facts.append(("predicted yes", predicted))
+        facts.append(("predicted yes", self._predicted_text(test)))
         if self.subject != SUCCEEDED:  # of which the report of the verdicts says it
             facts.append(("share of all", test.rate.corrected_text))
         if self.subject == SUCCEEDED and self.tells:
@@ -601,3 +612,15 @@ class ExampleProbe:
             why = "no list shows these probabilities until more verdicts tell the two apart"
             facts.append(("at chance", why))
         return facts
+
+    def _predicted_text(self, test: ExampleProbeTest) -> str:
+        """Returns how many conversations it predicts yes for, or why that is not told."""
+        rate, above = test.rate.corrected, test.above / test.conversations
+        if rate is not None and not rate.low <= above <= rate.high:
+            return f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
+        if rate is None and self.subject == SUCCEEDED:
+            # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
+            return "not told: verdicts that were picked, not drawn at random, give a wrong share"
+        return (
+            f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
+        )

@@ -134,9 +134,9 @@ class TrainingService:
             machine: Returns the machine that runs train on, as it is now.
         """
         self._project, self._catalog, self._machine = project, catalog, machine
-        self.run_directories = RunDirectories(Path(project.path), trainers)
+        self.directories = RunDirectories(Path(project.path), trainers)
         self.planner = TrainingPlanner(
-            project, catalog, self.run_directories.histories, machine=machine
+            project, catalog, self.directories.histories, machine=machine
         )
 
     def choices(self) -> TrainingChoices:
@@ -157,8 +157,7 @@ class TrainingService:
         """Returns all runs with their state, newest first."""
         used = adapter_in_use(self._project)
         return [
-            history.row(history.run.path.name == used)
-            for history in self.run_directories.histories()
+            history.row(history.run.path.name == used) for history in self.directories.histories()
         ]
 
     def detail(self, name: str) -> RunDetail:
@@ -167,7 +166,7 @@ class TrainingService:
         Raises:
             UsageError: There is no such run. All methods below that take the name of a run raise it too.
         """
-        return self.run_directories.history(name).detail(name == adapter_in_use(self._project))
+        return self.directories.history(name).detail(name == adapter_in_use(self._project))
 
     def estimate(self, request: TrainingRequest) -> TrainingEstimate:
         """Returns the estimated cost of a run; raises as `TrainingPlanner.plan`."""
@@ -183,7 +182,7 @@ class TrainingService:
         # a run needs all conversations, an estimate only a part
         plan = self.planner.plan(request, whole=True)
         run = self.prepare(plan)
-        self.run_directories.start(run)
+        self.directories.start(run)
         return run.path.name
 
     def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
@@ -197,8 +196,8 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        self.run_directories.trainers.check_libraries(plan.config)
-        self.run_directories.check_idle()
+        self.directories.trainers.check_libraries(plan.config)
+        self.directories.check_idle()
         if not force:
             _check_memory(plan.estimate, self._machine())
         return run_files.create_run(self._project, plan.name, plan.config, plan.data)
@@ -210,12 +209,12 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        self.run_directories.trainers.stop(self.run_directories.history(name).run)
+        self.directories.trainers.stop(self.directories.history(name).run)
 
     def resume(self, name: str) -> None:
         """Resumes a run at its last checkpoint; raises as `RunDirectories.resume`, and ProjectReadOnly."""
         self._check_writable()
-        self.run_directories.resume(name)
+        self.directories.resume(name)
 
     def delete(self, name: str) -> None:
         """Deletes a run with all its files.
@@ -225,7 +224,7 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         self._check_writable()
-        run = self.run_directories.history(name).run
+        run = self.directories.history(name).run
         if name == adapter_in_use(self._project):
             raise UsageError(
                 f"The adapter of {name} is in use.", "Use another one before you delete it."
@@ -240,7 +239,7 @@ class TrainingService:
             ProjectReadOnly: The project is read-only.
         """
         if name is not None:
-            self.run_directories.history(name)
+            self.directories.history(name)
             find_adapter(self._project, self._catalog, name)
         use_adapter(self._project, name)
 

@@ -83,7 +83,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(estimate_lines(plan.estimate), asdict(plan.estimate))
         narrate(f"{plan.name}:", *estimate_lines(plan.estimate))
         name = training.prepare(plan, force=arguments.force).path.name
-        runs = training.run_directories
+        runs = training.directories
     # the project is closed now, so another program can open it while the run is running
     with _counted_interrupts() as interrupts:
         runs.start(runs.history(name).run)
@@ -177,7 +177,7 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
     """
     name = arguments.run_name
     with OpenProject(Path(arguments.project)) as workspace:
-        workspace.training.run_directories.history(name)
+        workspace.training.directories.history(name)
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
     return CommandResult([f"{one_line(name)} is deleted."], {"deleted": name})

@@ -31,6 +31,7 @@ from screens.overview.facts import (
     figures_of,
     load_overview,
     rate_content,
+    verdicts_content,
 )
 from screens.overview.screen import OverviewScreen
 from screens.shell.dialogs import ChoiceDialog
@@ -97,6 +98,11 @@ class TestFigures:
             "212 duplicates left out",
             "3 endings hidden from the model",
         ]
+
+    def test_imported_outcomes_stand_in_for_verdicts(self) -> None:
+        """Without verdicts the card says what failed by the outcomes that came with the logs."""
+        shown = verdicts_content(found(project()), (81, 300)).plain
+        assert shown == "27% (22% to 32%) failed, by imported outcomes"
 
     def test_an_answer_that_does_not_fit_goes_on_below(self) -> None:
         """The first clause of an answer is wrapped, not cut, since its end may be its figure."""

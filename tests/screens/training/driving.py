@@ -53,7 +53,7 @@ def running(support: ScreenProject, name: str, step: int) -> RunDirectory:
 
 def directory(support: ScreenProject, name: str) -> RunDirectory:
     """The directory of a run."""
-    return support.training.run_directories.history(name).run
+    return support.training.directories.history(name).run
 
 
 def in_front(pilot: Pilot[None]) -> TrainingScreen:
