@@ -291,8 +291,19 @@ FIELDS: Mapping[str, Field] = {field.name: field for field in _FIELDS}
 """The fields that filters can name, by name, in the order in which completion offers them."""
 
 SortKey = Literal[
-    "id", "name", "source", "date", "p", "success", "trouble", "turns", "messages", "length", "succeeded", "tag",
-]  # fmt: skip
+    "id",
+    "name",
+    "source",
+    "date",
+    "p",
+    "success",
+    "trouble",
+    "turns",
+    "messages",
+    "length",
+    "succeeded",
+    "tag",
+]
 """What a list can be ordered by: `id` is the order of import, each other one is the `Field` of that name.
 
 `p` is the probability that the conversation has ended, `success` that you would call it a success (fitted to your

@@ -265,14 +265,16 @@ class ClusterName:
         label: A few words; empty where there is none.
         description: One sentence; empty if there is none.
         reason: Why a model gave no name that can be used; empty where it gave one, and where none was asked.
-        support: How many members want what the label says; None where they were not counted, and where the members
-            have no request in common.
+        support: How many members want what the label says, or have a word of it; None where they were not counted, and
+            where the members have nothing in common.
+        by_words: Whether the support is of words that many members have, who have no request in common.
     """
 
     label: str
     description: str = ""
     reason: str = ""
     support: Support | None = None
+    by_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)

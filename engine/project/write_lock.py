@@ -353,12 +353,13 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
     for _ in range(_ATTEMPTS):
         holder = file.holder()
         owner = _read_owner(project_path + ".lock")
+        # a lock file that names no file says nothing against the log, unless its holder is about to write it
         is_unowned = holder is None and "file" not in owner
         if is_unowned or owner.get("file") == inode:
             return
         if holder is None:
             break
-        time.sleep(_OWNER_SECONDS)  # the holder may be about to write the lock file
+        time.sleep(_OWNER_SECONDS)
     name = os.path.basename(project_path)
     if holder is not None:
         raise ProjectLocked(

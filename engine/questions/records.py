@@ -284,9 +284,19 @@ class TriageItem:
 
 
 QueueOrder = Literal[
-    "trouble", "failures", "threshold", "lowest", "informative", "disagreement", "people", "sample", "check",
-    "answerers", "doubtful", "list",
-]  # fmt: skip
+    "trouble",
+    "failures",
+    "threshold",
+    "lowest",
+    "informative",
+    "disagreement",
+    "people",
+    "sample",
+    "check",
+    "answerers",
+    "doubtful",
+    "list",
+]
 """The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
 MACHINE_ORDERS: frozenset[QueueOrder] = frozenset(("check", "answerers", "doubtful"))

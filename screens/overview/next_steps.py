@@ -21,8 +21,17 @@ from engine.questions.records import Proposal
 from screens.widgets.jobs import interruption, stage_name, work_of
 
 Kind = Literal[
-    "import", "resume", "score", "choose", "triage", "calibrate", "cluster", "merge", "export", "wait",
-]  # fmt: skip
+    "import",
+    "resume",
+    "score",
+    "choose",
+    "triage",
+    "calibrate",
+    "cluster",
+    "merge",
+    "export",
+    "wait",
+]
 """What a step does, or what it waits for (`wait`)."""
 
 PATH: tuple[Kind, ...] = ("import", "score", "triage", "cluster", "merge", "export")

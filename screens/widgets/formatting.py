@@ -21,9 +21,18 @@ from engine.questions.records import Agreement, Answerer, MachineAnswer
 ANSWERER_CHARACTERS = 30
 """Most characters of the name of what answers: the answer follows it."""
 TONES = {
-    "tone--complete", "tone--incomplete", "tone--borderline", "tone--unscored", "tone--bright", "tone--muted",
-    "tone--accent", "tone--header", "tone--cursor", "tone--cursor-blurred", "tone--found",
-}  # fmt: skip
+    "tone--complete",
+    "tone--incomplete",
+    "tone--borderline",
+    "tone--unscored",
+    "tone--bright",
+    "tone--muted",
+    "tone--accent",
+    "tone--header",
+    "tone--cursor",
+    "tone--cursor-blurred",
+    "tone--found",
+}
 """Component classes of the tones, for every widget that draws its own lines."""
 
 

@@ -43,12 +43,21 @@ MAX_CODE_CHARACTERS = 4_000
 """Most characters of a fenced piece of code that is styled by its language, which takes the longest by far."""
 
 HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
-    "text--heading", "text--strong", "text--emphasis", "text--code", "text--quote", "text--mark",
-)  # fmt: skip
+    "text--heading",
+    "text--strong",
+    "text--emphasis",
+    "text--code",
+    "text--quote",
+    "text--mark",
+)
 """Component classes of Markdown; a mark is a bullet or a fence."""
 KEY, STRING, NUMBER, KEYWORD, COMMENT = (
-    "code--key", "code--string", "code--number", "code--keyword", "code--comment",
-)  # fmt: skip
+    "code--key",
+    "code--string",
+    "code--number",
+    "code--keyword",
+    "code--comment",
+)
 """Component classes of code and JSON."""
 STYLES = frozenset(
     {HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK, KEY, STRING, NUMBER, KEYWORD, COMMENT}

@@ -125,7 +125,8 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 
 
 def _has_rows(database: Database, table: str) -> bool:
-    """Returns whether a table has a row. A damaged one counts as if it had: who reads its rows is told."""
+    """Returns whether a table has a row. One that cannot be queried has none; a damaged one counts as if it had, so
+    that who reads its rows is told."""
     try:
         return any(database.rows(f"select 1 from {_quote_name(table)} limit 1"))
     except (DatabaseDamaged, ValueTooLarge) as error:

@@ -11,11 +11,12 @@ commonest first; where the name covers most members, a further part must add a f
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
-owners", "Get help with my account"). Members without any of these have no request in common. The name says so, without
-support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
-names of places, people and products, known by their capital letters or their places in sentences, and words of which
-many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
-Swedish"). A cluster in a language whose requests are not read is named by words alone ("Rechnung, Beleg").
+owners", "Get help with my account"). Members without any of these have no request in common, as those in a language
+whose requests are not read. Words that tell them from other clusters are the name ("Parcel, courier", "Rechnung,
+Beleg"), or follow "Other requests", without support, where fewer than half have one of them. Values are no part of a
+name: names of places, people and products, known by their capital letters or their places in sentences, and words of
+which many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant ·
+Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -32,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.member_texts import (
-    LEAST_SUPPORT,
     MIN_SUPPORT,
     PHRASE_LANGUAGES,
     Cluster,
@@ -43,7 +43,7 @@ from engine.goals.labels.member_texts import (
 )
 from engine.goals.labels.phrases import ADJECTIVES, PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
-from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
+from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, is_participle, stem, stems
 from engine.goals.labels.word_usage import Usage
 from engine.goals.merges.merge_state import free_labels
 from engine.goals.questions import clipped
@@ -252,37 +252,51 @@ def _name_cluster(
         return ClusterName(
             _spell(label, usage), support=cluster.support(cluster.texts_asking(chosen))
         )
-    if is_search:
-        return ClusterName(_spell(f"{activity} other things", usage))
-    if not asks:
-        return ClusterName(OTHER_REASONS)
-    return ClusterName(OTHER_REQUESTS)
+    name = _name_by_words(number, clusters, usage, asks)
+    if is_search and name.support is None:
+        return replace(name, label=_spell(f"{activity} other things", usage))
+    return name
 
 
 def _name_by_words(
     number: int, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
 ) -> ClusterName:
-    """Returns the name of a cluster in a language whose requests are not read: the words that many of its members have
-    and few of the other clusters in that language, with support where enough members have one of them. Long words weigh
-    more, since function words are short, and so do nouns, which German capitalizes, where other languages capitalize
-    names."""
+    """Returns the name of a cluster without a common request: the words that many of its members have and few of the
+    other clusters in that language, with support where enough members have one of them.
+
+    In a language whose requests are not read long words weigh more, since function words are short, and so do nouns,
+    which German capitalizes, where other languages capitalize names. In the others no value is such a word.
+    """
     cluster = clusters[number]
-    peers = {key: other for key, other in clusters.items() if other.language == cluster.language}
-    contents = [frozenset({word}) for word in cluster.words()] if len(peers) > 1 else []
-    worth = _contrasts(number, contents, peers, MIN_SUBJECT_SHARE, MIN_SUBJECT_CONTRAST)
-    for content in worth:
-        (word,) = content
-        is_capitalized = usage.is_name(cluster.form(word))
-        may_be_noun = is_capitalized == (cluster.language == "de")
-        worth[content] *= math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+    is_read = cluster.language in PHRASE_LANGUAGES
+    languages = PHRASE_LANGUAGES if is_read else (cluster.language,)
+    peers = {key: other for key, other in clusters.items() if other.language in languages}
+
+    def weight_of(word: str) -> float:
+        """Returns the factor of a word's contrast; 0 for a word that is no part of a name."""
+        form = cluster.form(word)
+        if is_read and (usage.is_value(form) or usage.is_individual(form)):
+            return 0.0
+        if is_read:
+            return 1.0 if usage.is_noun(form) and not is_participle(word) else OTHER_WORD_FACTOR
+        may_be_noun = usage.is_name(form) == (cluster.language == "de")
+        return math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+
+    words = cluster.words(with_participles=is_read) if len(peers) > 1 else []
+    weights = {frozenset({word}): weight for word in words if (weight := weight_of(word))}
+    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
+    worth = _contrasts(number, list(weights), peers, least_share, MIN_SUBJECT_CONTRAST)
+    worth = {content: contrast * weights[content] for content, contrast in worth.items()}
     texts = {content: cluster.texts_with(content) for content in worth}
-    chosen = _choose_contents(cluster, worth, texts)[:MAX_TELLING_WORDS]
-    words = _spell(", ".join(cluster.form(word) for (word,) in chosen), usage)
+    most = MAX_REQUESTS if is_read else MAX_TELLING_WORDS
+    chosen = _choose_contents(cluster, worth, texts)[:most]
+    forms = [cluster.form(word) for (word,) in chosen]
+    listed = ", ".join(usage.terms_around(forms) if is_read else forms)
     support = cluster.support(*map(texts.__getitem__, chosen))
-    if support.share >= LEAST_SUPPORT:
-        return ClusterName(words, support=support)
-    other = OTHER_REQUESTS if asks else OTHER_REASONS
-    return ClusterName(f"{other} · {words}" if words else other)
+    if support.share >= MIN_LIST_SUPPORT:
+        return ClusterName(_spell(listed, usage), support=support, by_words=True)
+    label = " · ".join(filter(None, (OTHER_REQUESTS if asks else OTHER_REASONS, listed)))
+    return ClusterName(label)
 
 
 def _list_requests(
@@ -466,26 +480,10 @@ def _distinct_labels(
         for number in numbers:
             words: list[str] = []
             is_read = clusters[number].language in PHRASE_LANGUAGES
-            if is_read and label == OTHER_REQUESTS:
-                words = _find_subjects(number, clusters, usage)
-            elif is_read and len(numbers) > 1:
+            if is_read and len(numbers) > 1:
                 words = _find_telling_words(number, namesakes, label, usage)
             full_labels[number] = " · ".join(filter(None, (label, ", ".join(words))))
     return dict(zip(full_labels, free_labels(full_labels.values(), {}), strict=True))
-
-
-def _find_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:
-    """Returns the words that tell best what a cluster without a common request is about: many of its members have
-    them, and few others do."""
-    cluster = clusters[number]
-    words = [
-        word
-        for word in cluster.words(with_participles=True)
-        if not usage.is_value(cluster.form(word))
-    ]
-    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
-    best = _rank_words(number, words, clusters, least_share, MIN_SUBJECT_CONTRAST)
-    return usage.terms_around([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
 def _find_telling_words(

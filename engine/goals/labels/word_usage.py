@@ -46,6 +46,8 @@ from engine.goals.labels.word_kinds import (
 
 MIN_NAME_SHARE = 0.7
 """A word is a name if at least this share of its uses within sentences begin with a capital letter."""
+MIN_PERSON_SHARE = 0.3
+"""A word that a person gave as their name is one if at least this share of its uses begin with a capital letter."""
 FIXED_PAIR_SHARE = 0.75
 """Two words are a fixed term if at least this share of the uses of the second follow the first: "gas station", not
 "cheap restaurant". A phrase does not end with a word if a further one follows more than this share of its uses: "pick"
@@ -154,9 +156,10 @@ class Usage:
 
     def is_individual(self, word: str) -> bool:
         """Returns whether a word stands for one person or thing: a name that a person gave as their own ("I am Ben"),
-        or a code of capital letters."""
+        not always with a capital letter, or a code of capital letters."""
         is_code = len(word) >= MIN_CODE_LETTERS and self.spelling(word).isupper()
-        return is_code or (self.is_name(word) and self._as_people[word] > 0)
+        is_person = self._as_people[word] > 0 and self._capital_share(word) >= MIN_PERSON_SHARE
+        return is_code or is_person
 
     def is_modifier(self, word: str) -> bool:
         """Returns whether a further word often follows a word: a noun ("european hotels") or a particle ("pick up")."""
@@ -250,10 +253,15 @@ class Usage:
     def is_name(self, word: str) -> bool:
         """Returns whether most uses of a word within sentences begin with a capital letter and are not all capitals:
         "Paris", not "SQL"."""
+        return self._capital_share(word) >= MIN_NAME_SHARE
+
+    def _capital_share(self, word: str) -> float:
+        """Returns the share of the uses of a word within sentences, in [0, 1], that begin with a capital letter; 0 for
+        one that is mostly written in capital letters, and for one that is no content word."""
         spellings = self._forms.get(word)
         if not spellings or not is_content(word) or word in ADJECTIVES:
-            return False
+            return 0.0
         if spellings.most_common(1)[0][0].isupper():
-            return False
+            return 0.0
         capital = sum(count for form, count in spellings.items() if form[:1].isupper())
-        return capital >= MIN_NAME_SHARE * spellings.total()
+        return capital / spellings.total()

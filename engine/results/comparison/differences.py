@@ -21,9 +21,19 @@ from engine.questions.records import CompletionRate, MachineShare
 from engine.results.comparison.measures import Measures
 
 Measure = Literal[
-    "succeeded", "failed", "completion", "share of goal", "completion in goal", "trouble", "trouble in goal",
-    "success", "turns", "characters", "entropy", "leaves",
-]  # fmt: skip
+    "succeeded",
+    "failed",
+    "completion",
+    "share of goal",
+    "completion in goal",
+    "trouble",
+    "trouble in goal",
+    "success",
+    "turns",
+    "characters",
+    "entropy",
+    "leaves",
+]
 """Name of what is compared. The first five are shares of conversations, the others means over conversations;
 `succeeded` is by verdicts, `failed` by imported outcomes, `trouble` is the sum of the standard scores of signs,
 `success` the probability of success that is fitted to verdicts."""

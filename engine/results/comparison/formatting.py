@@ -271,8 +271,15 @@ def breakdown_table(
     """
     field = breakdown.field
     titles = (
-        "conv.", "failed", "ended", "change in points", "p", "with signs", "scored", "corrected",
-    )  # fmt: skip
+        "conv.",
+        "failed",
+        "ended",
+        "change in points",
+        "p",
+        "with signs",
+        "scored",
+        "corrected",
+    )
     rows = [_completion_cells(part) for part in breakdown.parts]
     # columns that say nothing of any value are left out
     idle = {

@@ -93,8 +93,9 @@ class TestTexts:
             }
 
     def test_how_the_assistant_failed_is_no_part_of_a_goal(self, project: Project) -> None:
-        """Where a third of the answers refuse, or two and a third repeat one, these and the replies to them are left
-        out of the text of both sides, so that what failed is not clustered apart."""
+        """Where a third of the answers refuse, or two and a third repeat one, or one repeats and one refuses, these and
+        the replies to them are left out of the text of both sides, so that what failed is not clustered apart."""
+        assert goals.failed_messages({"refused": [1], "repeats": [3]}) == {1, 3}
         fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
         whole, rest = "Yes.\nSorry, no.\nWhy?\n", "Yes.\n"
         for sign, share, messages, text in (
