@@ -120,7 +120,8 @@ class TestRule:
         report = CalibrationService(project).report()
         assert report.proposal is None
         assert "40 drawn at random are needed" in report.no_proposal
-        assert report.rate.corrected is None
+        part = ListQuery(parse_filter("draw<1"))
+        assert CalibrationService(project).report(part).rate.corrected is None
 
 
 class TestReport:
