@@ -19,7 +19,7 @@ Kind = Literal["email", "phone", "card", "iban", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of personal data that are found."""
 
-KIND_NAMES: Mapping[Kind, str] = {
+KIND_NAMES: Mapping[str, str] = {
     "email": "e-mail address",
     "phone": "phone number",
     "card": "payment card",

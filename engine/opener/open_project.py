@@ -175,7 +175,7 @@ class OpenProject:
     @property
     def offline_by(self) -> str | None:
         """Name of the switch that keeps the program offline; None where named endpoints may be reached."""
-        switch = network_guard.switch()
+        switch = network_guard.off_by()
         return None if switch is None else switch.name
 
     # Parts: the project file
