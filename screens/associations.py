@@ -43,14 +43,12 @@ class AssociationScreen(ResultScreen[Associations]):
     NO_RESULT = EmptyState("No sides are compared yet.", "names two filters", "sides")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "sides", "Sides", tooltip="Name the two sides by filters"),
-        Binding(
-            "w", "within", "Within goals", tooltip="Compare within goals, or without regard to them"
-        ),
+        Binding("w", "within", "Within goals", tooltip="Compare within goals, or without regard to them"),
         Binding("r", "again", "Again", tooltip="Look again, with what came since"),
         Binding("J", "judge", "Judge", tooltip="Triage of just the conversations behind this line"),
         Binding("y", "copy", "Copy", tooltip="Copy the tables and how they are to be read"),
         Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self, services: OpenProject, feed: EngineFeed, split: Split | None, mode: str
@@ -76,7 +74,7 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def sides(self) -> Split | None:
         """Returns the sides that are shown."""
-        return self._split
+        return self._split if self.result is None else self.result.split
 
     def action_again(self) -> None:
         """Compares the sides again, in the background."""
@@ -90,7 +88,6 @@ class AssociationScreen(ResultScreen[Associations]):
 
     def _show(self, result: Associations) -> None:
         """Shows what goes with each side."""
-        self._split = result.split
         first, second = side_lines(result)
         summary = Content.assemble(f"{first}\n{second}\n", (conclusion(result), "bold"))
         self.show_result(result, summary, notes(result))
@@ -161,4 +158,3 @@ _COLUMNS = [
         keep=3,
     ),
 ]
-"""The columns of the table."""

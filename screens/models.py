@@ -81,7 +81,7 @@ def speed(value: float | None) -> str:
 
 def model_content(facts: Sequence[Fact], cells: int) -> Content:
     """Returns the facts about a model as a table that is `cells` wide."""
-    return facts_table([(fact.name, one_line(fact.value, NOTICE_LIMIT)) for fact in facts], cells)
+    return facts_table([(name, one_line(value, NOTICE_LIMIT)) for name, value in facts], cells)
 
 
 def format_works(works: Sequence[Work]) -> str:
@@ -124,7 +124,7 @@ def summary(rows: Sequence[ModelRow], busy: str) -> Content:
 
 def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
     """Returns a model as tab-separated lines, for the clipboard."""
-    return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])
+    return "\n".join([row.name, *(f"{name}\t{value}" for name, value in facts)])
 
 
 def model_columns() -> list[Column[ModelRow]]:

@@ -53,13 +53,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             tooltip="Next conversation of the list",
             id="reader.next",
         ),
-        Binding(
-            "left,K,p",
-            "go(-1)",
-            "Previous",
-            show=False,
-            tooltip="Previous conversation of the list",
-        ),
+        Binding("left,K,p", "go(-1)", "Previous", show=False, tooltip="Previous conversation of the list"),
         Binding("slash", "find", "Find", tooltip="Find in this conversation"),
         Binding(
             "n",
@@ -70,19 +64,14 @@ class ReaderScreen(WorkbenchScreen[int]):
         ),
         Binding("N", "hit(-1)", "Previous hit", show=False),
         Binding("t", "tree", "Tree", show=False, tooltip="The response tree grown at this turn"),
-        Binding(
-            "w",
-            "words",
-            "Words",
-            tooltip="The words for and against an end at this turn, or no longer",
-        ),
+        Binding("w", "words", "Words", tooltip="The words for and against an end at this turn, or no longer"),
         Binding("o", "original", "Original", tooltip="The record as imported"),
         Binding("m", "raw", "Raw", tooltip="Styled and laid out, or as imported"),
         Binding("y", "copy_message", "Copy", tooltip="Copy this message"),
         Binding("v", "view", "Curve", tooltip="Turns or curve, on a narrow terminal"),
         Binding("escape", "leave", "Back", tooltip="Give up finding, or go back"),
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self,
@@ -114,10 +103,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             with Vertical(id="side"):
                 yield titled(Curve(id="curve", classes="section"), "Curve of the score")
                 yield Static(id="reach")
-                for name, title in (
-                    ("remaining", "Remaining tasks (model)"),
-                    ("note", "You"),
-                ):
+                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
                     yield titled(Static(id=name, classes="section"), title)
             yield WordPanel(self.services.word_reasons, transcript)
         yield FindLine(transcript)

@@ -57,3 +57,10 @@ def data(done: subprocess.CompletedProcess[bytes]) -> Any:
     """What a command printed as JSON; shows its narration when it is not."""
     assert done.stdout, done.stderr.decode()
     return json.loads(done.stdout)
+
+
+def result(*words: str | Path, code: int = 0) -> Any:
+    """The JSON that a command prints; asserts that it ends with this exit code."""
+    done = workbench(*words, "--json")
+    assert done.returncode == code, done.stderr.decode()
+    return data(done)

@@ -55,22 +55,8 @@ LONGEST = (
     "screens/merge_review/test_merge_review.py",
     "screens/overview/test_overview.py",
     "screens/test_snapshots.py",
-    "screens/triage/test_calibration.py",
-    "screens/conversations/test_conversations.py",
-    "workbench/test_cli.py",
-    "screens/training/test_dialogs.py",
-    "screens/goals/test_goals.py",
-    "engine/completeness/test_real_model.py",
-    "screens/reader/test_reader.py",
-    "screens/models/test_models.py",
-    "workbench/test_simulate_forms.py",
-    "screens/trees/test_list.py",
-    "engine/simulate/test_stages.py",
-    "screens/test_real_jobs.py",
-    "engine/formats/test_containers.py",
-    "screens/trees/test_trees.py",
 )
-"""Files that take a quarter of a minute and more: those that compute and those that wait by turns."""
+"""The files that take longest: those that compute and those that wait by turns."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -108,7 +108,7 @@ train start m/demo.wb --estimate
 
 MAPS = frozenset(
     {
-        "added", "by_sign", "conflicts", "correlations", "decisions", "features", "figures", "filters",
+        "added", "by_sign", "columns", "conflicts", "correlations", "decisions", "features", "figures", "filters",
         "kept_from_models", "languages", "means", "not_read", "orphans", "people", "personal",
         "reasons", "redacted", "rows", "undated", "unknown_parts",
     }

@@ -46,17 +46,10 @@ def test_what_knows_no_model_needs_only_the_standard_library() -> None:
     """The ground floor, the readers, the store and the import need msgspec only, which has no dependencies; it takes
     typing_extensions where that is installed."""
     modules = (
-        "engine.base.conversation",
-        "engine.base.errors",
-        "engine.base.events",
-        "engine.conversations.records",
-        "engine.base.text",
-        "engine.base.network_guard",
-        "engine.formats.inputs",
-        "engine.project.project",
-        "engine.simulate.demo",
-        "engine.conversations.stages",
-    )
+        "engine.base.conversation", "engine.base.errors", "engine.base.events", "engine.conversations.records",
+        "engine.base.text", "engine.base.network_guard", "engine.formats.inputs", "engine.project.project",
+        "engine.simulate.demo", "engine.conversations.stages",
+    )  # fmt: skip
     assert foreign(pulled_in(*modules)) <= {"msgspec", "typing_extensions"}
 
 

@@ -15,7 +15,8 @@ from engine.base import network_guard
 from engine.base.errors import WorkbenchError
 from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import EventLog, RunDirectory, is_out_of_memory, lock_run
+from engine.training.events import EventLog, is_out_of_memory
+from engine.training.run_directory import RunDirectory, lock_run
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 """Exit codes of the process; the last one is that of a shell after SIGTERM."""
@@ -48,8 +49,8 @@ def main(words: list[str]) -> int:
     while True:
         with lock_run(run) as has_lock:
             if has_lock:
-                run.lock.write_text(f"{os.getpid()}\n", "utf-8")
-                run.stop.unlink(missing_ok=True)
+                run.lock_file.write_text(f"{os.getpid()}\n", "utf-8")
+                run.stop_file.unlink(missing_ok=True)
                 return _run(run, EventLog(run.events))
         if time.monotonic() > until:
             print("Another process is training this run.", file=sys.stderr)  # noqa: T201
@@ -110,10 +111,7 @@ def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
         return error.message, error.hint
     text = str(error).strip() or type(error).__name__
     if isinstance(error, MemoryError) or is_out_of_memory(text):
-        return (
-            "Out of memory.",
-            "Lower `rows`, then `max_tokens`; or set `recompute`.",
-        )
+        return ("Out of memory.", "Lower `rows`, then `max_tokens`; or set `recompute`.")
     if is_disk_full(error, run.path):
         return (
             f"{DISK_FULL_MESSAGE}: {run.path.name} could not be written.",

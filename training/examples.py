@@ -21,7 +21,7 @@ from engine.model.interface import Tokenizer
 from engine.model.log_windows import MIN_LOG_TOKENS, Window, plan_windows, tokens_of_windows
 from engine.model.prompt_files import opening_tokens, tokens_around
 from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from training.base import HubTokenizer
 
 WORDS_WEIGHT = 0.1
@@ -69,7 +69,7 @@ class Example:
 
 
 def read_logs(path: Path) -> list[Log]:
-    """Returns the conversations of a data file; `engine.training.events.RunDirectory` describes its format.
+    """Returns the conversations of a data file; `engine.training.run_directory.RunDirectory` describes its format.
 
     Raises:
         DataError: The file is missing, or a line is no conversation.
@@ -163,10 +163,7 @@ def _weigh_equally(tokens: list[int], targets: list[int]) -> Example:
 
 
 def make_examples(
-    tokenizer: Tokenizer,
-    logs: Sequence[Log],
-    recipe: Recipe,
-    limit: int,
+    tokenizer: Tokenizer, logs: Sequence[Log], recipe: Recipe, limit: int
 ) -> list[Example]:
     """Returns one example for each log, see `make_example`.
 

@@ -27,7 +27,6 @@ from training.examples import Example
 from training.validation import Validation, best_validation
 
 WEIGHT_DECAY = 0.01
-"""Weight decay of AdamW."""
 
 WARMUP_SHARE = 0.05
 """Share of the steps in which the learning rate rises, where the recipe has a warm-up."""
@@ -103,12 +102,14 @@ class AdapterTrainer(Trainer):
         return_outputs: bool = False,
         num_items_in_batch: torch.Tensor | int | None = None,
     ) -> Any:
-        """Returns the weighted mean of -log p over the labels of the whole step.
+        """Returns the weighted mean of -log p over the labels of the whole step: the weights of the labels of an
+        example have mean 1 (`training.examples`), so the sum is divided by the number of labels.
 
-        Logits are computed only where they are needed: the projection to the vocabulary is the largest part of a step
-        of a small model.
+        The first token of a row is no label. Logits are computed only where they are needed: the projection to the
+        vocabulary is the largest part of a step of a small model.
         """
         labeled = inputs["labels"] != IGNORED
+        # both in the order of rows and tokens, as are the logits below
         targets, weights = inputs["labels"][labeled], inputs["weights"][labeled]
         # the logits at a position are those of the next token
         before_labels = labeled.roll(-1, 1)
@@ -218,7 +219,7 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
         budget: See `find_token_budget`.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    # by the number of first rows: the lowest cost, and where their last microbatch begins
+    # entry n is about the n longest rows: the lowest cost, and where their last microbatch begins
     costs, begins = [0], [0]
     for end in range(1, len(order) + 1):
         options = [
@@ -250,7 +251,9 @@ class _Arguments(TrainingArguments):
         return min(steps, num_training_steps - 1)
 
 
-def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -> TrainingArguments:
+def trainer_arguments(
+    config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool
+) -> TrainingArguments:
     """Returns the arguments of `transformers` for a run.
 
     Args:
@@ -292,7 +295,8 @@ def arguments(config: TrainConfig, folder: Path, optimizer: str, *, cpu: bool) -
 
 
 class StopCallback(TrainerCallback):
-    """Ends a run on request: after the current step with a checkpoint, or before it without one.
+    """Ends a run on request: after the current step with a checkpoint, or before it without one. After the last step of
+    all it orders a validation and a checkpoint.
 
     Attributes:
         stopped: Whether the run ended after a step on request.

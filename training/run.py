@@ -31,7 +31,8 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
 from engine.training.base import count_steps
 from engine.training.config import TrainConfig
-from engine.training.events import Event, EventLog, RunDirectory, read_events
+from engine.training.events import Event, EventLog, read_events
+from engine.training.run_directory import RunDirectory
 from training import loop
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
@@ -46,7 +47,6 @@ COMPARED_CONTEXT = 512
 """Tokens of the context of the model that splits logs into tokens; it reads nothing."""
 
 SAMPLED_CONVERSATIONS = 3
-"""Number of conversations of which samples are written."""
 
 SHOWN_CHARS = 160
 """Most characters of the text before the boundary in a sample."""
@@ -93,7 +93,7 @@ def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:
     refuse_other_tokens(Path(config.base), tokenizer, data.selection, run.path / "tokens.log")
     model = add_adapter(model, config)
     training = _Training(run, config, events, model, tokenizer, data)
-    stop = loop.StopCallback(run.stop.exists, _on_sigterm())
+    stop = loop.StopCallback(run.stop_file.exists, _on_sigterm())
     trainer = _make_trainer(training, stop)
     checkpoint = last_checkpoint(
         run.checkpoints, lambda message: events.write("warning", message=message)
@@ -155,7 +155,7 @@ def _make_trainer(training: _Training, stop: loop.StopCallback) -> loop.AdapterT
         budget=loop.budget_for(config, data.examples),
         config=config,
         model=training.model,
-        args=loop.arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
+        args=loop.trainer_arguments(config, training.run.checkpoints, _optimizer(config), cpu=cpu),
         train_dataset=data.examples,
         data_collator=loop.collate,
         callbacks=[writer, stop],

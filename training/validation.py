@@ -119,11 +119,7 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
 
 
 def validate(
-    model: Any,
-    tokenizer: HubTokenizer,
-    logs: Sequence[Log],
-    limit: int,
-    seed: int,
+    model: Any, tokenizer: HubTokenizer, logs: Sequence[Log], limit: int, seed: int
 ) -> Validation:
     """Returns the figures of a validation: of the curves of all logs, and of the truncation test on them.
 
@@ -138,7 +134,7 @@ def validate(
     losses = []
     for points in curves:
         losses += [-point.log_continue for point in points[:-1]]
-        losses.append(-points[-1].log_end)
+        losses += [-point.log_end for point in points[-1:]]
     whole, cut = truncate(
         [log.id for log in logs], [[point.value for point in points] for points in curves], seed
     )

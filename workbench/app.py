@@ -9,6 +9,7 @@ import os
 from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -224,11 +225,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(
-        self,
-        services: OpenProject,
-        subscribe: Subscribe,
-        *,
-        shell: Shell | None = None,
+        self, services: OpenProject, subscribe: Subscribe, *, shell: Shell | None = None
     ) -> None:
         """Draws nothing yet.
 
@@ -243,7 +240,10 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         services.triage.annotator = self.shell.annotator
         self._subscribe = subscribe
         self._unsubscribe: Callable[[], None] | None = None
-        self._has_moved = False
+        self._moved: ProjectMoved | None = (
+            None  # what became of the file, once it is not there any more
+        )
+        self._may_save = False  # whether the moved project can be saved elsewhere
         self._feed = EngineFeed(self)
         opener = ScreenOpener(services, self._feed)
         self.routes = Routes(
@@ -292,27 +292,39 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         """Says, once, that the project is no longer written, and offers to save it elsewhere or to open another
         file."""
         project = self._services
-        if self._has_moved:
+        if self._moved is not None:
             return
-        self._has_moved = True
-        was_written = project.read_only is None
+        self._moved = moved
+        self._may_save = project.read_only is None and not moved.overwritten
         project.read_only = f"{moved.cause} while it was open"
         for line in self.query(TitleLine):
             line.show_state()
         self.notify(moved.message, severity="error", markup=False, timeout=15)
+        self._offer_other_files(moved, ("stay", "Stay here, read-only"))
+
+    def _offer_other_files(self, moved: ProjectMoved, last_choice: tuple[str, str]) -> None:
+        """Offers to save a project that was moved elsewhere, or to open another file.
+
+        Args:
+            last_choice: What else a person can choose: `stay` or `quit`, with how it is shown.
+        """
+        project = self._services
         choices = []
-        if was_written and not moved.overwritten:
+        if self._may_save:
             choices.append(("save", "Save all that is stored here as a new file, and open that"))
         if moved.where is not None:
             choices.insert(0, ("where", f"Open {one_line(moved.where, 200)}"))
         else:
             choices.append(("again", f"Open what {one_line(project.name, 60)} is now"))
-        choices.append(("stay", "Stay here, read-only"))
+        choices.append(last_choice)
+        offer_again = partial(self._offer_other_files, moved, last_choice)
 
         async def act_on_choice(choice: str | None) -> None:
             """Asks where to save the project, or opens another file."""
             if choice == "save":
                 self.push_screen(TextDialog("Save as", placeholder="a new file"), save)
+            elif choice == "quit":
+                await self.action_quit_at_once()
             elif choice in ("where", "again"):
                 await self.open_project(
                     moved.where if choice == "where" and moved.where else project.path
@@ -321,12 +333,13 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         async def save(path: str | None) -> None:
             """Saves the project as a new file, and opens that file."""
             if path is None or not path.strip():
+                offer_again()
                 return
             target = os.path.expanduser(path.strip())
             try:
                 await in_thread(lambda: self._services.project.save_copy(target))
             except WorkbenchError as error:
-                self.push_screen(ErrorDialog(error))
+                self.push_screen(ErrorDialog(error), lambda _: offer_again())
                 return
             await self.open_project(target)
 
@@ -446,7 +459,12 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         await self._ask_to_stop_jobs_then(leave)
 
     async def action_quit(self) -> None:
-        """Quits; asks first if that stops a job."""
+        """Quits; asks first if that stops a job, or loses a project whose file is gone."""
+        if self._moved is not None and self._moved.where is None and self._may_save:
+            self._offer_other_files(
+                self._moved, ("quit", "Quit. What was stored in the file is lost.")
+            )
+            return
         await self._ask_to_stop_jobs_then(self.action_quit_at_once)
 
     async def action_quit_at_once(self) -> None:

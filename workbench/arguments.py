@@ -118,6 +118,23 @@ def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
     return declare
 
 
+def only_with(arguments: argparse.Namespace, needed: str, is_there: object, *names: str) -> None:
+    """Refuses options that were given and mean nothing without something else.
+
+    Args:
+        needed: What they need, in words, such as `--import`.
+        is_there: True, or any value that counts as true, if that was given.
+        names: Names of the options as attributes of the arguments.
+
+    Raises:
+        UsageError: One was given, and what it needs was not.
+    """
+    given = [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name, None)]
+    if given and not is_there:
+        flags = " and ".join(given)
+        raise UsageError(f"Only with {needed}: {flags}.", f"Leave out {flags}.")
+
+
 # Requests
 
 

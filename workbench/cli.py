@@ -14,6 +14,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -38,7 +39,6 @@ exit codes: 0 done · 1 failed · 2 usage · 3 done, with items not scored or qu
 Results go to standard output, progress and notes to standard error; every command takes --json.
 With --json the last line of standard error is the error: {"error": ..., "hint": ..., "exit_code": ..., "code": ...}.
 `workbench help CODE` explains the code of an error, `workbench help WORD` a word of the glossary."""
-"""The end of `workbench --help`."""
 
 MAIN_PATH = """\
 Conversation Workbench: what users wanted, whether conversations ended, and how sure the model was.
@@ -63,13 +63,42 @@ _FIRST_WORDS = tuple(dict.fromkeys(command.words.split()[0] for command in COMMA
 """The words that can follow `workbench`: commands, and groups of commands."""
 
 _OFFLINE_HELP = "use no network, not even for endpoints and hubs that you named"
-"""Help of `--offline`."""
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", network_guard.FLAG)
 """Options that are allowed before a command, or without one."""
 
-_DATA_COMMANDS = (["export"], ["watch"], ["prompts"])
+_DATA_COMMANDS = ("export", "watch", "prompts")
 """Commands whose output is for programs even without `--json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What one call of the program asks for.
+
+    Attributes:
+        words: The arguments without a leading `--offline`; `help COMMAND` became `COMMAND --help`.
+        topic: The words that `help` has to explain; empty for any other command.
+        offline: Whether `--offline` stands before the command.
+        json: Whether results and errors are printed as JSON.
+    """
+
+    words: list[str]
+    topic: list[str]
+    offline: bool
+    json: bool
+
+    @classmethod
+    def from_arguments(cls, arguments: Sequence[str]) -> Invocation:
+        """Reads the arguments that follow `workbench`."""
+        offline = arguments[:1] == [network_guard.FLAG]
+        words = list(arguments[1:] if offline else arguments)
+        topic = words[1:] if words[:1] == ["help"] else []
+        topic.sort(key=lambda word: word.startswith("-"))  # `help --json recall`
+        if words[:1] == ["help"] and (
+            not topic or topic[0].startswith("-") or topic[0] in _FIRST_WORDS
+        ):
+            words = [*topic, "--help"]  # `_run` then prints what else is known of the topic
+        return cls(words, topic, offline, "--json" in words)
 
 
 class Parser(argparse.ArgumentParser):
@@ -100,9 +129,10 @@ class Parser(argparse.ArgumentParser):
                 action.help = "the project file"
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Returns the value of an option; argparse makes an empty list of `--limit=--` and of a filter `--`."""
-        if action.option_strings and arg_strings == ["--"]:
-            self.error(f"argument {'/'.join(action.option_strings)}: it must not be `--`")
+        """Returns the value of an argument; argparse makes an empty list of one that is only `--`."""
+        if arg_strings == ["--"] and action.nargs not in ("?", "*"):
+            name = "/".join(action.option_strings) or action.metavar or action.dest
+            self.error(f"argument {name}: it must not be `--`")
         return super()._get_values(action, arg_strings)
 
     def with_commands(self) -> Iterator[Parser]:
@@ -186,6 +216,7 @@ def _with_command(words: list[str]) -> list[str]:
     """Returns the arguments with the command that a person may leave out.
 
     That is `open` before a project or before options of `open`, and the default of a group before its project.
+    Without arguments it is `open` on a terminal, and elsewhere none: then `main` prints how to begin.
 
     Raises:
         UsageError: The first word is neither a command nor a project, or the second is no command of its group.
@@ -261,47 +292,35 @@ def _refuse_unknown(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Files that it writes can be read by their owner only."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    json = "--json" in words
-    offline = words[:1] == [network_guard.FLAG]
-    if offline:
-        del words[0]
-    topic = words[1:] if words[:1] == ["help"] else []
-    if words[:1] == ["help"] and (
-        not topic or topic[0].startswith("-") or topic[0] in _FIRST_WORDS
-    ):
-        words = [*topic, "--help"]  # `_run` then prints what else is known of the topic
+    invocation = Invocation.from_arguments(sys.argv[1:] if argv is None else list(argv))
+    is_output_data = invocation.json or invocation.words[:1] in ([name] for name in _DATA_COMMANDS)
     network_guard.install()
     previous_mask = os.umask(0o077)  # no rights for group and others
     try:
         with like_ctrl_c(), checked_streams() as output:
-            _make_output_encodable(json or words[:1] in _DATA_COMMANDS, json)
-            return _run_and_report(words, topic, offline, json, output)
+            _make_output_encodable(is_output_data, invocation.json)
+            return _run_and_report(invocation, output)
     finally:
         os.umask(previous_mask)
 
 
-def _run_and_report(
-    words: list[str], topic: list[str], offline: bool, json: bool, output: Output | None
-) -> int:
-    """Runs the command that the words name, prints its error if there is one, and returns the exit code.
+def _run_and_report(invocation: Invocation, output: Output | None) -> int:
+    """Runs the command that is asked for, prints its error if there is one, and returns the exit code.
 
     Args:
-        topic: The words that `help` has to explain.
-        offline: Whether no network may be used.
-        json: Whether errors are printed as JSON.
         output: Standard output, which knows whether output was lost; None in some tests. What was lost because its
             reader has ended, as `head` does, is no error, be it standard output or a pipe that `-o` names.
     """
     try:
-        code = _run(words, topic, offline)
+        code = _run(invocation)
         sys.stdout.flush()
         return code
     except (WorkbenchError, KeyboardInterrupt) as error:
-        lost = None if output is None else output.lost
-        if isinstance((lost or error).__cause__, BrokenPipeError):  # nobody waits for the rest
+        # lost output is told before what the command made of it
+        reported = error if output is None else output.lost or error
+        if isinstance(reported.__cause__, BrokenPipeError):  # nobody waits for the rest
             return EXIT_DONE
-        return _print_error(lost or error, json)
+        return _print_error(reported, invocation.json)
 
 
 def version_line() -> str:
@@ -315,8 +334,8 @@ def version_line() -> str:
     return f"{version()} ({python}, llama-cpp-python {llama}, {system})"
 
 
-def _run(words: list[str], topic: list[str], offline: bool) -> int:
-    """Runs the command that the words name, and returns the exit code; arguments as in `_run_and_report`.
+def _run(invocation: Invocation) -> int:
+    """Runs the command that is asked for, and returns the exit code.
 
     Raises:
         UsageError: The words are no command, the current folder is gone, or a word cannot be the name of a file.
@@ -328,14 +347,14 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
             "The current folder is no longer there.", "Go to another one: `cd ~`."
         ) from None
     try:
-        whole_words = _with_joined_filters(_with_command(words))
+        whole_words = _with_joined_filters(_with_command(invocation.words))
         first = next(iter(whole_words), None)
         parser = build_parser(first if first in _FIRST_WORDS else None)
         arguments = parser.parse_args(whole_words)
     except SystemExit as stop:  # after --help
-        if topic:
+        if invocation.topic:
             explaining = import_module("workbench.commands.explaining")
-            for entry in explaining.topics_of(topic[0]):
+            for entry in explaining.topics_of(invocation.topic[0]):
                 reference = f"More: `workbench help {entry.name}.md`\n"
                 print(f"\n{reference if entry.kind == 'page' else entry.text}", end="")
         return int(stop.code or 0)
@@ -345,7 +364,7 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
     if arguments.command is None:
         print(MAIN_PATH)
         return EXIT_DONE
-    if offline or arguments.offline:
+    if invocation.offline or arguments.offline:
         os.environ[network_guard.VARIABLE] = network_guard.FLAG
     try:
         result = arguments.run(arguments)
@@ -357,7 +376,8 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         return int(result)
     except UnicodeEncodeError:
         # an argument whose bytes are no text in the encoding of the terminal has lone surrogates
-        undecodable = next((word for word in words if word != without_surrogates(word)), None)
+        words = (word for word in invocation.words if word != without_surrogates(word))
+        undecodable = next(words, None)
         if undecodable is None:
             raise
         raise UsageError(
@@ -394,12 +414,7 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
         error = Cancelled("cancelled")
     code = exit_code(type(error))
     if json:
-        report = {
-            "error": error.message,
-            "hint": error.hint,
-            "exit_code": code,
-            "code": error.code,
-        }
+        report = {"error": error.message, "hint": error.hint, "exit_code": code, "code": error.code}
         sys.stderr.write(as_json(report) + "\n")
         return code
     sys.stderr.write(message_safe(f"workbench: {error.message}") + "\n")

@@ -57,12 +57,13 @@ GROUPS = {
         "ACTION",
         "list, merge, split, rename and pin groups, and move conversations between them",
         "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
-        " Each command is one act, which `goals undo` takes back. `workbench goals PROJECT` lists the groups.",
+        " Each command is one act, which `goals undo` takes back; with --act N also what a rule did, such as `themes`."
+        " `workbench goals PROJECT` lists the groups.",
         "list",
     ),
     "models": Group(
         "ACTION",
-        "list, search, pull, add, check, tune and remove models",
+        "list, search, pull, add, use, allow, tune and remove models",
         "What is on disk, and what a hub has. Only search and pull use the network.",
     ),
 }

@@ -37,7 +37,6 @@ MEANING_WIDTH = 48
 """Characters for what the keys do."""
 
 MAX_RECENT_PROJECTS = 20
-"""Most recent projects that are remembered."""
 
 
 def choose_beginning(theme: str | None = None) -> Beginning | None:
@@ -83,11 +82,7 @@ def show_project(
             if start is not None:
                 start(workspace)
                 start = None
-            app = WorkbenchApp(
-                workspace,
-                workspace.subscribe,
-                shell=load_shell(theme, log),
-            )
+            app = WorkbenchApp(workspace, workspace.subscribe, shell=load_shell(theme, log))
             workspace.file.start()
             # A full collection walks every object of all modules: .15 s, once in about every screen that is opened.
             gc.freeze()

@@ -149,7 +149,8 @@ class Narrator:
             share = event.done / event.total if event.share is None and event.total else event.share
             if share is not None:
                 self._time_left.mark(event.stage, share, time.monotonic())
-            state = f"{time_left_text(self._time_left.seconds_left())} · {state}"
+            time_left = time_left_text(self._time_left.seconds_left())
+            state = f"{time_left} · {state}" if time_left else state
         elif event.eta_seconds is not None and event.done != event.total:
             state += f" · {duration(event.eta_seconds)} left"
         if event.note:

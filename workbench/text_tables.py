@@ -26,7 +26,6 @@ from engine.opener.conversations import Counts
 from workbench.narration import narrate
 
 UNKNOWN_FIGURE = "-"
-"""Stands for an unknown figure."""
 
 
 def table_lines(
@@ -171,11 +170,7 @@ def narrate_set(score_sets: ScoreSets) -> None:
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
     """Returns a set as JSON values, with doubts about it and what would help."""
     judgment = reliability(score_set, sets)
-    return {
-        **asdict(score_set),
-        "doubt": judgment.doubt or None,
-        "remedy": judgment.remedy or None,
-    }
+    return {**asdict(score_set), "doubt": judgment.doubt or None, "remedy": judgment.remedy or None}
 
 
 def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:

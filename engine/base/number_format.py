@@ -76,7 +76,7 @@ def log_probability(value: float | None) -> str:
 
 def trouble(total: float | None) -> str:
     """Returns a sum of standard scores of signs with its sign: `+3.2`, `−1.0`; a dash for None."""
-    return "–" if total is None else with_minus(f"{total:+.1f}")
+    return "–" if total is None else with_minus(_signed_tenths(total))
 
 
 def bar(p: float | None, width: int = BAR_WIDTH) -> str:
@@ -125,7 +125,12 @@ def rate(part: int, total: int) -> str:
 
 def points(share: float) -> str:
     """Returns a difference of shares in percentage points with its sign: `+4.0`, `−14.5`."""
-    return with_minus(f"{100 * share:+.1f}")
+    return with_minus(_signed_tenths(100 * share))
+
+
+def _signed_tenths(value: float) -> str:
+    """Returns a number with its sign and one digit; `+0.0` for what rounds to nothing."""
+    return f"{round(value, 1) + 0.0:+.1f}"  # -0.0 + 0.0 is 0.0
 
 
 def is_few(number: int) -> bool:
@@ -156,9 +161,11 @@ def amount(number: float) -> str:
 
 
 def size(count: int | None) -> str:
-    """Returns a number of bytes in words, `7.1 GB`, `98 MB`; a dash for None."""
+    """Returns a number of bytes in words, `7.1 GB`, `98 MB`, `27 kB`; a dash for None."""
     if count is None:
         return "–"
+    if count < 1e6:
+        return f"{count / 1e3:,.0f} kB"
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 

@@ -58,13 +58,11 @@ MODEL = Option(
     "name or path of a model, or name of an endpoint",
     default="what `models use` chose, else the built-in one",
 )
-"""The model of a run."""
 
 ADAPTER = Option(
     "name of an adapter, a GGUF file, or the directory of a training run",
     convert=lambda text: text or None,
 )
-"""The adapter of a run."""
 
 MAX_COST = Option(
     "most that the run may cost over endpoints; it stops before that, and goes on when it is run again",
@@ -75,7 +73,6 @@ MAX_COST = Option(
     allowed=lambda value: value is None or value > 0,
     must="above 0",
 )
-"""The limit on the cost of a run."""
 
 FRESH = Option(
     "ask again where a failure is stored, and take no reply of an endpoint from the cache"

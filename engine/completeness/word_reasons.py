@@ -12,7 +12,8 @@ before its first word and one after its last, which are words too. A *span* is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from io import BytesIO
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -194,6 +195,20 @@ class WordWeights:
     def mean_weights(self) -> Floats:
         """The mean weight of each column over all regressions, shape (`DISTANCES * COLUMNS`,)."""
         return np.asarray(self.weights.mean(axis=(0, 1, 2), dtype=np.float64))
+
+    def packed(self) -> bytes:
+        """Returns the arrays as they are stored: a few megabytes, since most words stand in no log. Takes up to a
+        second."""
+        file = BytesIO()
+        np.savez_compressed(
+            file, **{field.name: getattr(self, field.name) for field in fields(self)}
+        )
+        return file.getvalue()
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> WordWeights:
+        """Returns the weights that `packed` wrote."""
+        return cls(**np.load(BytesIO(packed)))
 
 
 def boundary_id(conversation_id: int, message: int) -> int:

@@ -82,6 +82,7 @@ class Field:
         optional: Whether a conversation may have no value, so that `any` and `none` can be asked for.
         minimum: The smallest number that it can be.
         words: What a filter writes in place of a choice, where that differs; it reads both.
+        shown: What is shown for a choice outside of filters, where that differs; filters read it too.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Field:
     optional: bool = False
     minimum: float = 0
     words: Mapping[str, str] = field(default_factory=dict)
+    shown: Mapping[str, str] = field(default_factory=dict)
 
     def written(self, value: str) -> str:
         """Returns a value as filters write it: the word of a choice that has one, others as they are."""
@@ -192,8 +194,8 @@ _FIELDS = (
         "choice",
         "sign of trouble, such as errors of tools or a complaint",
         (*Sign, ANY_VALUE, NO_VALUE),
-        example="sign:repeats or sign:refused,complaint",
         optional=True,
+        shown={sign: sign.words for sign in Sign},
     ),
     Field(
         "trouble",

@@ -208,6 +208,12 @@ def _parse_term(word: _Word) -> Term:
                 start - 1,
             )
     head = split_field_and_sign(text, quoted)
+    if head is None and (before := _BEFORE_ANSWERER.match(text)) and not quoted[0]:
+        raise FilterError(
+            "Behind an @ stands who answered: letters and digits, with hyphens between words.",
+            f"{before[0]}ana-b:yes stands for the answers of “Ana B”.",
+            start + before.end(),
+        )
     if head is None:
         # a search takes NUL for a space, because SQLite would end the text there
         if not text.replace("\0", " ").strip():
@@ -279,6 +285,9 @@ _FIELD_AND_SIGN = re.compile(
 )
 """Matches the name of a field, or of a question with who answered it, and the sign after it: `turns>`, `rude@ana:`."""
 
+_BEFORE_ANSWERER = re.compile(r"[A-Za-z_]\w*(-\w+)*@(?=[^@]*[:<>=])")
+"""Matches the name of a question before who answered it, whatever that is."""
+
 _SIGN = re.compile(r":|>=|<=|>|<|=")
 """Finds the sign after a key."""
 
@@ -340,8 +349,7 @@ FILTER = Option(
 # The field of a term
 
 SIMILAR = 0.76
-"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
-question."""
+"""Similarity (`difflib`) to the name of a field from which an unknown name is that one misspelled, not a question."""
 
 
 def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
@@ -454,7 +462,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
     if field.kind == "choice":
         written = value.lower().replace(" ", "-")  # `state:"broken off"` is `state:broken-off`
         for choice in field.choices:
-            if written in (choice, field.written(choice)):
+            shown = field.shown.get(choice, choice).replace(" ", "-")
+            if written in (choice, field.written(choice), shown):
                 return choice
         raise wrong
     if field.kind == "number":
@@ -467,7 +476,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
         if not _DATE.match(value):
             raise wrong
         try:
-            first_and_last_day(value)
+            first, _ = first_and_last_day(value)
+            datetime.date.fromisoformat(f"{first}-01-01"[: len("2026-01-01")])
         except ValueError:
             raise wrong from None
     if field.name == "like" and value in (ANY_VALUE, NO_VALUE):
@@ -479,8 +489,7 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
 
 
 _NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
-"""Matches a value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a
-range."""
+"""Matches a value read back unchanged without quotation marks, unless it looks like a negation, term or range."""
 
 _KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
 """Matches a key, as in `meta.KEY`, that is read back unchanged without quotation marks."""

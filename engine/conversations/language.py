@@ -10,7 +10,7 @@ MIN_LANGUAGE_PROBABILITY = 0.5
 """Least probability of a language; below it the language of a text is unknown."""
 
 LANGUAGE_SAMPLE_CHARACTERS = 1_000
-"""Number of characters at the beginning of a text by which its language is recognized."""
+"""Number of characters at the beginning of a text without its code blocks by which its language is recognized."""
 
 _CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 """Matches a code block of Markdown, also one that does not end."""

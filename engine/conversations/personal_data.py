@@ -19,7 +19,7 @@ Kind = Literal["email", "phone", "card", "iban", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of personal data that are found."""
 
-KIND_NAMES: Mapping[Kind, str] = {
+KIND_NAMES: Mapping[str, str] = {
     "email": "e-mail address",
     "phone": "phone number",
     "card": "payment card",
@@ -29,28 +29,29 @@ KIND_NAMES: Mapping[Kind, str] = {
 """What each kind of personal data is called in sentences."""
 
 _EMAIL = re.compile(
-    r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
-    re.ASCII,
+    r"(?<![A-Za-z0-9À-ɏ.+-])[A-Za-z0-9À-ɏ](?:[\wÀ-ɏ.+-]{0,62}[\wÀ-ɏ+-])?"
+    r"@(?:[A-Za-z0-9À-ɏ-]{1,63}\.)+[A-Za-z]{2,24}(?![A-Za-z0-9@])",
+    re.ASCII,  # Chinese and Japanese put no space before an address
 )
-"""Matches an e-mail address, such as `ann.lee+news@mail.example.org`."""
+"""Matches an e-mail address, such as `ann.lee+news@mail.example.org`; underscores around it mark it in Markdown."""
 
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
-"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
-`DE89 3704 0044 0532 0130 00`."""
+"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
 
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
-"""Matches what looks like the number of a payment card, 13 to 19 digits: groups of four of which the last may be longer
-or shorter, or groups of four, six and five (American Express)."""
+"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 """Matches four numbers with dots, such as `192.0.2.17`; also `999.1.2.3`, which is no address."""
 
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
-"""Matches hexadecimal numbers with at least two colons, such as `2001:db8::17`; also the time `12:30:45`."""
+_IPV6 = re.compile(
+    r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\w)"
+)
+"""Matches hexadecimal numbers with two colons or more: `2001:db8::17`, `::ffff:192.0.2.17`; also `12:30:45`."""
 
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
@@ -69,7 +70,10 @@ _SPOKEN_PHONE = re.compile(
     r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
     re.IGNORECASE,
 )
-"""Matches a phone number, however it is written, after words that say what it is, such as `phone` or `call me at`."""
+"""Matches digits, spaces, dots, hyphens and parentheses after words for a phone number: `phone`, `call me at`."""
+
+_IPV6_UNICAST = ipaddress.ip_network("2000::/3")
+"""The IPv6 addresses that lead to one machine (IANA, IPv6 global unicast address assignments)."""
 
 _VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
 """Matches the end of a text after which four numbers with dots are a version and no IP address."""
@@ -195,9 +199,16 @@ class Redactor:
     def _pseudonym(self, kind: Kind, data: str) -> str:
         """Returns the pseudonym of a piece of personal data.
 
-        Case makes no difference, nor do spaces, dots, hyphens and parentheses, except in e-mail addresses.
+        Case makes no difference, nor does the form of an IP address, nor spaces, dots, hyphens and parentheses in
+        numbers.
         """
-        key = kind, re.sub(r"[ ().-]", "", data).lower() if kind != "email" else data.lower()
+        if kind == "ip":
+            plain_form = str(ipaddress.ip_address(data))
+        elif kind == "email":
+            plain_form = data.lower()
+        else:
+            plain_form = re.sub(r"[ ().-]", "", data).lower()
+        key = kind, plain_form
         if key not in self._names:
             self.counts[kind] = self.counts.get(kind, 0) + 1
             name = str(self.counts[kind])
@@ -250,6 +261,11 @@ def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
             address = ipaddress.ip_address(match[0])
         except ValueError:
             continue
+        if isinstance(address, ipaddress.IPv6Address):
+            # others are not given to anybody, such as `a::b`, which is code
+            if address.ipv4_mapped is None and address not in _IPV6_UNICAST:
+                continue
+            address = address.ipv4_mapped or address
         # addresses of a private network, of a group or of an example lead to nobody
         if address.is_global and not address.is_multicast:
             yield match.span()

@@ -13,7 +13,7 @@ from engine.base.request_options import Option, declare_option, switch
 from engine.conversations.personal_data import KIND_NAMES, KINDS
 
 MAX_LANGUAGES_NAMED = 4
-"""Number of languages that `CheckCounts.in_words` names; the others are counted together."""
+"""Number of languages that `CheckCounts.in_words` names; the conversations in others are counted together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +34,6 @@ class Origin(NamedTuple):
 
     source: str
     format: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeakRow:
-    """A leak: text that gives away how the conversation ended, and that is therefore hidden from the model.
-
-    Attributes:
-        message: Index of the message that has it; None for a field of the record.
-        rule: Name of the rule that found it.
-        found: The text.
-    """
-
-    message: int | None
-    rule: str
-    found: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +73,8 @@ class CheckCounts:
             for code, count in languages[:MAX_LANGUAGES_NAMED]
         ]
         if len(languages) > MAX_LANGUAGES_NAMED:
-            parts.append(f"{len(languages) - MAX_LANGUAGES_NAMED} more languages")
+            others = sum(count for _, count in languages[MAX_LANGUAGES_NAMED:])
+            parts.append(f"other languages {others:,}")
         parts += [
             f"{KIND_NAMES[kind]} in {self.personal[kind]:,}"
             for kind in KINDS
@@ -104,10 +90,10 @@ def _read_gibibytes(text: str) -> int:
     Raises:
         ValueError: It is no number above 0.
     """
-    value = float(text)
-    if not 0 < value < math.inf:
+    size = float(text) * (1 << 30)
+    if not 0 < size < math.inf:
         raise ValueError(text)
-    return max(1, round(value * (1 << 30)))
+    return max(1, round(size))
 
 
 @dataclass(frozen=True, slots=True)

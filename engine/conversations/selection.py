@@ -48,4 +48,3 @@ def check_limit(limit: int | None) -> None:
 
 
 ALL = Selection()
-"""Selects all conversations."""

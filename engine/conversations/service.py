@@ -96,6 +96,9 @@ def _source_lines(source: SourceReport) -> list[str]:
     if account.total:
         what = "text of the other records" if source.rejected else "text"
         lines.append(shares_line(account, what))
+    for subject in sorted({*account.columns.values()}):
+        names = ", ".join(f"`{name}`" for name, of in account.columns.items() if of == subject)
+        lines += [f"  columns kept with the {subject}: {names}"]
     lines += _unread_lines("not read", account.lost)
     lines += _unread_lines("not understood, kept as it is", account.unknown)
     lines += _unread_lines("kept from models", account.hidden)

@@ -27,7 +27,6 @@ from engine.base.conversation import Role
 from engine.base.text import CJK
 
 WINDOW_WORDS = 8
-"""Number of words in a window."""
 
 MIN_LONG_WORDS = 30
 """Number of words in a row from which a shared text is of the long kind."""

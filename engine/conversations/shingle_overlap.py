@@ -26,7 +26,6 @@ Shingles = NDArray[np.uint32]
 """The shingles of a conversation, as checksums in ascending order; see `shingles`."""
 
 WORDS_PER_SHINGLE = 3
-"""Number of words in a shingle."""
 
 MIN_SHARED = 0.4
 """Two conversations are nearly equal if both have at least this share of the shingles of either (Jaccard index)."""
@@ -41,8 +40,7 @@ _ROUNDING = 1e-9
 """What a product with `MIN_SHARED` may be off by rounding, so that a whole number is not missed."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
-"""Number of common shingles of two conversations that are counted at once, which bounds the memory to about a hundred
-megabytes."""
+"""Common shingles of two conversations that are counted at once, which bounds the memory to about 100 MB."""
 
 MAX_COMPARED_PAIRS = 100_000
 """Number of pairs of conversations whose shingles are compared at once, which bounds the memory."""

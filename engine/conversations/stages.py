@@ -46,7 +46,6 @@ STDIN = "-"
 """Path that stands for the standard input."""
 
 BATCH_RECORDS = 500
-"""Most records of one transaction."""
 
 BATCH_BYTES = 4 << 20
 """Number of bytes of records at which a transaction ends."""
@@ -55,7 +54,6 @@ BATCH_SECONDS = 0.25
 """Seconds of reading at which a transaction ends."""
 
 CHECK_BATCH_CONVERSATIONS = 200
-"""Conversations of one transaction of `CheckStage`."""
 
 _WAL_SUFFIX = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""

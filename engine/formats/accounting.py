@@ -29,8 +29,7 @@ _UNREADABLE_PATHS = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
     "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state", "output[].result",
 )  # fmt: skip
-"""Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
-SDK."""
+"""Ends of paths to text that no person reads: signatures, bytes of files, states of parts of the Vercel AI SDK."""
 
 _TYPES_WITH_TEXT = (str, dict, list)
 """Types of JSON values that can hold text."""
@@ -71,6 +70,7 @@ def account_for(frame: Frame, conversation: Conversation, draft: ParsedRecord) -
     result = Account(
         said=_sentence_characters(message.content for message in conversation.messages),
         aside=_sentence_characters(strings(conversation.meta)),
+        columns=draft.columns,
     )
     for kind, text in conversation_texts.unknown:
         result.see(kind, text)

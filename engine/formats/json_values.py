@@ -14,7 +14,6 @@ MAX_DEPTH = 200
 """Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""
 
 json_text = json.JSONEncoder(ensure_ascii=False).encode
-"""The JSON text of a value."""
 
 
 class BadRecord(Exception):
@@ -35,8 +34,7 @@ FAULTS = (
     TypeError,
     ValueError,
 )
-"""Errors that a mistake in a reader raises at a record that it does not expect; errors of files and cancelled work are
-none of them."""
+"""Errors that a mistake in a reader raises at an odd record; errors of files and cancelled work are none of them."""
 
 
 def reason_of_fault(fault: Exception) -> str:

@@ -43,6 +43,11 @@ def guard(
     _hide_score(messages, leaks)
     _hide_finish(messages, leaks)
     meta, truth = _divide_fields(fields or {}, truth_fields, leaks)
+    for holder in _HOLDERS:
+        if isinstance(inner := meta.get(holder), dict):
+            doubles = inner.keys() & (meta.keys() | conversation.meta.keys())
+            rest = {holder: {name: inner[name] for name in doubles}} if doubles else {}
+            meta = {**without_keys(meta, holder), **without_keys(inner, *doubles), **rest}
     _hide_stated_outcomes(messages, {**truth, **(conversation.truth or {})}, leaks)
     if not fields and not leaks:
         return conversation, ()
@@ -91,6 +96,10 @@ _STATUS_OUTCOME = re.compile(
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
+
+
+_HOLDERS = ("metadata", "meta")
+"""Fields whose own fields are of the whole conversation, as those beside them, unless their names stand there."""
 
 
 def _divide_fields(

@@ -37,8 +37,7 @@ MOST_ASIDE = 5
 With more the conversations may be in the metadata; of 299 samples none has so many."""
 
 LEAST_ASIDE = 1_000
-"""Number of characters of sentences in the metadata of a source below which there is no warning about them
-(`MOST_ASIDE`)."""
+"""Characters of sentences in the metadata of a source below which there is no warning of them (`MOST_ASIDE`)."""
 
 MOST_REJECTED = 0.1
 """Largest share of a source's records that may be rejected before another mapping is offered."""
@@ -77,6 +76,7 @@ class Account:
         undated: Times of conversations that are no dates as the program knows them, by their shape: each digit as 0.
         said: Number of characters of the sentences in messages.
         aside: Number of characters of the sentences in metadata.
+        columns: Of a table with a row a message, what each other column is kept with: `conversation` or `message`.
     """
 
     chars: dict[Place, int] = field(default_factory=dict)
@@ -86,6 +86,7 @@ class Account:
     undated: dict[str, Unread] = field(default_factory=dict)
     said: int = 0
     aside: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -135,6 +136,7 @@ class Account:
         """Adds the counts of another account."""
         self.said += other.said
         self.aside += other.aside
+        self.columns |= other.columns
         for place, chars in other.chars.items():
             self.add(place, chars)
         for kind in _COUNTED_FIELDS:
@@ -325,6 +327,7 @@ class ParsedRecord:
             record, and the key or position in it.
         unknown: Items of the log that the format does not know; they were kept as metadata.
         pieces: Texts of the log that messages were put together from.
+        columns: As in `Account`.
     """
 
     conversation: Conversation
@@ -333,6 +336,7 @@ class ParsedRecord:
     left_out: frozenset[tuple[int, str | int]] = frozenset()
     unknown: tuple[Any, ...] = ()
     pieces: frozenset[str] = frozenset()
+    columns: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from engine.formats.json_values import FAULTS, BadRecord, json_text, reason_of_f
 from engine.formats.leaks import guard
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.toml_reader import SHARED_FIELD, reader_of
-from engine.formats.messages.start_dates import with_date
+from engine.formats.messages.times import with_date
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Parsed, Reader, Rejected
 
@@ -60,7 +60,6 @@ _CODED: tuple[Reader, ...] = (
     STREAMS,
     MESSAGE_LINES,
 )
-"""The readers in code."""
 
 
 _ARRANGED: dict[str, Callable[[Reader], Reader]] = {

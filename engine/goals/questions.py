@@ -21,19 +21,17 @@ import numpy as np
 
 from engine.model.chat import split_thinking
 from engine.model.prompt_files import Prompt
-from engine.model.reply_forms import find_verdict
+from engine.model.reply_forms import find_yes_or_no
 
-EXAMPLES = 10
-"""Number of texts in each list."""
+PAPER_EXAMPLES = 10
+"""Number of texts in each list of the paper's questions."""
 
 MAX_LABEL_WORDS = 6
-"""Most words of a label."""
 
 MAX_SUMMARY_CHARS = 400
 """Most characters of a goal summary."""
 
 MAX_LABEL_CHARS = 80
-"""Most characters of a label."""
 
 _REFUSAL = re.compile(
     r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
@@ -67,6 +65,9 @@ LABEL_EXAMPLES, VERDICT_EXAMPLES = 40, 20
 """Number of texts in each list for a model that follows instructions: of a group that is labeled, and of a pair."""
 LABEL_CHARS, MIN_TEXT_CHARS = 240, 60
 """Most characters of each text for a model that follows instructions, and the fewest that a text is shortened to."""
+
+_TEXTS_WITH_ROOM = 8
+"""Number of texts of a list that have room whatever their length, as long as `MIN_TEXT_CHARS` allow it."""
 
 
 def with_context(prompt: Prompt, context: str) -> Prompt:
@@ -148,11 +149,12 @@ def numbered_lists(room: int, **lists: Sequence[str]) -> str:
     """Returns lists of texts, each numbered and between the marks of its name, for a model that follows instructions.
 
     Args:
-        room: Most characters. Of each list as many texts are shown as its part has room for; the others are counted.
+        room: Most characters of the lines with texts, shared out equally. Of each list as many texts are shown as its
+            part has room for; the others are counted.
         lists: Texts by the name of their list, `_` standing for `-`.
     """
-    longest = min(LABEL_CHARS, max(room // (8 * len(lists)), MIN_TEXT_CHARS))
     part = room // len(lists)
+    longest = min(LABEL_CHARS, max(part // _TEXTS_WITH_ROOM, MIN_TEXT_CHARS))
     return "\n\n".join(
         _numbered(name.replace("_", "-"), texts, longest, part) for name, texts in lists.items()
     )
@@ -174,23 +176,26 @@ def _numbered(name: str, texts: Sequence[str], chars: int, room: int) -> str:
 
 
 def clipped(text: str, chars: int) -> str:
-    """Returns a text on one line, its middle left out where it is longer than `chars`.
+    """Returns a text on one line, with " … " for its middle where it is longer than `chars`.
 
     Both ends are kept: people state what they want at the beginning or at the end of a long message.
     """
-    # Of a very long text only both ends are split into words; 8 times the length leaves room for runs of spaces.
-    flat = " ".join(text[: chars * 8].split() + text[chars * 8 :][-chars:].split())
+    # Only as many words of a long text are split off as can be shown: a word and its space have two characters or more.
+    from_begin, from_end = text.split(maxsplit=chars), text.rsplit(maxsplit=chars)
+    flat = " ".join(from_begin)
     if len(flat) <= chars:
         return flat
     gap = " … "
     head = chars * 2 // 3  # what a user wants is said first more often than last
     tail = chars - head - len(gap)
-    return f"{flat[:head].rstrip()}{gap}{flat[-tail:].lstrip()}"
+    return f"{flat[:head].rstrip()}{gap}{' '.join(from_end)[-tail:].lstrip()}"
 
 
 def clean_label(text: str) -> str:
-    """Returns a label that a model wrote, without its print, what it wrote before it, and a loose end; empty where it
-    only repeats the question, or refuses."""
+    """Returns a label that a model wrote; empty where it only repeats the question, or refuses.
+
+    Left out are Markdown, quotes, a prefix such as `Label:`, and words such as `the` at the end.
+    """
     bare = text.strip(_EDGES)
     opening = _OPENING.match(bare)
     words = bare[opening.end() if opening else 0 :].split()[:MAX_LABEL_WORDS]
@@ -220,8 +225,7 @@ class MergeQuestion:
 # The paper's questions
 
 SUMMARY_PROMPT, LABEL_PROMPT, MERGE_PROMPT = "paper-summary", "paper-label", "paper-merge"
-"""Names of the prompts of the paper for the summary of a conversation, whose replies have several parts, for the
-description of a group, and for a pair of groups."""
+"""Names of the paper's prompts for the summary of a conversation, the description of a group, and a pair of groups."""
 
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
 """Finds what makes the first sentence of a reply a refusal to merge two groups."""
@@ -265,24 +269,22 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     """
     _, text = split_thinking(reply.strip())
     answer, *described = _DESCRIPTION.split(text, maxsplit=1)
-    verdict_match = find_verdict(answer) or _DECISION.search(answer)
-    first_sentence, *following = _SENTENCE.split(
-        text[verdict_match.end() :] if verdict_match else text, maxsplit=1
-    )
-    claim, *_ = _GROUNDS.split(first_sentence, maxsplit=1)
-    verdict: bool | None = None
-    if verdict_match:
-        verdict = (
-            verdict_match.lastgroup is None
-            or verdict_match[verdict_match.lastgroup].casefold() == "yes"
-        )
-    # Without a verdict in one word the first sentence decides, unless it only repeats the question.
-    elif _MERGE.search(claim) and not _ECHO.search(claim):
-        if _NO.search(claim):
-            verdict = False
-        elif _YES.search(claim):
-            verdict = True
+    yes_or_no = find_yes_or_no(answer)
+    one_word = yes_or_no or _DECISION.search(answer)
+    sentence, *following = _SENTENCE.split(text[one_word.end() :] if one_word else text, maxsplit=1)
+    if yes_or_no:
+        verdict: bool | None = yes_or_no[yes_or_no.lastgroup or 0].casefold() == "yes"
+    else:
+        verdict = True if one_word else _verdict_of_sentence(sentence)
     if not verdict:
         return verdict, ""
     # What follows "description:", or else what follows the sentence of the verdict.
     return True, " ".join("".join(described or following).split())
+
+
+def _verdict_of_sentence(sentence: str) -> bool | None:
+    """Returns what a sentence says of merging, before its grounds; None for nothing, or if it repeats the question."""
+    claim, *_ = _GROUNDS.split(sentence, maxsplit=1)
+    if not _MERGE.search(claim) or _ECHO.search(claim):
+        return None
+    return False if _NO.search(claim) else True if _YES.search(claim) else None

@@ -30,8 +30,7 @@ EXPLANATION = "explanation:"
 """Beginning of the text that explains the answers to a question; the name of the question follows."""
 
 DEFAULT_TEXT: GoalText = "all"
-"""Default text by which conversations are clustered. It separated goals best on public data; see
-docs/decisions/0016."""
+"""Default text by which conversations are clustered. It separated goals best on public data; docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised
@@ -68,7 +67,6 @@ LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
 
 Ids: TypeAlias = "npt.NDArray[np.int64]"
-"""Conversation ids."""
 
 Pair = tuple[str, str]
 """Ids of two groups."""
@@ -267,14 +265,16 @@ class ClusterName:
         label: A few words; empty where there is none.
         description: One sentence; empty if there is none.
         reason: Why a model gave no name that can be used; empty where it gave one, and where none was asked.
-        support: How many members want what the label says; None where they were not counted, and where the members
-            have no request in common.
+        support: How many members want what the label says, or have a word of it; None where they were not counted, and
+            where the members have nothing in common.
+        by_words: Whether the support is of words that many members have, who have no request in common.
     """
 
     label: str
     description: str = ""
     reason: str = ""
     support: Support | None = None
+    by_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,9 +156,10 @@ class TimeLeft:
 
 
 def time_left_text(seconds: float | None) -> str:
-    """Returns a time left in words, as rough as it is known: `a few seconds left`, `about 40 s left`."""
+    """Returns a time left in words, as rough as it is known: `a few seconds left`, `about 40 s left`; empty where it is
+    not known."""
     if seconds is None:
-        return "time left not known yet"
+        return ""
     if seconds < 8:
         return "a few seconds left"
     if seconds < 55:

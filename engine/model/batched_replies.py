@@ -64,11 +64,11 @@ class Layout:
 
     Attributes:
         members: Indices of the replies among those of the request, rising.
-        separate: Number of sequences with cells of their own; 0 if all share the cache.
+        separate_sequences: Number of sequences with cells of their own; 0 if all share the cache.
     """
 
     members: Sequence[int]
-    separate: int
+    separate_sequences: int
 
 
 class _PrefixPlan:
@@ -114,17 +114,17 @@ class _PrefixPlan:
             return
         common = min(self._common_lengths[low : high - 1])
         # Every prompt keeps its last token, whose decoding gives the first distribution.
-        end = min(common, min(len(self._prompts[index]) for index in self._order[low:high]) - 1)
-        fits = end - start <= self._free_tokens and len(self.prefixes) < self._max_prefixes
-        if end - start >= MIN_PREFIX_TOKENS and fits:
-            tokens = self._prompts[self._order[low]][start:end]
+        shortest = min(len(self._prompts[index]) for index in self._order[low:high])
+        tokens = self._prompts[self._order[low]][start : min(common, shortest - 1)]
+        fits = len(tokens) <= self._free_tokens and len(self.prefixes) < self._max_prefixes
+        if len(tokens) >= MIN_PREFIX_TOKENS and fits:
             self.prefixes.append(Prefix(parent, start, tokens))
             self._free_tokens -= len(tokens)
-            parent, start = len(self.prefixes) - 1, end
+            parent, start = len(self.prefixes) - 1, start + len(tokens)
             for index in self._order[low:high]:
                 self.prefix_of_prompt[index] = parent
-        # The range is cut between neighbors that share no more than all of it; if it is cut everywhere, nothing more is
-        # shared.
+        # The range is cut between neighbors that share no more than all of it: that of prompts ab, abc and ad between
+        # the last two, whose `a` all have. If it is cut everywhere, nothing more is shared.
         cuts = [
             index + 1 for index in range(low, high - 1) if self._common_lengths[index] == common
         ]
@@ -171,7 +171,8 @@ def share_prefixes(
 
 
 def count_separate(cells: int, length: int) -> int:
-    """Returns how many sequences of `length` tokens fit into a number of cells when each has its own."""
+    """Returns how many sequences of `length` tokens, at least one, fit into a number of cells when each has its own;
+    models answer `max_separate` by it."""
     return cells // (math.ceil(length / CELL_MULTIPLE) * CELL_MULTIPLE)
 
 
@@ -207,16 +208,17 @@ def layouts(needs: Sequence[int], max_separate: Callable[[int], int]) -> list[La
         by_length[_sequence_cells(need)].append(index)
     groups: list[Layout] = []
     sharing_members: list[int] = []
-    # The longest replies are placed first. All shorter ones join them where there are sequences enough for a group, or
-    # where too few replies are left for a group of their own.
+    # The longest replies are placed first. All shorter ones join them where too few are left for a group of their own,
+    # or where as many sequences fit as are left or as are worth having.
     while by_length:
         length = max(by_length)
         sequences = min(PARALLEL, max_separate(length))
         count_left = sum(map(len, by_length.values()))
-        if count_left < MIN_SEPARATE_SEQUENCES or (
-            sequences >= MIN_SEPARATE_SEQUENCES
-            and (sequences >= ENOUGH_SEQUENCES or count_left <= sequences)
-        ):
+        too_few_left = count_left < MIN_SEPARATE_SEQUENCES
+        enough_fit = sequences >= MIN_SEPARATE_SEQUENCES and (
+            sequences >= ENOUGH_SEQUENCES or count_left <= sequences
+        )
+        if too_few_left or enough_fit:
             members = [index for indices in by_length.values() for index in indices]
             by_length.clear()
         else:
@@ -259,16 +261,16 @@ def generate(
     replies: dict[int, Reply] = {}
     for layout in groups:
         group_tasks = [tasks[index] for index in layout.members]
-        report = progress and partial(_report_sum, progress, len(replies))
+        report = progress and partial(_report_after, len(replies), progress)
         group_replies = _write_together(model, group_tasks, layout, report)
         replies.update(zip(layout.members, group_replies, strict=True))
     model.clear()
     return [replies[index] for index in range(len(tasks))]
 
 
-def _report_sum(progress: Callable[[int], None], before: int, count: int) -> None:
+def _report_after(done_before: int, progress: Callable[[int], None], count: int) -> None:
     """Reports the replies of a group together with those of the groups before it."""
-    progress(before + count)
+    progress(done_before + count)
 
 
 def _write_together(
@@ -278,10 +280,10 @@ def _write_together(
     progress: Callable[[int], None] | None,
 ) -> list[Reply]:
     """Returns the replies of one layout, which shares the common prefixes of its prompts."""
-    model.arrange(layout.separate)
+    model.arrange(layout.separate_sequences)
     count = model.capacity.sequences
     # Separate sequences are few, so prefixes get a quarter of them; else what the replies leave.
-    max_prefixes = count // 4 if layout.separate else count - min(PARALLEL, count // 2)
+    max_prefixes = count // 4 if layout.separate_sequences else count - min(PARALLEL, count // 2)
     prefixes = range(count - 1, count - 1 - max_prefixes, -1)
     shared, prefix_tokens = share_prefixes(model, tasks, prefixes)
     # Prefixes use the last sequences, and a prefix has a higher number than those that extend it. So all numbers below

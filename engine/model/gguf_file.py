@@ -40,13 +40,11 @@ BLOCKS: dict[int, tuple[int, int]] = {
 """llama.cpp's formats by number: numbers in a block, and bytes of a block."""
 
 Value = int | float | bool | str
-"""A value of the metadata."""
 
 F32, F16, BF16 = 0, 1, 30
 """llama.cpp's numbers of the formats that `GgufFile.vector` reads."""
 
 EMBEDDING_TENSOR = "token_embd.weight"
-"""Name of the tensor with the embedding of the tokens."""
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
 """Type number of a value in the header -> its code in `struct`."""

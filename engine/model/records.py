@@ -28,7 +28,11 @@ BUILT_IN_LIMITS: Final[dict[Work, str]] = {
     "goals": "only as in the paper (--paper)",
     "questions": "only with --anyway, near chance",
 }
-"""The kinds of work of which the built-in model does hardly anything, each with what it does."""
+"""The kinds of work that the built-in model is used for only on request, each with how."""
+
+
+Fact = tuple[str, str]
+"""Name and value of one fact about a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +71,6 @@ class ModelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One fact about a model, for a table of two columns."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class HubModel:
     """A repository in the results of a search.
 
@@ -102,6 +98,7 @@ class HubRepository:
     Attributes:
         name: OWNER/NAME.
         revision: Commit.
+        license, gated: See `HubModel`.
         files: Its GGUF files.
         left_out: Number of other GGUF files, which cannot be pulled because of their name or checksum, or as one of
             several that make a model.
@@ -114,30 +111,30 @@ class HubRepository:
     files: tuple[HubFile, ...]
     left_out: int = 0
 
-    def file(self, words: str | None) -> HubFile:
-        """Returns the file with this path, else the one whose path contains the text, such as `Q4_K_M`.
+    def find_file(self, path_part: str | None) -> HubFile:
+        """Returns the file with this path, else the one whose path contains it, such as `Q4_K_M`.
 
         Args:
-            words: The path or a part of it; None for the only file.
+            path_part: The path or a part of it; None for the only file.
 
         Raises:
-            UsageError: No file has it, or several have.
+            NotFound: No file has it.
+            UsageError: There is no file to pull, or several have it.
         """
         if not self.files:
             raise UsageError(
                 f"{self.name} has no GGUF file that can be pulled.",
                 "Look for a repository whose name ends in GGUF.",
             )
-        exact = [file for file in self.files if file.path == words]
-        matching = exact or [
-            file for file in self.files if words is None or words.lower() in file.path.lower()
-        ]
+        exact = [file for file in self.files if file.path == path_part]
+        part = (path_part or "").lower()
+        matching = exact or [file for file in self.files if part in file.path.lower()]
         if len(matching) == 1:
             (file,) = matching
             return file
         names = ", ".join(f"{file.path} ({file.size / 1e9:.1f} GB)" for file in self.files)
         if not matching:
-            raise NotFound(f"{self.name} has no file {words!r}.", f"It has {names}.")
+            raise NotFound(f"{self.name} has no file {path_part!r}.", f"It has {names}.")
         raise UsageError(f"{self.name} has {len(matching)} such files.", f"Name one of {names}.")
 
 

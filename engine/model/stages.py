@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -19,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, RequestRefused
+from engine.base.text import one_line
 from engine.jobs.contract import Lane, OnProgress, Progress, Result, Stage, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, FIRST_LAYERS, Catalog, LoadableModel, ModelEntry
 from engine.model.endpoints.model import EndpointModel
@@ -54,6 +56,9 @@ ATTEMPTS = 3
 
 REHEARSED_ITEMS = 200
 """Most items whose requests an estimate looks at."""
+
+REASON_CHARS = 160
+"""Most characters of the reason why conversations have no result, in the sentence about a run."""
 
 MAX_REFUSED_IN_A_ROW = 16
 """Number of items in a row that an endpoint may refuse before the fault is no longer in the items."""
@@ -245,11 +250,18 @@ class ModelStage(Stage):
     """A stage whose answers come from a model."""
 
     lane: Lane = "model"
+    work_title = ""
+    """What is done, for a `title` that says with which model."""
 
     def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         """Reads and loads nothing yet."""
         self._project = project
         self._work = ModelWork(process, model)
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"{self.work_title} with {self._work.model.label}"
 
     @property
     def model(self) -> LoadableModel:
@@ -293,6 +305,20 @@ class ModelStage(Stage):
             self.name, self._work.rehearse(sample), items_per_sampled, tokens_per_reply
         )
         return replace(cost, certain=certain)
+
+
+def without_result(reasons: Counter[str], what: str) -> str:
+    """Returns what the sentence about a run says of the conversations without a result; empty if all have one.
+
+    Args:
+        reasons: How many have none for which reason.
+        what: What they have, such as "no summary".
+    """
+    if not reasons:
+        return ""
+    ((reason, _),) = reasons.most_common(1)
+    shown = one_line(reason, REASON_CHARS).rstrip(".")
+    return f"; {reasons.total():,} have {what}, most often because: {shown}"
 
 
 class BlockStage(ModelStage, Generic[Key, Entry]):

@@ -14,7 +14,7 @@ from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow, 
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import state_selection_sql
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.records import CheckCounts, LeakRow, MessageRow, QuarantineRow
+from engine.conversations.records import CheckCounts, MessageRow, QuarantineRow
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import facets, selecting, shared_text, sources
 from engine.conversations.tables.conversations import (
@@ -27,6 +27,7 @@ from engine.conversations.tables.conversations import (
 )
 from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
+from engine.formats.records import Leak
 from engine.goals.tables import groups as goal_groups
 from engine.project.project import Project
 from engine.project.sql import IdSet, rows_in, snapshot
@@ -176,7 +177,7 @@ class ConversationService:
         """Returns the record of a conversation as it was imported, byte for byte."""
         return self._project.read(original, conversation_id)
 
-    def leaks(self, conversation_id: int) -> list[LeakRow]:
+    def leaks(self, conversation_id: int) -> list[Leak]:
         """Returns the places that the leak guard keeps from models, because they would tell the truth."""
         return self._project.read(leaks, conversation_id)
 

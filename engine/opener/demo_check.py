@@ -30,7 +30,6 @@ MIN_SHARE, MIN_PURITY = 0.5, 0.7
 """Least share of the conversations of a goal that are in its group, and least share of the group that have the goal."""
 
 MAX_ANSWER_CHARACTERS = 60
-"""Most characters of an answer that are shown."""
 
 STEM_LETTERS = 4
 """Number of first letters that two forms of a word share."""
@@ -83,8 +82,7 @@ class DemoCheck:
 
 def check_demo(project: OpenProject) -> DemoCheck:
     """Returns how right the program is on a project with the demo's conversations that was scored and clustered."""
-    with project.project.reading() as conn:
-        truth = dict(truth_by_conversation(conn))
+    truth = dict(project.project.read(truth_by_conversation))
     label_of_goal = _labels_of_goals(
         project, {key: str(truth[key]["goal"]) for key in sorted(truth)}
     )

@@ -26,14 +26,13 @@ from engine.opener import conversation_forms
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.records import AnsweredConversation
-from engine.questions.tables import second_answers
+from engine.questions.tables import opinions
 from engine.trees import tables as trees
 
 ExportKind = Literal[
     "scores", "answers", "conversations", "table", "trees", "clusters", "assignments",
     "decisions",
 ]  # fmt: skip
-"""The kinds of exports."""
 
 NEVER_SCORED = "no run has reached it"
 """The reason of a conversation that has no score because no run has tried to score it."""
@@ -52,10 +51,7 @@ class ExportFiles:
             ProjectError: There is a file at `path` already, or it cannot be written.
         """
         target = new_file(path)
-        with (
-            self._project.reading() as conn,
-            closing(export_lines(conn, kind, ids)) as lines,
-        ):
+        with self._project.reading() as conn, closing(export_lines(conn, kind, ids)) as lines:
             return write_file(lines, target, "jsonl")
 
     def export_form(
@@ -102,7 +98,7 @@ def export_lines(
     if kind == "scores":
         yield from starmap(score_line, scores.export_scores(conn, ids))
     elif kind == "answers":
-        yield from map(answer_line, second_answers.answered_conversations(conn, ids))
+        yield from map(answer_line, opinions.answered_conversations(conn, ids))
     elif kind == "table":
         yield from table_lines(conn, ids)
     elif kind == "trees":
@@ -111,7 +107,7 @@ def export_lines(
         for imported, row, frame in trees.export_trees(conn, ids):
             yield {**imported.names(), **stored_tree_line(imported.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
-        from engine.goals.service import results as goal_exports
+        from engine.goals.service import json_lines as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)

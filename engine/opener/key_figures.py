@@ -24,14 +24,11 @@ from engine.questions.records import YES_FROM, ExampleProbe, likely_success
 
 if TYPE_CHECKING:
     from engine.goals.merges.merge_state import Group
-    from engine.results.comparison.differences import Difference
+    from engine.results.comparison.differences import PeriodChange
 
-MIN_IN_MONTH = 20
-"""Fewest conversations of a month or a week that is compared with another one."""
 MAX_GOALS = 8
 """Most goals that are named."""
 MAX_LABEL_CHARACTERS = 40
-"""Most characters of the label of a goal."""
 
 MAX_TO_READ = 5
 """Most conversations to read first."""
@@ -41,21 +38,6 @@ MAX_TO_READ_PER_GROUP = 2
 """Most conversations of one group among those to read first, as long as other groups have any."""
 MOST_CONSIDERED = 100
 """Number of conversations, those that come first, from which those to read first are chosen."""
-
-
-class MonthChange(NamedTuple):
-    """The last month of a project compared with the month before, or the last two weeks.
-
-    Attributes:
-        first, last: The two months, such as `2026-03`, or weeks, such as `2026-W11`.
-        differences: The significant differences.
-        signs: The signs of trouble that significantly more or fewer conversations show, in words.
-    """
-
-    first: str
-    last: str
-    differences: tuple[Difference, ...]
-    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +62,7 @@ class KeyFigures:
     judged: tuple[int, int] = (0, 0)
     failures: tuple[int, int] | None = None
     succeeded: Interval | None = None
-    change: MonthChange | None = None
+    change: PeriodChange | None = None
     doubt: str = ""
 
     def goal_clauses(self) -> list[str]:
@@ -136,25 +118,11 @@ class KeyFigures:
         """Returns clauses on the last month or week: what differs significantly from the one before, or that nothing
         does."""
         if self.change is None:
-            return [f"no two months or weeks with {MIN_IN_MONTH} conversations each"]
-        first, last, differences, signs = self.change
-        clauses = [*map(_change_text, differences), *signs]
-        if not clauses:
-            return [f"{last} against {first}: no real change"]
-        return [f"{last} against {first}: {clauses[0]}", *clauses[1:]]
+            return ["too few conversations in the last months and weeks"]
+        from engine.results.comparison.formatting import change_clauses
 
-
-def _change_text(difference: Difference) -> str:
-    """Returns a difference in words: the measure, whether it rose or fell, and both values."""
-    from engine.results.comparison.formatting import difference_cells
-
-    name, first, last, *_ = difference_cells(difference)
-    rose = difference.change.value > 0
-    # standard scores mean nothing to a reader
-    if difference.measure in ("trouble", "trouble in goal"):
-        return f"{'more' if rose else 'less'} {name}"
-    verb = "rose" if rose else "fell"
-    return f"{name} {verb} from {first} to {last}"
+        clauses = change_clauses(self.change) or ["no real change"]
+        return [f"{self.change.last} against {self.change.first}: {clauses[0]}", *clauses[1:]]
 
 
 def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] | None:
@@ -177,38 +145,21 @@ def imported_failures(project: OpenProject, filter: Filter) -> tuple[int, int] |
     return (failed, failed + succeeded) if failed + succeeded else None
 
 
-def last_periods(project: OpenProject, filter: Filter = NO_FILTER) -> tuple[str, str] | None:
-    """Returns the last two months with enough conversations of a filter, else weeks; None where there are none."""
-    for field in ("month", "week"):
-        sizes = project.comparison.sizes(field, filter)
-        periods = sorted(name for name, size in sizes.items() if size >= MIN_IN_MONTH)
-        if len(periods) > 1:
-            return periods[-2], periods[-1]
-    return None
-
-
-def month_change(project: OpenProject, filter: Filter) -> MonthChange | None:
+def last_change(project: OpenProject, filter: Filter = NO_FILTER) -> PeriodChange | None:
     """Returns how the last month of a filter differs from the month before, or the last week where there are not two
     months; reads all scores.
 
     Returns None where fewer than two months and two weeks have enough conversations.
     """
-    periods = last_periods(project, filter)
-    if periods is None:
-        return None
-    first, last = periods
-    first_side, last_side = (
-        Filter((*filter.terms, Term("date", ":", (period,)))) for period in (first, last)
-    )
-    from engine.results.comparison.formatting import sign_clauses
-
-    comparison = project.comparison.compare(first_side, last_side)
-    return MonthChange(
-        first,
-        last,
-        tuple(difference for difference in comparison.differences if difference.significant),
-        tuple(sign_clauses(comparison.sign_changes)),
-    )
+    measures = project.comparison.read_measures(filter)
+    for field in ("month", "week"):
+        try:
+            change = project.comparison.breakdown(measures, field, filter).last_change
+        except NotFound:  # there are no dates
+            return None
+        if change is not None:
+            return change
+    return None
 
 
 class FirstReading(NamedTuple):

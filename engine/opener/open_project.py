@@ -149,10 +149,7 @@ class OpenProject:
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
-            self.project,
-            self._emit,
-            tables_by_stage=TABLES_BY_STAGE,
-            check=self._check_addresses,
+            self.project, self._emit, tables_by_stage=TABLES_BY_STAGE, check=self._check_addresses
         )
 
     def __enter__(self) -> Self:
@@ -179,7 +176,7 @@ class OpenProject:
     @property
     def offline_by(self) -> str | None:
         """Name of the switch that keeps the program offline; None where named endpoints may be reached."""
-        switch = network_guard.switch()
+        switch = network_guard.off_by()
         return None if switch is None else switch.name
 
     # Parts: the project file
@@ -423,12 +420,7 @@ class OpenProject:
         """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
-        return WatchService(
-            self.project,
-            self.runner,
-            lambda: self.scoring_runs,
-            self.goal_stages,
-        )
+        return WatchService(self.project, self.runner, lambda: self.scoring_runs, self.goal_stages)
 
     # Events
 

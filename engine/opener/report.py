@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +16,10 @@ from engine.base.number_format import counted, figure, is_few, share_range, sign
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
-from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
+from engine.completeness.service import sets as score_sets
+from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.personal_data import KIND_NAMES, KINDS
+from engine.conversations.personal_data import KIND_NAMES
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
     UNLIKELY,
@@ -26,7 +27,7 @@ from engine.opener.key_figures import (
     KeyFigures,
     conversations_to_read,
     imported_failures,
-    month_change,
+    last_change,
     success_probe,
 )
 from engine.opener.open_project import OpenProject
@@ -43,7 +44,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table, sign_sentences
+from engine.results.comparison.formatting import breakdown_table
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -64,13 +65,11 @@ MAX_GOALS = 30
 """Number of goals that are listed."""
 
 CONVERSATIONS_TO_READ = 8
-"""Number of conversations in a list of those to read."""
 
 GREETING_CHARACTERS = 30
 """Length of an opening from which on it is more than a greeting."""
 
 QUOTE_CHARACTERS = 400
-"""Most characters of a message in a quote."""
 
 MAX_SENTENCES = 5
 """Most sentences on what goes with each side."""
@@ -96,26 +95,21 @@ GOAL_CHARACTERS = 60
 MAX_ANSWERS = 5
 """Most answers that are listed of a question that is not yes or no."""
 
+FIRST_SIDE, SECOND_SIDE = 0, 1
+"""`Association.side`: of those that failed, where that is known, and of the others."""
+
 TO_READ = "What to read first"
 """Title of the section with conversations to read."""
 
-SUMMARY_QUOTES, SUMMARY_FEATURES = 3, 3
-"""Most quoted conversations, and most features that go with the outcome, in the summary."""
+SUMMARY_GOALS, SUMMARY_QUOTES, SUMMARY_FEATURES = 5, 3, 3
+"""Most goals, quoted conversations and features that go with the outcome, in the summary."""
 
 NOT_CHECKED = "not checked"
 """Stands in place of a corrected share where people have not checked what answered."""
 
-_KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
-"""The name of each kind of personal data, by the kind as the project file has it."""
-
 
 def write_report(
-    services: OpenProject,
-    path: Path,
-    filter: Filter,
-    *,
-    redact: bool = False,
-    force: bool = False,
+    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 
@@ -138,13 +132,13 @@ def write_report(
 
 
 class _Report:
-    """Makes one report; the methods `_..._blocks` yield the blocks of a section each."""
+    """Makes one report; each method `_..._blocks` yields the blocks of one section."""
 
     def __init__(self, services: OpenProject, filter: Filter, measures: Measures) -> None:
         """Makes the report on the conversations of a filter; `measures` are their measures."""
         self._services, self._filter, self._measures = services, filter, measures
         self._sets = services.score_sets.all()
-        # sentences on what is not known, with the command that finds it out
+        # sentences on what is not known, with the command that finds it out; the sections add them as they are made
         self._unknown: list[str] = []
 
     def document(self) -> Document:
@@ -166,6 +160,7 @@ class _Report:
             "How this was measured": self._method_blocks(),
             "Not known": self._unknown_blocks(),
         }
+        # the generators run here, in this order: the last section has what the others add to `_unknown`
         sections = [
             Section(title, tuple(blocks), folded)
             for part, folded in ((contents, False), (methods, True))
@@ -198,32 +193,31 @@ class _Report:
             judged=(no, no + yes),
             failures=imported_failures(self._services, self._filter),
             succeeded=self._completion_rate.corrected,
-            change=month_change(self._services, self._filter),
-            doubt=doubt_in_force(self._sets),
+            change=last_change(self._services, self._filter),
+            doubt=score_sets.doubt_in_force(self._sets),
         )
 
     def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields a sentence on each key figure, then the ends of conversations to read first."""
+        first_clause, *goal_shares = figures.goal_clauses()
         answers = {
-            "What users wanted": [
-                ", ".join(figures.goal_clauses()[1:6]) or figures.goal_clauses()[0]
-            ],
+            "What users wanted": [", ".join(goal_shares[:SUMMARY_GOALS]) or first_clause],
             "Did it end?": figures.ending_clauses(),
             "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
-            rows = [
-                row for row in self._associations.rows if row.side == 0 and not row.may_be_chance
-            ]
-            features = [text for row in rows if (text := plainest_feature(row))]
+            rows = [row for row in self._associations.rows if row.side == FIRST_SIDE]
+            features = dict.fromkeys(plainest_feature(row) for row in rows if not row.may_be_chance)
             outcome = self._associations.split.outcome
-            answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:SUMMARY_FEATURES]
+            answers[f"What goes with {outcome}"] = list(filter(None, features))[:SUMMARY_FEATURES]
         if figures.change is not None:
             answers["What changed"] = figures.change_clauses()
         for question, clauses in answers.items():
             if clauses:
-                yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
-        for reading in self._readings[:SUMMARY_QUOTES]:
+                yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", important=True)
+        # what people judged failed says more than what may have failed
+        quoted = conversations_to_read(self._services, self._filter, failures=True)
+        for reading in quoted[:SUMMARY_QUOTES]:
             quote = self._quote(reading.row.id)
             reason = " · ".join(reading.reason.split(" · ")[:2])
             yield replace(quote, source=f"{quote.source}: {reason}", more_in=TO_READ)
@@ -248,24 +242,23 @@ class _Report:
         for title, field in fields.items():
             values = store.values(field, self._filter)
             if values:
-                yield text_table(
-                    title,
-                    ("", "conversations"),
-                    tuple((value, f"{count:,}") for value, count in values[:MAX_VALUES]),
-                    (1,),
-                )
+                rows = [(value, f"{count:,}") for value, count in values[:MAX_VALUES]]
+                unnamed = Filter((*self._filter.terms, Term(field, ":", (NO_VALUE,))))
+                if field != "source" and (unknown := len(store.ids(ListQuery(unnamed)))):
+                    rows.append(("not known", f"{unknown:,}"))
+                yield text_table(title, ("", "conversations"), tuple(rows), (1,))
         personal = [
-            f"{_KIND_NAMES.get(value, value)} in {count:,}"
+            f"{KIND_NAMES.get(value, value)} in {counted(count, 'conversation')}"
             for value, count in store.values("personal", self._filter)
             if count
         ]
         if personal:
-            yield Paragraph(f"Personal data was found: {', '.join(personal)} conversations.")
+            yield Paragraph(f"Personal data was found: {', '.join(personal)}.")
 
     def _ending_blocks(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""
         states = self._measures.states()
-        if states.rate is None or in_force(self._sets) is None:
+        if states.rate is None or score_sets.in_force(self._sets) is None:
             self._unknown.append(
                 "Nothing is scored. `workbench run complete PROJECT` scores in seconds."
             )
@@ -314,19 +307,14 @@ class _Report:
             )
             yield Paragraph(
                 f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
-                True,
+                important=True,
             )
-        share = figures.succeeded
-        if share is None and not all_judged:
+        share = self._completion_rate.corrected_text
+        if figures.succeeded is not None:
+            yield Paragraph(f"Of all, {share}, got what they wanted.", important=True)
+        elif not all_judged and figures.failures is None:
             self._unknown.append(
-                "How many of all got what they wanted is not known, which only verdicts say:"
-                f" {self._completion_rate.why}."
-            )
-        elif share is not None:
-            yield Paragraph(
-                f"{share.value:.0%} (95% interval {share.low:.0%} to {share.high:.0%}) got what they wanted: the"
-                " scores without their errors, as verdicts show them.",
-                True,
+                f"How many of all got what they wanted is not known, which only verdicts say: {share}."
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
@@ -337,9 +325,9 @@ class _Report:
             )
             yield Paragraph(
                 f"{counted(first, 'conversation')} that {verbs[0]} beside {second:,} that {verbs[1]}.{nothing}",
-                True,
+                important=True,
             )
-            for side in (0, 1):
+            for side in (FIRST_SIDE, SECOND_SIDE):
                 rows = [row for row in self._associations.rows if row.side == side]
                 for row in clearest_rows(rows, MAX_SENTENCES):
                     yield Paragraph(feature_sentence(row, self._associations))
@@ -353,11 +341,9 @@ class _Report:
             return
         summaries = self._services.questions.all()
         rows = [row for summary in summaries for row in self._answer_rows(summary)]
+        titles = "question", "answered by", "answer", "conversations", "of these", "corrected (95%)"
         if rows:
-            columns = ("question", "answered by", "answer", "conversations", "of these")
-            yield text_table(
-                "Questions and their answers", (*columns, "corrected (95%)"), tuple(rows), (3, 4, 5)
-            )
+            yield text_table("Questions and their answers", titles, tuple(rows), (3, 4, 5))
         if any(correction not in ("", NOT_CHECKED) for *_, correction in rows):
             yield Paragraph(
                 "Where people checked a machine on conversations drawn at random, its share is without its errors."
@@ -373,11 +359,13 @@ class _Report:
         for by, counts in summary.answers:
             check, total = checks.get(by), sum(counts.values())
             shares = {share.value: share for share in check.shares} if check else {}
-            for value in [YES] if is_tag and counts else list(counts)[:MAX_ANSWERS]:
+            # of a tag only "yes" is counted: who does not give it rarely says so
+            values = [YES] if is_tag and counts else list(counts)[:MAX_ANSWERS]
+            for value in values:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
-                    correction = share.in_words
+                    correction = share.text
                 count = counts.get(value, 0)
                 yield (
                     name,
@@ -391,13 +379,12 @@ class _Report:
     @cached_property
     def _completion_rate(self) -> CompletionRate:
         """The share of conversations whose user got what they wanted, or why it is not known."""
-        by_score = self._services.comparison.goes_by_score(self._filter)
-        return self._measures.rate(by_score=by_score)
+        return self._services.calibration.report(ListQuery(self._filter)).rate
 
     @cached_property
     def _readings(self) -> list[FirstReading]:
-        """The conversations to read first, among them those that a person judged failed."""
-        return conversations_to_read(self._services, self._filter, failures=True)
+        """The conversations to read first, as the overview lists them."""
+        return conversations_to_read(self._services, self._filter)
 
     @cached_property
     def _associations(self) -> Associations | None:
@@ -446,19 +433,19 @@ class _Report:
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
             if is_few(scored):
-                faint.append((index, 3))
+                faint.append((index, 4 if any_known else 3))
             count = len(part.ids)
-            shares = _share(count, total), _share(above, scored)
+            share, ended = _share(count, total), _share(above, scored)
             failed = [failures(part)] if any_known else []
-            rows.append((label, f"{count:,}", *shares, *failed, self._example(part)))
+            rows.append((label, f"{count:,}", share, *failed, ended, self._example(part)))
         yield text_table(
             "Goals, the most frequent first",
             (
                 "goal",
                 "conversations",
                 "share (95% interval)",
-                "ended (95% interval)",
                 *(["failed"] if any_known else []),
+                "ended (95% interval)",
                 "for example",
             ),
             tuple(rows),
@@ -477,7 +464,7 @@ class _Report:
         if self._readings:
             probe = success_probe(self._services)
             yield text_table(
-                f"The conversations {UNLIKELY}, by {counted(probe.marks, 'verdict')}"
+                f"The conversations {UNLIKELY}, {probe.basis}"
                 if probe
                 else "The conversations with the most signs of trouble",
                 ("conversation", "begins with", "why"),
@@ -535,26 +522,23 @@ class _Report:
             self._unknown.append("The conversations have no dates, so nothing is said of months.")
             return
         yield breakdown_table(months, "change against the month before, p corrected for all tests")
-        yield from map(Paragraph, sign_sentences(months))
-        if months.without:
-            yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""
-        set_in_force = in_force(self._sets)
+        set_in_force = score_sets.in_force(self._sets)
         if set_in_force is not None:
-            report = reliability(set_in_force, self._sets)
+            report = score_sets.reliability(set_in_force, self._sets)
             yield Paragraph(
-                f"Scores in force: {name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
+                f"Scores in force: {score_sets.name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
                 f" {report.test[:1].upper()}{report.test[1:]}."
                 + (f" Doubt: {report.doubt}." if report.doubt else "")
             )
+        columns = "words", "in a message of", "messages before the end", "weight", "conversations"
         words = self._services.word_reasons.strongest(STRONGEST_WORDS)
         if words:
-            columns = ("words", "in a message of", "messages before the end", "weight")
             yield text_table(
                 "The words that speak most for an end and against one",
-                (*columns, "conversations"),
+                columns,
                 tuple(
                     (
                         one_line(word.text, GOAL_CHARACTERS),
@@ -600,15 +584,15 @@ class _Report:
     def _example(self, part: Measures) -> str:
         """Returns the opening of one of the first conversations of a goal, if possible one that is no mere greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
-        longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
-        return next((whole_words(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
+        greetings_last = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
+        return next((whole_words(row.opening, OPENING_CHARACTERS) for row in greetings_last), "")
 
-    def _quote(self, key: int) -> Quote:
+    def _quote(self, conversation_id: int) -> Quote:
         """Returns a quote of a conversation: the first message of the user, and the last two with text of either."""
         store = self._services.conversations
         messages = [
             message
-            for message in store.messages(key)
+            for message in store.messages(conversation_id)
             if message.content.strip() and message.role in ("user", "assistant")
         ]
         first = next((index for index, message in enumerate(messages) if message.role == "user"), 0)
@@ -618,7 +602,7 @@ class _Report:
             for index in sorted({first, *last_two})
             if index < len(messages)  # there may be no message with text
         ]
-        row = store.rows([key])[0]
+        row = store.rows([conversation_id])[0]
         return Quote(f"{row.external_id}, {counted(row.messages, 'message')}", tuple(quoted))
 
 

@@ -27,8 +27,7 @@ _JSON_COLUMNS = ("tags", "meta")
 """Columns of the view that hold JSON."""
 
 MAX_COLUMNS = 200
-"""Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the less frequent
-ones."""
+"""Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the rarer ones."""
 
 _FIXED_COLUMNS: dict[str, ColumnType] = {
     "id": "text", "source": "text", "date": "text", "messages": "integer", "turns": "integer",

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from engine.base.text import CJK
 
 INDEX = "message_fts_signs"
-"""Name of the index."""
 
 _CJK = re.compile(f"[{CJK}]")
 """Matches one Chinese or Japanese character."""

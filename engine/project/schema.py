@@ -86,8 +86,7 @@ _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE
 """SQL expression for the group of a member `m`: the one of its cluster, or of the move `v` if there is one."""
 
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
-"""SQL expression for the group of an assigned conversation `a`: the assigned one, or of the move `v` if there is
-one."""
+"""SQL expression for the group of an assigned conversation `a`: that of the move `v` if there is one, else its own."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
     SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),
@@ -169,9 +168,7 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
-    FIRST_SCHEMA: create,
-}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST_SCHEMA: create}
 """The function that makes the schema of each number out of the one before; the first one starts from an empty file."""
 
 SCHEMA = max(MIGRATIONS)

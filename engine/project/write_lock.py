@@ -26,8 +26,7 @@ from engine.project.file_lock import ProjectFile
 from engine.project.sql import utc_now
 
 DEAD_HOLDER_SECONDS = 2.0
-"""How long to wait for a lock whose holder is dead: a child process that it was starting holds the lock for a
-moment."""
+"""How long to wait for a lock of a dead holder: a child process that it was starting holds the lock for a moment."""
 
 _RETRY_SECONDS = 0.02
 """How long to wait before the next try to get a lock whose holder is dead."""
@@ -45,7 +44,7 @@ _MAX_OWNER_BYTES = 1000
 """Most bytes of a lock file that are read; its content is far shorter."""
 
 _ATTEMPTS = 50
-"""Number of attempts to read what another process may be changing at the same time."""
+"""Number of attempts to lock or read what another process may be changing at the same time."""
 
 
 # Holding the lock
@@ -85,9 +84,13 @@ class WriteLock:
         self._lock_name(deadline)
         try:
             self._lock_file(deadline, create)
+            self._note_owner()
         except BaseException:
             self.release()
             raise
+
+    def _note_owner(self) -> None:
+        """Notes that this process holds the lock, in the lock file too."""
         assert self._fd is not None
         self._owner = {
             "pid": os.getpid(),
@@ -95,15 +98,15 @@ class WriteLock:
             "time": utc_now(),
             "lock": os.fstat(self._fd).st_ino,
         }
-        if self.file is not None:
-            status = os.fstat(self.file.fd)
-            self._owner["file"] = status.st_ino
-            with contextlib.suppress(OSError):
-                # everyone who may read the project may read who writes it
-                os.fchmod(self._fd, status.st_mode & 0o666)
-            self.note_write()
-        else:
+        if self.file is None:
             self._write_owner()
+            return
+        status = os.fstat(self.file.fd)
+        self._owner["file"] = status.st_ino
+        with contextlib.suppress(OSError):
+            # everyone who may read the project may read who writes it
+            os.fchmod(self._fd, status.st_mode & 0o666)
+        self.note_write()
 
     def _write_owner(self) -> None:
         """Writes who holds the lock into the lock file."""
@@ -316,7 +319,7 @@ def _wait_for_file(file: ProjectFile, deadline: float) -> None:
     """
     while not file.lock():
         pid = file.holder()
-        if pid or time.monotonic() > deadline:  # a dead holder has no id
+        if pid or time.monotonic() > deadline:  # 0: unknown, perhaps dead
             raise ProjectLocked(f"{_process_name(pid or 0)} has it open under another name")
         time.sleep(_RETRY_SECONDS)
 
@@ -350,8 +353,9 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
     for _ in range(_ATTEMPTS):
         holder = file.holder()
         owner = _read_owner(project_path + ".lock")
-        # a lock file that names no file is fine if nobody holds the lock; else its holder is about to write it
-        if owner.get("file", inode if holder is None else None) == inode:
+        # a lock file that names no file says nothing against the log, unless its holder is about to write it
+        is_unowned = holder is None and "file" not in owner
+        if is_unowned or owner.get("file") == inode:
             return
         if holder is None:
             break
@@ -362,16 +366,27 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
             f"{name} is open under another name: {_process_name(holder)} is writing it.",
             "Quit that one first; everything is in the file then.",
         )
+    _check_former_owner(project_path, file, owner)
+
+
+def _check_former_owner(project_path: str, file: ProjectFile, owner: dict[str, object]) -> None:
+    """Checks a project file that nobody holds and whose lock file names another file.
+
+    Raises:
+        ProjectLocked: The process that the lock file names still has that other file open.
+        ProjectError: The log beside the file belongs to that other file.
+    """
     name_of_owner, is_dead = _describe_owner(owner)
     if (is_dead or _was_copied(project_path + ".lock", owner)) and _is_copy(file, owner):
         return
     if not is_dead:
         raise ProjectLocked(
-            f"{name} was put in the place of a project that {name_of_owner} still has open.",
+            f"{os.path.basename(project_path)} was put in the place of a project that {name_of_owner} still has open.",
             "Quit that one first.",
         )
     if has_log(project_path):
         raise _log_of_another(project_path)
+    # without a log there is nothing that could be taken for a part of the file
 
 
 def _is_copy(file: ProjectFile, owner: dict[str, object]) -> bool:
@@ -449,14 +464,19 @@ def _describe_owner(owner: dict[str, object]) -> tuple[str, bool]:
     try:
         pid, is_here = int(str(owner["pid"])), owner["host"] == socket.gethostname()
         host = "" if is_here else f" on {owner['host']}"
-        return _process_name(f"{pid}{host}"), is_here and not is_running(pid)
+        return _process_name(pid, host), is_here and not is_running(pid)
     except (OverflowError, ValueError, KeyError):
         return _process_name(0), False
 
 
-def _process_name(pid: int | str) -> str:
-    """Returns what a message calls the process of an id; 0 stands for an id that is not known."""
-    return f"another workbench (pid {pid})" if pid else "another workbench"
+def _process_name(pid: int, host: str = "") -> str:
+    """Returns what a message calls a process.
+
+    Args:
+        pid: Its id; 0 where it is not known.
+        host: " on " and the name of its machine; empty for this one.
+    """
+    return f"another workbench (pid {pid}{host})" if pid else "another workbench"
 
 
 def is_running(pid: int) -> bool:

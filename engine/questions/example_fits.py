@@ -28,7 +28,7 @@ from engine.completeness.probe import REPEATS
 from engine.completeness.probe_calibration import FOLDS, SEED
 from engine.completeness.regression import States
 from engine.completeness.words import COLUMNS
-from engine.signs.reading import standardize
+from engine.signs.sums import standardize
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

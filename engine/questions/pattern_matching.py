@@ -90,7 +90,7 @@ def _compile(pattern: Pattern) -> Find:
         compiled = re2.compile(text, options)
     except re2.error as error:
         raise UsageError(
-            f"The pattern {text!r} cannot be read: {error}.",
+            f"The pattern {text!r} cannot be read: {error.args[0].decode()}.",
             "Its syntax is that of RE2, which has no references back and no look around.",
         ) from error
 

@@ -30,8 +30,7 @@ YES, NO, UNSURE = "yes", "no", "unsure"
 """Answers to yes-no questions."""
 
 QuestionKind = Literal["yes-no", "choice", "several", "scale", "number", "text"]
-"""What the answers are: yes, no or unsure; one of the labels; some of them; one, where their order counts; a number;
-a text."""
+"""What answers are: yes, no or unsure; a label; some labels; one, where their order counts; a number; a text."""
 
 MAX_NAME_CHARACTERS = 60
 """Longest name of a question."""
@@ -161,6 +160,17 @@ def parse_question(name: str, text: str) -> Question:
         question = msgspec.structs.replace(question, name=make_slug(name))
         if not question.text.strip():
             raise FormatError(f"The question {name} has no text.", 'Write text = "..." into it.')
+        if question.between and not question.between[0] <= question.between[1]:
+            raise FormatError(
+                f"No number is between {question.between[0]:g} and {question.between[1]:g}.",
+                "Write the least number first: between = [0, 10].",
+            )
+        unwritable = [label for label in question.labels if not _may_be_typed(label, question.kind)]
+        if unwritable:
+            raise FormatError(
+                f"The question {name} has the label {unwritable[0]!r}, which nobody can type as an answer.",
+                "Labels are words on one line; those of `several` have no comma.",
+            )
         if question.kind in ("choice", "several", "scale") and not question.labels:
             raise FormatError(
                 f"The question {name} has no labels.", "Name its answers in the table [labels]."
@@ -173,6 +183,12 @@ def parse_question(name: str, text: str) -> Question:
             f"The question {name} cannot be read: {error}.", "docs/questions.md has examples."
         ) from error
     return question
+
+
+def _may_be_typed(label: str, kind: QuestionKind) -> bool:
+    """Returns whether a label can be an answer that a person types."""
+    is_one_answer = kind != "several" or "," not in label
+    return bool(label) and label == " ".join(label.split()) and is_one_answer
 
 
 @cache

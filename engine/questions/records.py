@@ -21,40 +21,15 @@ from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.formats.records import Imported
 
+# What people answer
+
 NO_NAME = "(no name)"
 """Shown in the place of an annotator without a name."""
 
-MEAN = "mean"
-"""Stands for the mean of numbers in place of an answer."""
-
-CHANCE = 0.5
-"""AUROC of scores that know nothing."""
-
-MIN_VERDICTS = 40
-"""Smallest number of verdicts, `yes` and `no` together, on scored conversations that suggest a threshold."""
-
-MIN_OF_EACH = 5
-"""Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
-
-MIN_EXAMPLES_OF_EACH = 3
-"""Smallest number of examples of either kind with which the result is shown as a figure: with fewer no AUROC has an
-interval above chance."""
-
-MIN_DRAWN = 10
-"""Smallest number of answers on conversations drawn at random from which the share among all is told."""
-
-YES_FROM = 0.5
-"""Probability from which on a probe predicts yes."""
-
-
-def likely_success(p: float) -> str:
-    """Returns the probability of success of a conversation in words."""
-    return f"{p:.0%} likely to have succeeded"
-
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """An answer of a person to be stored; what is stored together is one act, which one undo takes back.
+class NewAnswer:
+    """An answer of a person to be stored. Those that are stored together are one *act*, which one undo takes back.
 
     Attributes:
         conversation_id: Id of the conversation.
@@ -119,6 +94,68 @@ class AnswerRow:
     annotator: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The answer of one person to a question on a conversation.
+
+    Attributes:
+        annotator: Name of the person; empty without a name.
+        value: The answer.
+    """
+
+    annotator: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredConversation:
+    """A conversation that people answered questions on.
+
+    Attributes:
+        in_force: Their answers in force.
+        repeats: Verdicts that the same person gave blind, oldest first.
+        others: Verdicts of other people, by name.
+        disagreement: Whether people disagree on it and nobody decided.
+    """
+
+    conversation: Imported
+    in_force: AnswerRow
+    repeats: tuple[str, ...] = ()
+    others: tuple[Opinion, ...] = ()
+    disagreement: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of two sets of answers to the same questions.
+
+    Attributes:
+        n: Number of answers compared.
+        same: Share of equal answers; None if there are none to compare.
+        kappa: Cohen's kappa; None if chance alone would always agree.
+    """
+
+    n: int
+    same: Share | None = None
+    kappa: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The share of equal answers with its interval, kappa and the number of pairs; a dash without pairs.
+
+        `86% [70, 94] κ .71 n 34`
+        """
+        if self.same is None:
+            return "–"
+        kappa = "" if self.kappa is None else f"κ {number_format.signed(self.kappa)} "
+        return f"{number_format.rate(self.same.part, self.same.of)} {kappa}n {self.n}"
+
+
+# What machines answer
+
+MEAN = "mean"
+"""Stands for the mean of numbers in place of an answer."""
+
 MachineKind = Literal["pattern", "model", "file"]
 """What can answer a question beside people and probes that are fitted to examples."""
 
@@ -180,16 +217,16 @@ class MachineShare:
     corrected: Interval | None
 
     @property
-    def in_words(self) -> str:
+    def text(self) -> str:
         """The corrected share with its interval, `23% (14% to 35%)`; that of the machine where there is none."""
         if self.corrected is None:
-            return self.apparent_in_words
+            return self.apparent_text
         share = self.corrected
         value, low, high = map(self._figure, (share.value, share.low, share.high))
         return f"{value} ({low} to {high})"
 
     @property
-    def apparent_in_words(self) -> str:
+    def apparent_text(self) -> str:
         """The figure of what the machine answered."""
         return self._figure(self.apparent)
 
@@ -227,12 +264,15 @@ class CheckReport:
         ]
         known = [share for share in self.shares if share.corrected is not None]
         sentences += [
-            f"{share.value}: {share.in_words}, corrected for its errors; {share.apparent_in_words} as it answered."
+            f"{share.value}: {share.text}, corrected for its errors; {share.apparent_text} as it answered."
             for share in known
         ]
         if known and self.more:
             sentences.append(f"{self.more:,} more answers would halve the intervals.")
         return sentences
+
+
+# Triage
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,61 +332,16 @@ class TriagePlace:
     chosen: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
-    """The answer of one person to a question on a conversation.
+# Calibration
 
-    Attributes:
-        annotator: Name of the person; empty without a name.
-        value: The answer.
-    """
+CHANCE = 0.5
+"""AUROC of scores that know nothing."""
 
-    annotator: str
-    value: str
+MIN_VERDICTS = 40
+"""Smallest number of verdicts, `yes` and `no` together, on scored conversations that suggest a threshold."""
 
-
-@dataclass(frozen=True, slots=True)
-class AnsweredConversation:
-    """A conversation that people answered questions on.
-
-    Attributes:
-        in_force: Their answers in force.
-        repeats: Verdicts that the same person gave blind, oldest first.
-        others: Verdicts of other people, by name.
-        disagreement: Whether people disagree on it and nobody decided.
-    """
-
-    conversation: Imported
-    in_force: AnswerRow
-    repeats: tuple[str, ...] = ()
-    others: tuple[Opinion, ...] = ()
-    disagreement: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Agreement of two sets of answers to the same questions.
-
-    Attributes:
-        n: Number of answers compared.
-        same: Share of equal answers; None if there are none to compare.
-        kappa: Cohen's kappa; None if chance alone would always agree.
-    """
-
-    n: int
-    same: Share | None = None
-    kappa: float | None = None
-
-    @property
-    def text(self) -> str:
-        """The share of equal answers with its interval, kappa and the number of pairs; a dash without pairs.
-
-        `86% [70, 94] κ .71 n 34`
-        """
-        if self.same is None:
-            return "–"
-        kappa = "" if self.kappa is None else f"κ {number_format.signed(self.kappa)} "
-        return f"{number_format.rate(self.same.part, self.same.of)} {kappa}n {self.n}"
+MIN_OF_EACH = 5
+"""Smallest number of verdicts `yes`, and of verdicts `no`, on scored conversations that suggest a threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +355,8 @@ class CompletionRate:
         why: Why `corrected` is unknown.
         low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
+        drawn: Number of verdicts, drawn at random, that alone give `corrected`; 0 where the scores without their errors
+            do.
     """
 
     conversations: int
@@ -370,6 +367,7 @@ class CompletionRate:
     low: float | None = None
     high: float | None = None
     borderline: int = 0
+    drawn: int = 0
 
     @property
     def above(self) -> int:
@@ -378,11 +376,15 @@ class CompletionRate:
 
     @property
     def corrected_text(self) -> str:
-        """The corrected share with its interval, `70% (61.2% to 77.8%)`, or why there is none."""
+        """The corrected share with its interval and basis, `70% (61.2% to 77.8%), by 40 drawn at random`, or why there
+        is none."""
         if self.corrected is None:
             return one_line(self.why) or "–"
+        if self.corrected.low == self.corrected.high:
+            return f"{self.corrected.value:.0%}, for all are answered"
         low_high = number_format.percent_range(self.corrected.low, self.corrected.high)
-        return f"{self.corrected.value:.0%} ({low_high})"
+        basis = f"by {self.drawn:,} drawn at random" if self.drawn else "errors corrected"
+        return f"{self.corrected.value:.0%} ({low_high}), {basis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +407,7 @@ class CalibrationReport:
 
     Attributes:
         rule: The current decision rule.
-        complete, incomplete: Number of verdicts of each kind on scored conversations.
+        complete, incomplete: Number of verdicts yes, and of verdicts no, on scored conversations.
         why: Why there is no threshold.
         best: The threshold with the largest sensitivity + specificity - 1 (Youden's J); None if there is none.
         proposal: The best threshold, where it is another than that in force and the verdicts support it; else None.
@@ -448,16 +450,14 @@ class CalibrationReport:
         facts = [
             (
                 "verdicts",
-                f"{self.complete:,} yes, {self.incomplete:,} no,"
-                f" spread over {self.covered:.0%} of the scores",
+                f"{self.complete:,} yes, {self.incomplete:,} no, spread over {self.covered:.0%} of the scores",
             )
         ]
         if self.auroc is not None:
             low_high = number_format.figure_range(self.auroc.low, self.auroc.high)
-            chance = f": {doubt}" if (doubt := doubt_about(self.auroc)) else ""
-            facts.append(
-                ("AUROC", f"{number_format.figure(self.auroc.value)} ({low_high}){chance}")
-            )
+            area = f"{number_format.figure(self.auroc.value)} ({low_high})"
+            doubt = doubt_about(self.auroc)
+            facts.append(("AUROC", f"{area}: {doubt}" if doubt else area))
         facts.append(("threshold", f"{format_threshold(self.rule)} in force ({self.rule.source})"))
         if self.proposal is None:
             facts.append(("not suggested", one_line(self.no_proposal)))
@@ -466,12 +466,11 @@ class CalibrationReport:
             suggested = format_threshold(self.proposal.rule)
             facts.append(("suggested", f"{suggested}: {now:.0%} → {then:.0%} ended"))
         if self.model.n:
-            facts.append(("agreement", f"{self.model.text} · scores in force"))
+            facts.append(("agreement", f"{self.model.text} · ended, by the scores, with succeeded"))
         if self.itself.n:
             facts.append(("agreement", f"{self.itself.text} · you with yourself, blind"))
         rate = self.rate
-        corrected = ", errors corrected" if rate.corrected is not None else ""
-        facts.append(("succeeded", rate.corrected_text + corrected))
+        facts.append(("succeeded", rate.corrected_text))
         if rate.apparent is not None:
             ended = number_format.rate(rate.above, rate.scored)
             facts.append(("ended", f"{ended} of {rate.scored:,} scored of {rate.conversations:,}"))
@@ -489,6 +488,23 @@ def format_threshold(rule: DecisionRule) -> str:
     """Returns the threshold of a rule; near the ends with a digit more, because scores crowd there."""
     threshold = rule.threshold
     return number_format.probability(threshold, 2 if 0.05 <= threshold <= 0.95 else 3)
+
+
+# Example probes
+
+MIN_EXAMPLES_OF_EACH = 3
+"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
+
+MIN_DRAWN = 10
+"""Smallest number of answers on conversations drawn at random from which the share among all is told."""
+
+YES_FROM = 0.5
+"""Probability from which on a probe predicts yes."""
+
+
+def likely_success(p: float) -> str:
+    """Returns the probability of success of a conversation in words."""
+    return f"{p:.0%} likely to have succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,7 +535,7 @@ class ExampleProbeTest:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough examples for its figures to be shown."""
+        """Whether there are examples enough for its figures to say something; `ExampleProbe.facts` says where not."""
         return min(self.positive, self.negative) >= MIN_EXAMPLES_OF_EACH
 
     @property
@@ -532,7 +548,7 @@ class ExampleProbeTest:
 def explain_no_share(drawn: int) -> str:
     """Returns why the share among all conversations is not told by so many answers on drawn ones."""
     return (
-        f"not told: {drawn} of the examples were drawn at random, {MIN_DRAWN} are needed."
+        f"{drawn} of the answers are on conversations drawn at random, {MIN_DRAWN} are needed:"
         " “calibration sample” (O in triage) draws"
     )
 
@@ -544,7 +560,7 @@ class ExampleProbe:
     Attributes:
         subject: Name of the question.
         marks: Number of examples that it was fitted to.
-        test: None before there are examples of both kinds.
+        test: None before there are two groups of examples of either kind; nearly equal conversations are one group.
     """
 
     subject: str
@@ -559,7 +575,7 @@ class ExampleProbe:
     @property
     def basis(self) -> str:
         """On what its probabilities rest, in words."""
-        return f"by {number_format.counted(self.marks, 'answer')} of yours"
+        return f"fitted to {number_format.counted(self.marks, 'verdict')} yes or no"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""
@@ -587,28 +603,24 @@ class ExampleProbe:
             facts.append(
                 ("precision", f"{test.precision.part} of {test.precision.of} ({low_high})")
             )
-        predicted = (
-            f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
-        )
-        rate = test.rate.corrected
-        above = test.above / test.conversations
-        if rate is not None and not rate.low <= above <= rate.high:
-            predicted = f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
-        elif rate is None and self.subject == SUCCEEDED:
-            # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
-            predicted = (
-                "not told: verdicts that were picked, not drawn at random, give a wrong share"
-            )
-        if rate is None or test.drawn < MIN_DRAWN:
-            share = explain_no_share(test.drawn)
-        elif rate.low == rate.high:
-            share = f"{rate.value:.0%}, for all are answered"
-        else:
-            share = f"{test.rate.corrected_text}, by {test.drawn:,} drawn at random"
-        facts += [("predicted yes", predicted), ("share of all", share)]
+        facts.append(("predicted yes", self._predicted_text(test)))
+        if self.subject != SUCCEEDED:  # of which the report of the verdicts says it
+            facts.append(("share of all", test.rate.corrected_text))
         if self.subject == SUCCEEDED and self.tells:
             facts.append(("in force", "the success column, `success<.3` and `--sort success`"))
         elif self.subject == SUCCEEDED:
             why = "no list shows these probabilities until more verdicts tell the two apart"
             facts.append(("at chance", why))
         return facts
+
+    def _predicted_text(self, test: ExampleProbeTest) -> str:
+        """Returns how many conversations it predicts yes for, or why that is not told."""
+        rate, above = test.rate.corrected, test.above / test.conversations
+        if rate is not None and not rate.low <= above <= rate.high:
+            return f"not told: it would be {above:.0%}, which the share of those drawn at random contradicts"
+        if rate is None and self.subject == SUCCEEDED:
+            # With 40 verdicts by most trouble 45% were predicted to succeed where 93% did (docs/lab/verdicts.md).
+            return "not told: verdicts that were picked, not drawn at random, give a wrong share"
+        return (
+            f"{test.above:,} of {test.conversations:,}; {test.proposed:,} of them not examples yet"
+        )

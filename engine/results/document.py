@@ -37,10 +37,8 @@ _VALUE_WIDTH = 150
 """Width of the value in a row of bars."""
 
 _ROW_HEIGHT = 22
-"""Height of a row of bars."""
 
 _BAR_HEIGHT = 14
-"""Height of a bar."""
 
 _BAR_TOP = 4
 """Distance from the top of a row to its bar."""
@@ -170,8 +168,8 @@ class Document:
     def map_texts(self, change: Callable[[str], str]) -> Document:
         """Returns the document with its texts changed by a function.
 
-        Texts of the program stay as they are: titles of charts and columns, notes below a table, the text beside a
-        bar, the label of a vertical line, and the names of speakers. Rows lose what no document shows.
+        Texts of the program stay as they are: titles of charts and columns, the text beside a bar, the label
+        of a vertical line, and the names of speakers. Rows lose what no document shows.
         """
         return Document(
             change(self.title),
@@ -199,7 +197,8 @@ def _map_block(block: Block, change: Callable[[str], str]) -> Block:
             )
             for row in block.rows
         )
-        return replace(block, title=change(block.title), rows=tuple(rows))
+        notes = tuple(map(change, block.notes))
+        return replace(block, title=change(block.title), rows=tuple(rows), notes=notes)
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
         return replace(
@@ -322,7 +321,7 @@ def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
 
 
 def _html_table(table: ReportTable) -> str:
-    """Returns a table as HTML with its title as caption.
+    """Returns a table as HTML with its title as caption and its notes below.
 
     The first cell of each row is the heading of the row, and is never faint.
     """
@@ -332,9 +331,10 @@ def _html_table(table: ReportTable) -> str:
         for css_class, column in zip(classes, table.columns, strict=True)
     )
     rows = "\n".join(_html_row(table, row) for row in table.rows)
+    notes = "".join(f'\n<p class="subtitle">{escape(note)}</p>' for note in table.notes)
     return (
         f'<div class="wide"><table><caption>{escape(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
+        f"<tbody>\n{rows}\n</tbody></table></div>{notes}"
     )
 
 

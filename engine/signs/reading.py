@@ -1,8 +1,8 @@
-"""Reads the signs of trouble in a conversation, and adds them up over the conversations of a project.
+"""Reads the signs of trouble in a conversation.
 
-Words of refusals, sympathy, complaints, endings and errors are in `words/`, a file for each language; a conversation is
-searched for those of all languages, so that it may mix them. The text is that which models read. docs/lab/signs.md says
-how the signs were chosen, and what each tells on sets with truth.
+Words of refusals, sympathy, complaints, corrections, endings and errors are in `words/`, a file for each language; a
+conversation is searched for those of all languages, so that it may mix them. The text is that which models read.
+docs/lab/signs.md says how the signs were chosen, and what each tells on sets with truth.
 """
 
 from __future__ import annotations
@@ -15,25 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from engine.base.arrays import Bools, Floats, Ints
 from engine.base.conversation import Message, Role
 from engine.base.number_format import counted
 from engine.base.sign import Sign, SignReading
 from engine.base.text import CJK
 
-WordList = Literal["refusal", "sympathy", "complaint", "closing", "error"]
+WordList = Literal["refusal", "sympathy", "complaint", "correction", "closing", "error"]
 """A list of words in the file of a language."""
 
 EDGE = 1_000
 """Number of characters that are read at the beginning and at the end of a message that is longer than both."""
 
 MAX_QUOTED = 40
-"""Most characters of a user's words that a reason quotes."""
+"""Most characters of a user's words that a reason quotes, without the "…" where more follow."""
 
 MIN_SAME_WORDS = 0.6
 """Least share of the words of the shorter of two messages that the longer one has too, if they say nearly the same."""
@@ -50,21 +46,8 @@ MAX_REPLY_WORDS = 5
 MAX_STATED = 200
 """Most characters of the first and of the last line of a result in which a tool says how it went."""
 
-MAX_DEVIATIONS = 2.0
-"""Largest standard score that counts, so that no single rare sign outweighs the others."""
-
-LONG_SHARE = 0.9
-"""Share of the conversations that have fewer messages than one that is called long."""
-
-LONG_RATIO = 1.5
-"""A conversation that is called long has more messages than this many times the median."""
-
-NOT_COUNTED = frozenset((Sign.REFUSED_LAST, Sign.TOOL_LAST))
-"""Signs that are shown and do not count: with them the sum tells less on the sets that it was chosen on."""
-
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
-"""Finds the call of an agent that writes its calls as text, such as `Action: search`, after which the user's message is
-the environment's."""
+"""Finds a call written as text, such as `Action: search`, after which the user's message is the environment's."""
 
 _LOG_LINE = re.compile(
     r"^[\W\d]{0,24}(?:t?\d?\d:\d\d\b|[a-z]{1,8}[\W\d]{1,16}\d?\d:\d\d:\d)", re.MULTILINE
@@ -105,9 +88,6 @@ _EMPTY_RESULTS = frozenset(
     ("", "none", "null", "[]", "{}", '""', "no results", "no output", "no results found")
 )
 """Results that say nothing, in lower case."""
-
-
-# The signs of a conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +140,14 @@ def _shortened(text: str) -> str:
     return text.lower().replace("’", "'")
 
 
-def _is_refusal(text: str) -> bool:
-    """Returns whether an answer in lower case refuses or apologizes. Sympathy for what the user tells ("sorry to hear
-    that") is neither."""
-    if not _find("refusal", text):
-        return False
-    for pattern in _patterns("sympathy"):
+def _find_outside(name: WordList, harmless: WordList, text: str) -> re.Match[str] | None:
+    """Returns where a phrase of a list stands in a text in lower case from which the phrases of a list of harmless ones
+    are taken out first; None where none does."""
+    if not _find(name, text):
+        return None
+    for pattern in _patterns(harmless):
         text = pattern.sub(" ", text)
-    return _find("refusal", text) is not None
+    return _find(name, text)
 
 
 def _closes(text: str) -> bool:
@@ -192,12 +172,8 @@ def _is_error(entry: _Entry) -> bool:
 
 
 def _own_words(result: str) -> Iterator[str]:
-    """Yields what a tool says itself in a result, in lower case.
-
-    That is of an object of JSON its fields and those of objects in it, but not those in lists, which are data. A field
-    that is not empty and has "error" in its name counts as the word *error*, whatever it holds. Of other text it is the
-    beginning and the end, and what looks like an exception or a status. A log that is quoted is left out.
-    """
+    """Yields what a tool says itself in a result, in lower case: of an object of JSON what its fields say and those of
+    objects in it, but not those in lists, which are data; of other text what `_own_lines` yields."""
     try:
         fields = json.loads(result) if result.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
@@ -208,7 +184,7 @@ def _own_words(result: str) -> Iterator[str]:
     waiting = [("", fields)]
     while waiting:
         name, value = waiting.pop()
-        if "error" in name:
+        if "error" in name:  # a field of that name that is not empty says so, whatever it holds
             if value:
                 yield "error"
         elif isinstance(value, dict):
@@ -216,18 +192,21 @@ def _own_words(result: str) -> Iterator[str]:
         elif isinstance(value, str) and not value.isdecimal():
             yield from _own_lines(value)
         elif not isinstance(value, list):
-            yield f'"{name}": {value}'.lower()
+            yield f'"{name}": {value}'.lower()  # `"status": 404`, as `_ERROR_STATUS` finds it
 
 
 def _own_lines(text: str) -> Iterator[str]:
-    """Yields the first and the last line of a text in lower case up to the log in it, then exceptions and statuses;
+    """Yields the parts of a text in which a tool says how it went, in lower case, without the log that it quotes and
     without what says that there was no error."""
     text = _NO_ERROR_STATED.sub(" ", _shortened(text)).strip()
     before_log = _LOG_LINE.split(text, maxsplit=1)[0].rstrip()
+    # the first and the last line
     yield before_log.partition("\n")[0][:MAX_STATED]
     yield before_log.rpartition("\n")[2][-MAX_STATED:]
+    # the name of an exception at the beginning of a line, and a status anywhere
     yield from (thrown.group() for thrown in _THROWN.finditer(before_log))
     yield from _ERROR_STATUS.findall(before_log)
+    # a status in the line after the log
     last = text.rpartition("\n")[2]
     if not _LOG_LINE.match(last):
         yield from _ERROR_STATUS.findall(last)
@@ -254,7 +233,7 @@ class _SignReader:
             the call, which is "" for a call without one.
         replies: Indices of the messages of the user right after a question of the assistant.
         last_role: Who has the last word.
-        ends_in_call: Whether the last message calls a tool.
+        ends_in_call: Whether the last message is one of the assistant that calls a tool.
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
@@ -279,7 +258,8 @@ class _SignReader:
                 self.replies.add(index)
             before = raw if role == "assistant" else ""
             entry = _Entry(index, message, raw, _shortened(raw))
-            self.last_role, self.ends_in_call = role, bool(message.tool_calls)
+            self.last_role = role
+            self.ends_in_call = role == "assistant" and bool(message.tool_calls)
             if role == "assistant":
                 self.assistant.append(entry)
                 callers.update((call.call_id or "", index) for call in message.tool_calls)
@@ -314,8 +294,13 @@ class _SignReader:
             yield SignReading(Sign.TOOL_LAST, 1, (self.assistant[-1].index,), reason)
 
     def _refusals(self) -> Iterator[SignReading]:
-        """Yields the signs of answers in which the assistant is sorry or refuses."""
-        refusals = [entry.index for entry in self.assistant if _is_refusal(entry.text)]
+        """Yields the signs of answers in which the assistant is sorry or refuses; sympathy for what the user tells
+        ("sorry to hear that") is neither."""
+        refusals = [
+            entry.index
+            for entry in self.assistant
+            if _find_outside("refusal", "sympathy", entry.text)
+        ]
         if not refusals:
             return
         reason = f"{counted(len(refusals), 'answer')} with a refusal or an apology"
@@ -342,15 +327,16 @@ class _SignReader:
             yield SignReading(Sign.EMPTY_RESULTS, len(empty) / total, tuple(empty), reason)
 
     def _complaints(self) -> Iterator[SignReading]:
-        """Yields the sign of complaints of the user about the assistant, after the first request."""
+        """Yields the sign of complaints of the user about the assistant, after the first request. Users who correct
+        themselves ("sorry, wrong street") do not complain."""
         hits = [
-            (entry, hit.start())
+            (entry, hit)
             for entry in self.user[1:]
-            if (hit := _find("complaint", entry.text)) is not None
+            if (hit := _find_outside("complaint", "correction", entry.text)) is not None
         ]
         if hits:
-            last, start = hits[-1]
-            sentence = re.split(r"[.!?\n。！？]", last.text[start:], maxsplit=1)[0]
+            _, last = hits[-1]
+            sentence = re.split(r"[.!?\n。！？]", last.string[last.start() :], maxsplit=1)[0]
             quoted = " ".join(sentence.split())
             if len(quoted) > MAX_QUOTED:
                 quoted = f"{quoted[:MAX_QUOTED].rsplit(' ', 1)[0]}…"
@@ -374,7 +360,7 @@ class _SignReader:
             ] or [("", " ".join(entry.text.split()), whole)]
             if any(key in counts for key in keys):
                 repeats.append(entry.index)
-            counts.update(keys)
+            counts.update(list(dict.fromkeys(keys)))  # equal calls in one message repeat nothing
         if repeats:
             ((tool, _, _), times) = counts.most_common(1)[0]
             what = f"call of {tool}" if tool else "answer"
@@ -401,44 +387,3 @@ class _SignReader:
             times = len(repeats)
             reason = "the user says the same again" + (f" {times:,} times" if times > 1 else "")
             yield SignReading(Sign.ASKS_AGAIN, times / (len(self.user) - 1), tuple(repeats), reason)
-
-
-# Sums over the conversations of a project
-
-
-def standardize(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns values with mean 0 and standard deviation 1 in each column; a constant column becomes 0."""
-    spread = values.std(axis=0)
-    return np.asarray((values - values.mean(axis=0)) / np.where(spread > 0, spread, 1))
-
-
-def standard_scores(values: Floats) -> Floats:
-    """Returns the standard scores of each sign, at most `MAX_DEVIATIONS` to either side.
-
-    Args:
-        values: Of each conversation (rows) and sign (columns).
-
-    Returns:
-        The same shape; 0 for a sign that all have alike.
-    """
-    return np.asarray(np.clip(standardize(values), -MAX_DEVIATIONS, MAX_DEVIATIONS))
-
-
-def trouble(scores: Floats) -> Floats:
-    """Returns the sum of the standard scores of the signs that count, shape (conversations,).
-
-    Args:
-        scores: As `standard_scores` returns them, with the signs in the order of `Sign`.
-    """
-    return np.asarray(scores[:, [sign not in NOT_COUNTED for sign in Sign]].sum(axis=1))
-
-
-def are_long(messages: Ints) -> Bools:
-    """Returns which conversations have more messages than `LONG_SHARE` of all conversations have, and than `LONG_RATIO`
-    times the median.
-
-    Args:
-        messages: Number of messages of each conversation, shape (conversations,).
-    """
-    bound = max(np.quantile(messages, LONG_SHARE), LONG_RATIO * np.median(messages))
-    return np.asarray(messages > bound)

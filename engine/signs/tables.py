@@ -31,7 +31,7 @@ from engine.project.sql import IdSet, placeholders, read_ids, rows_in
 if TYPE_CHECKING:
     from engine.base.arrays import Floats, Ints
 
-READING = 4
+READING = 5
 """Number of the way in which signs are read, to be raised whenever the same text may give other signs."""
 
 READING_SETTING = "signs.reading"
@@ -155,7 +155,7 @@ def compare(conn: sqlite3.Connection) -> None:
     """Stores which conversations are long among the others, and the standard scores of all signs and their sums."""
     import numpy as np
 
-    from engine.signs.reading import are_long, standard_scores, trouble
+    from engine.signs.sums import are_long, standard_scores, trouble
 
     ids, messages, table = sign_values(conn)
     conn.execute("DELETE FROM sign WHERE sign = ?", (Sign.LONG,))

@@ -215,7 +215,6 @@ _FORM_COLUMNS = (
     ReportColumn("Filled score", "share"),
     ReportColumn("Score", "share"),
 )
-"""Columns of the table of models by form."""
 
 
 class FilledForm(NamedTuple):

@@ -1,12 +1,12 @@
-"""Names the files of a run directory, writes and reads the events of a run, and locks the directory.
+"""Writes and reads the events of a training run.
 
 The event file has the whole state of a run, with one JSON object a line, appended and flushed at once, so a reader may
 start at any time. Every event has `event`, its kind, and `time` (seconds since the epoch). The other fields, by kind:
 
 started     step (after which the process begins: 0, or that of a checkpoint), steps (in all), examples,
             tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
-step        step, epoch, loss (mean over the labels since the last event), learning_rate, tokens (trained on by this
-            process), tokens_per_s, seconds_left, memory (bytes, peak so far)
+step        step, epoch, loss (mean of -log p over the labels since the last event), learning_rate, tokens (trained on
+            by this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
 validating  step (a validation begins)
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best so
             far, see `training.validation`)
@@ -21,12 +21,9 @@ error       message, hint
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,78 +52,6 @@ _OUT_OF_MEMORY = (
     "bad_alloc",
 )
 """Parts, in small letters, of error messages about a lack of memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunDirectory:
-    """The files of one run.
-
-    A data file has one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`. These are
-    the pieces of the log as scoring reads them, the indices of the pieces after which the conversation could end, and
-    the number of leading pieces that every window keeps.
-    """
-
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        """The settings of the run."""
-        return self.path / "config.json"
-
-    @property
-    def train(self) -> Path:
-        """The conversations to train on."""
-        return self.path / "train.jsonl"
-
-    @property
-    def valid(self) -> Path:
-        """The conversations by which a checkpoint is selected."""
-        return self.path / "valid.jsonl"
-
-    @property
-    def manifest(self) -> Path:
-        """The file that says from what the data was made; see `engine.training.run_files`."""
-        return self.path / "manifest.json"
-
-    @property
-    def events(self) -> Path:
-        """The events of the run, one a line."""
-        return self.path / "events.jsonl"
-
-    @property
-    def log(self) -> Path:
-        """Standard output and error of the process."""
-        return self.path / "log.txt"
-
-    @property
-    def stop(self) -> Path:
-        """A file whose existence makes the run end after its current step, with a checkpoint."""
-        return self.path / "STOP"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def adapter(self) -> Path:
-        """The adapter as PEFT writes it."""
-        return self.path / "adapter"
-
-    @property
-    def adapter_gguf(self) -> Path:
-        """The adapter as llama.cpp reads it."""
-        return self.path / "adapter.gguf"
-
-    @property
-    def card(self) -> Path:
-        """The card of the adapter: from what it was made, and its figures, as JSON."""
-        return self.path / "card.json"
-
-    @property
-    def lock(self) -> Path:
-        """A file with the id of the process, which holds a lock (flock) on it while it is alive."""
-        return self.path / "lock"
 
 
 class EventLog:
@@ -172,39 +97,18 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     return events, offset + len(complete_lines)
 
 
-@contextlib.contextmanager
-def lock_run(run: RunDirectory) -> Iterator[bool]:
-    """Holds the lock of a run for the block if the lock is free; yields whether it is held."""
-    with run.lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-
-
-def is_running(run: RunDirectory) -> bool:
-    """Returns whether a process holds the lock of a run."""
-    try:
-        with run.lock.open("rb") as file:
-            # a shared lock: two readers at the same time must not take each other for the trainer
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
 def is_out_of_memory(text: str) -> bool:
-    """Returns whether a text has an error message about a lack of memory."""
+    """Returns whether a text, such as the message of an `error`, is about a lack of memory."""
     lower_text = text.lower()
     return any(words in lower_text for words in _OUT_OF_MEMORY)
 
 
 def _is_event(event: Any) -> bool:
-    """Returns whether a value is an event whose numbers are numbers, so that readers can add and format them."""
+    """Returns whether a value is an event in whose fields numbers stand where numbers belong.
+
+    Figures may be NaN or infinite, as the loss of a run that diverged is; whole numbers and the time are within
+    `NUMBER_LIMIT`.
+    """
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
     counts = (event[name] for name in _WHOLE_NUMBERS & event.keys())
@@ -213,13 +117,13 @@ def _is_event(event: Any) -> bool:
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
-        and (event_time is None or abs(event_time) < NUMBER_LIMIT)  # false for NaN, too
+        and (event_time is None or abs(event_time) < NUMBER_LIMIT)  # a time that is NaN is none
     )
 
 
 def _is_count(value: Any) -> bool:
     """Returns whether a value is a whole number that a run can have."""
-    return isinstance(value, int) and abs(value) < NUMBER_LIMIT
+    return type(value) is int and abs(value) < NUMBER_LIMIT  # a truth value is no number
 
 
 def _end_line(path: Path) -> None:

@@ -23,7 +23,7 @@ from engine.base.errors import UsageError, WorkbenchError
 from engine.base.files import create_private_file, write_atomically
 from engine.base.network_guard import child_environment
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import RunDirectory, is_running
+from engine.training.run_directory import RunDirectory, is_running
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""
@@ -74,7 +74,7 @@ def pid_of(run: RunDirectory) -> int | None:
     if not is_running(run):
         return None
     try:
-        return int(run.lock.read_text("utf-8"))
+        return int(run.lock_file.read_text("utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -141,7 +141,7 @@ class Trainers:
             self._reap(run)
             if is_running(run):
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
-            run.stop.unlink(missing_ok=True)
+            run.stop_file.unlink(missing_ok=True)
             _exit_file(run).unlink(missing_ok=True)
             try:
                 create_private_file(run.log)
@@ -183,7 +183,7 @@ class Trainers:
         """
         if not is_running(run):
             return
-        run.stop.touch()
+        run.stop_file.touch()
         threading.Thread(
             target=self._enforce_stop, args=(run,), name=f"stop {run.path.name}", daemon=True
         ).start()
@@ -216,7 +216,7 @@ class Trainers:
             if time.time() - max(began, _last_event_time(run)) > grace.stop:
                 break
             # repeated, because a process that was only starting deletes the file
-            run.stop.touch()
+            run.stop_file.touch()
             time.sleep(grace.poll)
         for number, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
             if not _signal(run, number):

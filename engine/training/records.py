@@ -6,6 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.base.number_format import amount, counted, duration, size
+from engine.base.text import one_line
+
+MAX_BASE_CHARACTERS = 50
+"""Most characters of the name of a base in an estimate."""
+
 RunState = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 """The state of a run."""
 
@@ -220,3 +226,31 @@ class RunDetail:
     config: tuple[Setting, ...] = ()
     filter: str = ""
     folder: str = ""
+
+
+def estimate_lines(estimate: TrainingEstimate) -> list[str]:
+    """Returns an estimate as lines of display-safe text.
+
+    The lines are on the conversations, on tokens, steps and time, and on the memory; a line for each note follows.
+    """
+    unused = estimate.matched - estimate.train - estimate.held_out
+    conversations = (
+        f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
+        f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
+    )
+    facts = [f"{amount(estimate.tokens)} tokens an epoch", counted(estimate.steps, "step")]
+    if estimate.seconds is None:
+        facts.append("time unknown until the first steps")
+    else:
+        facts.append(f"about {duration(estimate.seconds)} (as in earlier runs)")
+    memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
+    if estimate.fits:
+        memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"
+    else:
+        memory += f": more than this machine has. {estimate.advice}"
+    return [
+        conversations + (f", {unused:,} not used" if unused > 0 else ""),
+        " · ".join(facts),
+        memory,
+        *estimate.notes,
+    ]

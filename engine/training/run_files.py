@@ -30,7 +30,7 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, lock_run
+from engine.training.run_directory import RunDirectory, lock_run
 
 _RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Matches a name that a run can have, which is the name of a folder."""

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.base.errors import NotYet, ProjectReadOnly, UsageError
-from engine.base.number_format import amount, counted, duration, size
-from engine.base.text import one_line
+from engine.base.number_format import size
 from engine.model.catalog import AdapterEntry, Catalog
 from engine.model.service.run_setup import adapter_in_use, use_adapter
 from engine.project.project import Project
 from engine.training import run_files
 from engine.training.base import Machine, this_machine
 from engine.training.config import RECIPE_HELP, TrainConfig
-from engine.training.events import RunDirectory, is_running
 from engine.training.history import RunHistory
 from engine.training.plan import TrainingPlan, TrainingPlanner
 from engine.training.process import INSTALL, Trainers, missing_libraries
@@ -26,18 +24,16 @@ from engine.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import all_runs, run_named
 from engine.training.training_request import TrainingRequest, with_settings
 
 CHANGEABLE = ("rows", "recompute", "threads")
 """Settings that may change when a run is resumed: they affect the computation, not what is learned."""
 
-MAX_BASE_CHARACTERS = 50
-"""Most characters of the name of a base in an estimate."""
 
-
-class TrainingRuns:
-    """The run directories beside a project file, which need not be open.
+class RunDirectories:
+    """The run directories beside a project file; no project need be open.
 
     `TrainingService`, for an open project, adds plans, the adapter in use, and a check for a read-only project.
     """
@@ -106,7 +102,7 @@ class TrainingRuns:
             config = TrainConfig.load(history.run.config)
             changed = with_settings(config, settings)
             self.trainers.check_libraries(changed)
-            self.check_idle()
+            self.check_idle()  # before the config of a running one would change
             changed.save(history.run.config)
         self.start(history.run)
         return history.run
@@ -115,6 +111,145 @@ class TrainingRuns:
         """Returns the history of a run, the same object each time, so that it reads new events only."""
         with self._guard:
             return self._histories.setdefault(run.path, RunHistory(run))
+
+
+class TrainingService:
+    """The training runs of an open project. Every method reads files and belongs in a thread worker.
+
+    A run is a process of its own that continues when this program ends. To watch a run, call `detail` at most twice a
+    second; each call reads only new events.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        catalog: Catalog,
+        trainers: Trainers | None = None,
+        machine: Callable[[], Machine] = this_machine,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            trainers: Starts the processes; the real one where None.
+            machine: Returns the machine that runs train on, as it is now.
+        """
+        self._project, self._catalog, self._machine = project, catalog, machine
+        self.directories = RunDirectories(Path(project.path), trainers)
+        self.planner = TrainingPlanner(
+            project, catalog, self.directories.histories, machine=machine
+        )
+
+    def choices(self) -> TrainingChoices:
+        """Returns the choices for a new run, and whether training is possible here."""
+        missing = missing_libraries()
+        return TrainingChoices(
+            recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
+            bases=tuple(
+                Choice(entry.name, f"{entry.origin}, {entry.path.name}")
+                for entry in self._catalog.entries()
+            ),
+            memory=self._machine().memory,
+            missing=missing,
+            hint=INSTALL if missing else "",
+        )
+
+    def runs(self) -> list[TrainingRun]:
+        """Returns all runs with their state, newest first."""
+        used = adapter_in_use(self._project)
+        return [
+            history.row(history.run.path.name == used) for history in self.directories.histories()
+        ]
+
+    def detail(self, name: str) -> RunDetail:
+        """Returns the state, curves, samples and config of a run.
+
+        Raises:
+            UsageError: There is no such run. All methods below that take the name of a run raise it too.
+        """
+        return self.directories.history(name).detail(name == adapter_in_use(self._project))
+
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        """Returns the estimated cost of a run; raises as `TrainingPlanner.plan`."""
+        return self.planner.plan(request).estimate
+
+    def start(self, request: TrainingRequest) -> str:
+        """Writes the run directory, starts the process and returns the name of the run.
+
+        Raises:
+            UsageError: The request cannot be met, a run is running, or training is not possible here.
+            ProjectReadOnly: The project is read-only.
+        """
+        # a run needs all conversations, an estimate only a part
+        plan = self.planner.plan(request, whole=True)
+        run = self.prepare(plan)
+        self.directories.start(run)
+        return run.path.name
+
+    def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
+        """Writes the run directory of a plan.
+
+        Args:
+            force: Whether to write it even if the run is estimated to need more memory than is free.
+
+        Raises:
+            UsageError: A run is running, the libraries are missing, or too little memory is free.
+            ProjectReadOnly: The project is read-only.
+        """
+        self._check_writable()
+        self.directories.trainers.check_libraries(plan.config)
+        self.directories.check_idle()
+        if not force:
+            _check_memory(plan.estimate, self._machine())
+        return run_files.create_run(self._project, plan.name, plan.config, plan.data)
+
+    def stop(self, name: str) -> None:
+        """Asks a run to end after its step; its adapter is made of the checkpoint that its recipe selects.
+
+        Raises:
+            ProjectReadOnly: The project is read-only.
+        """
+        self._check_writable()
+        self.directories.trainers.stop(self.directories.history(name).run)
+
+    def resume(self, name: str) -> None:
+        """Resumes a run at its last checkpoint; raises as `RunDirectories.resume`, and ProjectReadOnly."""
+        self._check_writable()
+        self.directories.resume(name)
+
+    def delete(self, name: str) -> None:
+        """Deletes a run with all its files.
+
+        Raises:
+            UsageError: The run is running, or its adapter is in use.
+            ProjectReadOnly: The project is read-only.
+        """
+        self._check_writable()
+        run = self.directories.history(name).run
+        if name == adapter_in_use(self._project):
+            raise UsageError(
+                f"The adapter of {name} is in use.", "Use another one before you delete it."
+            )
+        run_files.delete(run)
+
+    def use(self, name: str | None) -> None:
+        """Makes scoring in the mode `tuned` use the adapter of a run; None stands for no adapter.
+
+        Raises:
+            UsageError: The run has no adapter.
+            ProjectReadOnly: The project is read-only.
+        """
+        if name is not None:
+            self.directories.history(name)
+            find_adapter(self._project, self._catalog, name)
+        use_adapter(self._project, name)
+
+    def _check_writable(self) -> None:
+        """Raises ProjectReadOnly if the project cannot be written."""
+        if self._project.read_only is not None:
+            raise ProjectReadOnly(
+                f"The project is read-only: {self._project.read_only}.",
+                "Close the other one, or work on a copy that you can write.",
+            )
 
 
 def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
@@ -136,174 +271,6 @@ def find_adapter(project: Project, catalog: Catalog, name: str) -> AdapterEntry:
     except UsageError as error:
         hint = f"{error.hint} Training runs: {', '.join(runs)}." if runs else error.hint
         raise UsageError(error.message, hint) from error
-
-
-class TrainingService:
-    """The training runs of an open project. Every method reads files and belongs in a thread worker.
-
-    A run is a process of its own that continues when this program ends. To watch a run, call `detail` at most twice a
-    second; each call reads only new events.
-    """
-
-    def __init__(
-        self,
-        project: Project,
-        catalog: Catalog,
-        trainers: Trainers | None = None,
-        machine: Callable[[], Machine] = this_machine,
-    ) -> None:
-        """Reads nothing yet.
-
-        Args:
-            trainers: Starts the processes; the real one where None.
-            machine: The machine that runs train on.
-        """
-        self._project, self._catalog, self._machine = project, catalog, machine
-        self.run_directories = TrainingRuns(Path(project.path), trainers)
-        self.planner = TrainingPlanner(
-            project, catalog, self.run_directories.histories, machine=machine
-        )
-
-    def choices(self) -> TrainingChoices:
-        """Returns the choices for a new run, and whether training is possible here."""
-        missing = missing_libraries()
-        return TrainingChoices(
-            recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
-            bases=tuple(
-                Choice(entry.name, f"{entry.origin}, {entry.path.name}")
-                for entry in self._catalog.entries()
-            ),
-            memory=self._machine().memory,
-            missing=missing,
-            hint=INSTALL if missing else "",
-        )
-
-    def runs(self) -> list[TrainingRun]:
-        """Returns the state of all runs, newest first."""
-        used = adapter_in_use(self._project)
-        return [
-            history.row(history.run.path.name == used)
-            for history in self.run_directories.histories()
-        ]
-
-    def detail(self, name: str) -> RunDetail:
-        """Returns the state, curves, samples and config of a run.
-
-        Raises:
-            UsageError: There is no such run. All methods below that take the name of a run raise it too.
-        """
-        return self.run_directories.history(name).detail(name == adapter_in_use(self._project))
-
-    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
-        """Returns the estimated cost of a run; raises as `TrainingPlanner.plan`."""
-        return self.planner.plan(request).estimate
-
-    def start(self, request: TrainingRequest) -> str:
-        """Writes the run directory, starts the process and returns the name of the run.
-
-        Raises:
-            UsageError: The request cannot be met, a run is running, or training is not possible here.
-            ProjectReadOnly: The project is read-only.
-        """
-        # a run needs all conversations, an estimate only a part
-        plan = self.planner.plan(request, whole=True)
-        run = self.prepare(plan)
-        self.run_directories.start(run)
-        return run.path.name
-
-    def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
-        """Writes the run directory of a plan.
-
-        Args:
-            force: Whether to write it even if the run is estimated to need more memory than is free.
-
-        Raises:
-            UsageError: A run is running, the libraries are missing, or too little memory is free.
-            ProjectReadOnly: The project is read-only.
-        """
-        self._check_writable()
-        self.run_directories.trainers.check_libraries(plan.config)
-        self.run_directories.check_idle()
-        if not force:
-            _check_memory(plan.estimate, self._machine())
-        return run_files.create_run(self._project, plan.name, plan.config, plan.data)
-
-    def stop(self, name: str) -> None:
-        """Asks a run to end after its step; its adapter is made of the checkpoint that its recipe selects.
-
-        Raises:
-            ProjectReadOnly: The project is read-only.
-        """
-        self._check_writable()
-        self.run_directories.trainers.stop(self.run_directories.history(name).run)
-
-    def resume(self, name: str) -> None:
-        """Resumes a run at its last checkpoint; raises as `TrainingRuns.resume`, and ProjectReadOnly."""
-        self._check_writable()
-        self.run_directories.resume(name)
-
-    def delete(self, name: str) -> None:
-        """Deletes a run with all its files.
-
-        Raises:
-            UsageError: The run is running, or its adapter is in use.
-            ProjectReadOnly: The project is read-only.
-        """
-        self._check_writable()
-        run = self.run_directories.history(name).run
-        if name == adapter_in_use(self._project):
-            raise UsageError(
-                f"The adapter of {name} is in use.", "Use another one before you delete it."
-            )
-        run_files.delete(run)
-
-    def use(self, name: str | None) -> None:
-        """Makes scoring in the mode `tuned` use the adapter of a run; None stands for no adapter.
-
-        Raises:
-            UsageError: The run has no adapter.
-            ProjectReadOnly: The project is read-only.
-        """
-        if name is not None:
-            self.run_directories.history(name)
-            find_adapter(self._project, self._catalog, name)
-        use_adapter(self._project, name)
-
-    def _check_writable(self) -> None:
-        """Raises ProjectReadOnly if the project cannot be written."""
-        if self._project.read_only is not None:
-            raise ProjectReadOnly(
-                f"The project is read-only: {self._project.read_only}.",
-                "Close the other one, or work on a copy that you can write.",
-            )
-
-
-def estimate_lines(estimate: TrainingEstimate) -> list[str]:
-    """Returns an estimate as lines of display-safe text.
-
-    The lines are on the conversations, on tokens, steps and time, and on the memory; a line for each note follows.
-    """
-    unused = estimate.matched - estimate.train - estimate.held_out
-    conversations = (
-        f"{counted(estimate.matched, 'conversation')}: {estimate.train:,} to train on,"
-        f" {estimate.selection:,} to select by, {estimate.test:,} to test on"
-    )
-    facts = [f"{amount(estimate.tokens)} tokens an epoch", counted(estimate.steps, "step")]
-    if estimate.seconds is None:
-        facts.append("time unknown until the first steps")
-    else:
-        facts.append(f"about {duration(estimate.seconds)} (as in earlier runs)")
-    memory = "memory unknown" if estimate.memory is None else f"memory {size(estimate.memory)}"
-    if estimate.fits:
-        memory += f" · with {one_line(estimate.base, MAX_BASE_CHARACTERS)}"
-    else:
-        memory += f": more than this machine has. {estimate.advice}"
-    return [
-        conversations + (f", {unused:,} not used" if unused > 0 else ""),
-        " · ".join(facts),
-        memory,
-        *estimate.notes,
-    ]
 
 
 def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:

@@ -46,6 +46,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
     """
 
     name = "trees"
+    work_title = "Growing response trees"
 
     def __init__(
         self,
@@ -70,11 +71,6 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self._options, self._place_option = options, place
         self._selection, self._nodes = selection, nodes
         self._nodes_read = self.grown = self.without = 0
-
-    @property
-    def title(self) -> str:
-        """The name of the run on screens and in progress lines."""
-        return f"Growing response trees with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -183,10 +179,7 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     """Returns the recorded answer in the JSON of a stored tree: its tokens that have a log-probability, whose path
     screens show, and these natural log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
-    return {
-        "answer": list(grown.answer[: len(log_probs)]),
-        "answer_log_probs": list(log_probs),
-    }
+    return {"answer": list(grown.answer[: len(log_probs)]), "answer_log_probs": list(log_probs)}
 
 
 def tree_row(conversation_id: int, step: int, grown: GrownTree) -> TreeRow:

@@ -86,19 +86,13 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         Binding("a", "mark_all", "All", tooltip="Mark everything that is listed", show=False),
         Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
         Binding("t", "tag", "Tag", tooltip="Tag or untag the marked ones or this"),
-        Binding(
-            "J",
-            "judge",
-            "Judge",
-            tooltip="Triage of just the marked ones, or of all listed",
-            show=False,
-        ),
+        Binding("J", "judge", "Judge", tooltip="Triage of just the marked ones, or of all listed", show=False),
         Binding("Q", "ask", "Ask", tooltip="Ask a question of what is listed", show=False),
         Binding("X", "export", "Export", tooltip="Export what is marked or listed", show=False),
         Binding("r", "run_scoring", "Score"),
         Binding("i", "import_files", "Import"),
         Binding("q", "app.quit", "Quit"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str = "") -> None:
         """Lists nothing yet; `mode` is as in `WorkbenchScreen`."""
@@ -410,7 +404,7 @@ class ConversationsBehindScreen(ConversationsScreen):
 
     PLACE = "behind"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", key_display="esc"),
+        Binding("escape,q", "close", "Back", key_display="esc")
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, filter: Filter, mode: str) -> None:

@@ -36,7 +36,10 @@ MAX_WHOLE_CHARACTERS = 4_000
 
 
 class GoalMembersScreen(Marking, DecisionScreen):
-    """Lists the members of a group, or the outliers, with the distance of each to the center."""
+    """Lists the members of a group, or the outliers, with the distance of each to the center.
+
+    `Marking` gives the marks, and `DecisionScreen` what writes decisions and undoes them.
+    """
 
     PLACE = "members"
     AUTO_FOCUS = "#members"
@@ -44,15 +47,13 @@ class GoalMembersScreen(Marking, DecisionScreen):
         Binding("space", "mark", "Mark", tooltip="Mark or unmark, and go on"),
         Binding("a", "mark_all", "All", tooltip="Mark all that are listed", show=False),
         Binding("A", "mark_none", "None", tooltip="Take all marks away", show=False),
-        Binding(
-            "v", "move", "Move", tooltip="Move the marked members, or this one, to another group"
-        ),
+        Binding("v", "move", "Move", tooltip="Move the marked members, or this one, to another group"),
         Binding("S", "split", "Split", tooltip="Split the marked members off, or all by k-means"),
         Binding("J", "judge", "Judge", tooltip="Triage of just the marked members, or of all"),
         Binding("o", "order", "Order", tooltip="Central or doubtful ones first"),
         Binding("u", "undo", "Undo", show=False),
         Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
+    ]  # fmt: skip
 
     def __init__(
         self, services: OpenProject, feed: EngineFeed, group_id: str | None, mode: str
@@ -99,7 +100,8 @@ class GoalMembersScreen(Marking, DecisionScreen):
         self._members = {row.conversation_id: row for row in members}
         self.table.show(array("q", self._members))
         self.set_class(not members, "-empty")
-        self.query_one(".empty", Static).update("This group has no members any more.")
+        owner = "This group has no members" if self._group_id else "There are no outliers"
+        self.query_one(".empty", Static).update(f"{owner} any more.")
         self._show_summary()
 
     def _show_summary(self) -> None:
@@ -140,12 +142,17 @@ class GoalMembersScreen(Marking, DecisionScreen):
     # Decisions
 
     def _write_split(
-        self, work: Callable[[], GoalDecision], then: Callable[[GoalDecision], None]
+        self, work: Callable[[], GoalDecision], on_written: Callable[[GoalDecision], None]
     ) -> None:
-        """Writes a split and goes back: the group that was split no longer exists."""
+        """Writes a split and goes back: the group that was split no longer exists.
+
+        Args:
+            work: Stores the split; runs on another thread.
+            on_written: Called with the decision before the screen closes.
+        """
 
         def on_done(decision: GoalDecision) -> None:
-            then(decision)
+            on_written(decision)
             self.action_close()
 
         write_in_order(self, work, on_done, self.show_error)
@@ -170,7 +177,8 @@ class GoalMembersScreen(Marking, DecisionScreen):
         )
 
     def action_split(self) -> None:
-        """Makes a group of the marked members; without marks shows how k-means would split the group."""
+        """Makes a group of the marked members; without marks shows how k-means would split the group. Outliers are no
+        group that can be split."""
         group, review = self._group, self.services.merge_review
         if group is None or not self.may_write():
             return

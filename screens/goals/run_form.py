@@ -72,7 +72,6 @@ MERGE_DECIDERS: dict[Decide, FormChoice] = {
     ),
     "none": FormChoice("no proposals", "Clusters with labels, without merges."),
 }
-"""Who decides on proposed merges."""
 
 
 QUESTION_CHARACTERS = 30

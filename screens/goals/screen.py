@@ -72,38 +72,24 @@ class GoalsScreen(DecisionScreen):
     AUTO_FOCUS = "#groups"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "run_clustering", "Cluster", tooltip="Cluster; says first how long it takes"),
-        Binding(
-            "f", "edit_filter", "Filter", tooltip="Count only conversations that match a filter"
-        ),
+        Binding("f", "edit_filter", "Filter", tooltip="Count only conversations that match a filter"),
         Binding("s", "sort", "Sort", tooltip="Sort by a column"),
         Binding("m", "merge", "Merge", tooltip="Merge this group with another"),
         Binding("e", "rename", "Label", tooltip="Edit the label", show=False),
-        Binding(
-            "p", "pin", "Pin", tooltip="Pin or unpin: a pinned group is not proposed", show=False
-        ),
+        Binding("p", "pin", "Pin", tooltip="Pin or unpin: a pinned group is not proposed", show=False),
         Binding("t", "theme", "Theme", tooltip="Put this goal under another theme"),
-        Binding(
-            "plus", "fold(False)", "Unfold", key_display="+", tooltip="Show its goals", show=False
-        ),
-        Binding(
-            "minus", "fold(True)", "Fold", key_display="-", tooltip="Show themes only", show=False
-        ),
+        Binding("plus", "fold(False)", "Unfold", key_display="+", tooltip="Show its goals", show=False),
+        Binding("minus", "fold(True)", "Fold", key_display="-", tooltip="Show themes only", show=False),
         Binding("D", "split", "Divide", tooltip="Split by k-means, after a preview", show=False),
         Binding("u", "undo", "Undo", show=False),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
-        Binding(
-            "c",
-            "clustering",
-            "Set",
-            tooltip="Open another clustering: goals, or reasons",
-            show=False,
-        ),
+        Binding("c", "clustering", "Set", tooltip="Open another clustering: goals, or reasons", show=False),
         Binding("escape", "leave", "Back", tooltip="Leave the filter", show=False),
         Binding("q", "app.quit", "Quit", show=False),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
@@ -117,10 +103,7 @@ class GoalsScreen(DecisionScreen):
         self._scores_name = ""  # name of the scores in force
         self._rows: Sequence[GoalGroup] = ()  # the groups, and the themes as rows of their own
         self.table = ItemTable(
-            self._columns("goal"),
-            lambda group: group.id,
-            sort=("size", True),
-            id="groups",
+            self._columns("goal"), lambda group: group.id, sort=("size", True), id="groups"
         )
 
     def compose_body(self) -> ComposeResult:
@@ -468,7 +451,6 @@ SHOWN_MEMBERS = 5
 READ_MEMBERS = 15
 """Members of each kind that are read: more than are shown, since members with the same text are shown once."""
 MAX_DESCRIPTION_CHARACTERS = 1_000
-"""Most characters that are shown of a description."""
 
 
 @dataclass(frozen=True, slots=True)

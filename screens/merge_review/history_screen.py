@@ -20,7 +20,7 @@ from screens.widgets.groups import GLYPHS, decision_text
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
-AUTHORS = {"human": "you", "auto": "rule", "llm": "model"}
+AUTHOR_LABELS = {"human": "you", "auto": "rule", "llm": "model"}
 """Who decided, as it is shown."""
 NOTHING_DECIDED = EmptyState(
     message="Nothing was decided yet. Every decision is kept here.",
@@ -31,7 +31,7 @@ NOTHING_DECIDED = EmptyState(
 
 
 class MergeHistoryScreen(DecisionScreen):
-    """Lists the decisions, newest first; an act may be several, which are undone together."""
+    """Lists the decisions, newest first; several decisions may be one act, which is undone as a whole."""
 
     PLACE = "history"
     AUTO_FOCUS = "#decisions"
@@ -41,23 +41,12 @@ class MergeHistoryScreen(DecisionScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        """Shows nothing yet; `mode` is that of the screen from which this one is opened."""
         super().__init__(services, feed, mode)
         self.table = ItemTable(
             [
-                Column(
-                    "at",
-                    "when",
-                    16,
-                    lambda decision: [(date_and_minute(decision.given_at), "tone--muted")],
-                    keep=3,
-                ),
-                Column(
-                    "who",
-                    "who",
-                    5,
-                    lambda decision: [(AUTHORS[decision.decided_by], "tone--muted")],
-                    keep=4,
-                ),
+                Column("at", "when", 16, _time_cell, keep=3),
+                Column("who", "who", 5, _author_cell, keep=4),
                 Column("kind", "", 1, _kind_cell),
                 Column("text", "what", 24, _text_cell, flexible=True),
                 Column("p", "p", 4, _p_cell, right=True, keep=5),
@@ -90,17 +79,16 @@ class MergeHistoryScreen(DecisionScreen):
         if not decisions:
             self.show_empty(NOTHING_DECIDED)
         acts = {decision.act for decision in decisions}
-        undone = acts - {decision.act for decision in decisions if decision.active}
-        transferred = {decision.act for decision in decisions if decision.transferred}
+        undone_acts = acts - {decision.act for decision in decisions if decision.active}
+        transferred_acts = {decision.act for decision in decisions if decision.transferred}
         parts: list[tuple[str, str]] = [(number_format.counted(len(acts), "act"), "bold")]
-        if undone:
-            parts.append((f" · {len(undone):,} undone", "$tone-muted"))
+        if undone_acts:
+            parts.append((f" · {len(undone_acts):,} undone", "$tone-muted"))
         if to_review:
             parts.append((f" · {to_review:,} of a model to review", "$tone-muted"))
-        if transferred:
-            parts.append(
-                (f" · {len(transferred):,} carried over from an earlier clustering", "$tone-muted")
-            )
+        if transferred_acts:
+            carried = f" · {len(transferred_acts):,} carried over from an earlier clustering"
+            parts.append((carried, "$tone-muted"))
         parts.append((f" · {number_format.counted(groups, 'group')} now", "$tone-muted"))
         self.query_one("#summary", Static).update(Content.assemble(*parts))
         self.table.show_items(decisions)
@@ -118,6 +106,16 @@ class MergeHistoryScreen(DecisionScreen):
         """Undoes the act of the decision under the cursor, whoever made it."""
         if self.table.cursor_item is not None:
             self.undo_act(self.table.cursor_item.act, "It is undone already.")
+
+
+def _time_cell(decision: GoalDecision) -> Sequence[Piece]:
+    """Returns when it was decided."""
+    return [(date_and_minute(decision.given_at), "tone--muted")]
+
+
+def _author_cell(decision: GoalDecision) -> Sequence[Piece]:
+    """Returns who decided."""
+    return [(AUTHOR_LABELS[decision.decided_by], "tone--muted")]
 
 
 def _kind_cell(decision: GoalDecision) -> Sequence[Piece]:

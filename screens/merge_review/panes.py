@@ -1,8 +1,10 @@
-"""The panes of a merge proposal: one group with its figures and members, and the group that a merge would make."""
+"""The panes of a merge proposal: one group with its figures and members, and the group that a merge would make; and the
+state of the desk as text: what is decided, what is left, what the model was not asked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,12 +14,26 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from engine.base import number_format
 from engine.base.text import one_line
-from engine.goals.records import GoalGroup, GroupExamples, Pair, Proposal, ReviewProgress
+from engine.goals.records import (
+    ClusteringSummary,
+    GoalDecision,
+    GoalGroup,
+    GroupExamples,
+    Pair,
+    Proposal,
+    ReviewProgress,
+)
 from screens.widgets.controls import LineInput, titled
+from screens.widgets.empty_state import CLUSTER, EmptyState
+from screens.widgets.formatting import agreement_piece
 from screens.widgets.groups import (
+    GLYPHS,
     LONG_LABEL_LIMIT,
     DistinctMember,
+    Piece,
+    decision_text,
     distinct,
     evidence_content,
     group_line,
@@ -75,7 +91,7 @@ class SidePane(Vertical):
         if is_changed:
             self._show_members()
 
-    def swap(self) -> None:
+    def next_page(self) -> None:
         """Shows the next page of members, after the last page the first."""
         self._page = (self._page + 1) % self._page_count
         self.query_one(VerticalScroll).scroll_home(animate=False)
@@ -114,7 +130,8 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._content(width))
 
     def _fitting_page_size(self, width: int, height: int) -> int:
-        """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`."""
+        """Returns the most members of either kind that fit on the first page, at least `MIN_PER_PAGE`; later pages may
+        have to scroll."""
 
         def measured(members: Sequence[DistinctMember], *, doubtful: bool) -> list[tuple[int, int]]:
             """Returns the conversation of each member, and how many lines the member fills."""
@@ -130,10 +147,11 @@ class SidePane(Vertical):
         doubtful = measured(self._doubtful, doubtful=True)
         size = MIN_PER_PAGE
         while size < max(len(central), len(doubtful)):
-            above = dict(central[: size + 1])
-            below = [lines for key, lines in doubtful[: size + 1] if key not in above]
-            titles = 1 + bool(below)
-            if sum(above.values()) + sum(below) + titles > height:
+            central_lines = dict(central[: size + 1])
+            # as in `_doubtful_on_page`
+            others = [lines for key, lines in doubtful[: size + 1] if key not in central_lines]
+            titles = 1 + bool(others)
+            if sum(central_lines.values()) + sum(others) + titles > height:
                 break
             size += 1
         return size
@@ -141,16 +159,16 @@ class SidePane(Vertical):
     def _content(self, width: int) -> Content:
         """Returns the members on the page, the doubtful ones below the central ones."""
         size = self._group.size if self._group is not None else 0
+        page = f" · page {self._page + 1}/{self._page_count}" if self._page_count > 1 else ""
         lines: list[Content] = []
-        for name, members, all_members in (
-            ("central", self._on_page(self._central), self._central),
-            ("doubtful", self._doubtful_on_page(), self._doubtful),
+        for name, members in (
+            ("central", self._on_page(self._central)),
+            ("doubtful", self._doubtful_on_page()),
         ):
             if not members:
                 continue
-            first = all_members.index(members[0]) + 1
-            last = first + len(members) - 1
-            which = f" {first}-{last} of {size:,}" if size > len(members) else ""
+            count = sum(copies for _, copies in members)
+            which = f" {count} of {size:,}{page}" if size > count else ""
             lines.append(Content.assemble((name, "bold"), (which, "$tone-muted")))
             for member, copies in members:
                 lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
@@ -158,19 +176,19 @@ class SidePane(Vertical):
 
 
 class LabelInput(Keyed, LineInput):
-    """The line in which the label of the merged group is edited."""
+    """The line in which the label of the merged group is edited. Posts `Cancelled` on escape."""
 
     PLACE = "label"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", tooltip="Keep the label as it was")
     ]
 
-    class Exited(Message):
+    class Cancelled(Message):
         """Posted when the edit is cancelled."""
 
     def action_leave(self) -> None:
         """Cancels the edit."""
-        self.post_message(self.Exited())
+        self.post_message(self.Cancelled())
 
 
 class MergedPane(VerticalScroll):
@@ -203,7 +221,7 @@ class MergedPane(VerticalScroll):
         yield Static(id="evidence")
 
     def on_mount(self) -> None:
-        """Hides the input until the label is edited; says that the first pair is being read."""
+        """Hides the input until the label is edited, and says that a pair is being read."""
         self.query_one(LabelInput).display = False
         self.wait()
 
@@ -256,8 +274,8 @@ class MergedPane(VerticalScroll):
         self.scroll_home(animate=False)
         line.focus()
 
-    def _leave(self, label: str | None) -> None:
-        """Ends the edit; None leaves the label as it was."""
+    def _end_edit(self, label: str | None) -> None:
+        """Ends the edit and posts the new label; None leaves the label as it was."""
         pair, self._editing = self._editing, None
         self.query_one(LabelInput).display = False
         self.query_one("#label").display = True
@@ -267,8 +285,98 @@ class MergedPane(VerticalScroll):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter takes the label, unless it is empty."""
         event.stop()
-        self._leave(" ".join(event.value.split()) or None)
+        self._end_edit(" ".join(event.value.split()) or None)
 
-    def on_label_input_exited(self) -> None:
+    def on_label_input_cancelled(self) -> None:
         """Escape keeps the label as it was."""
-        self._leave(None)
+        self._end_edit(None)
+
+
+# The state of the desk
+
+
+def counts_content(progress: ReviewProgress, groups: int, skipped: int) -> Content:
+    """Returns how many pairs are decided, of how many groups pairs are left, how many of those are probably to be
+    merged, and how many are skipped."""
+    parts: list[Piece] = [_decided(progress)]
+    if progress.asking:
+        parts.append((" · asking …", "$tone-accent"))
+    if progress.to_review and not progress.left:
+        parts.append((f" · {progress.to_review:,} of the model to review", "bold"))
+    else:
+        parts += [
+            (f" · {number_format.counted(progress.left, 'pair')} left", "bold"),
+            f" of {number_format.counted(groups, 'group')}, about {progress.to_merge:,.0f} to merge",
+        ]
+    if skipped:
+        parts.append((f" · {skipped} skipped", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def _decided(progress: ReviewProgress) -> str:
+    """Returns how many pairs were merged and refused; where the rule or a model merged or refused any, who merged."""
+    refused = progress.refused + progress.refused_by_rule + progress.refused_by_model
+    merged_by = []
+    if progress.merged_by_rule + progress.refused_by_rule:
+        merged_by.append((progress.merged_by_rule, "the rule"))
+    if progress.merged_by_model + progress.refused_by_model:
+        merged_by.append((progress.merged_by_model, "the model"))
+    if not merged_by:
+        return f"{progress.merged:,} merged, {refused:,} refused"
+    (first_count, first), *others = [*merged_by, (progress.merged, "you")]
+    parts = [
+        f"{first_count:,} merged by {first}",
+        *(f"{count:,} by {who}" for count, who in others),
+    ]
+    return f"{', '.join(parts)}, {refused:,} refused"
+
+
+def status_content(progress: ReviewProgress) -> Content:
+    """Returns the agreement of model and person, and the model calls that are left, or that no model can be asked."""
+    parts: list[Piece] = []
+    if progress.agreement.n:
+        parts += ["model agrees ", agreement_piece(progress.agreement)]
+    gap = " · " if parts else ""
+    if not progress.can_ask:
+        parts.append((f"{gap}no model that follows instructions is in use: 8, u", "$tone-muted"))
+    elif progress.unasked:
+        calls = number_format.counted(progress.calls, "model call")
+        wait = (
+            f", {number_format.duration(progress.seconds)}" if progress.seconds is not None else ""
+        )
+        pairs = number_format.counted(progress.unasked, "pair")
+        parts.append((f"{gap}model not asked about {pairs}: {calls}{wait}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def recent_content(decisions: Sequence[GoalDecision]) -> Content:
+    """Returns the latest decisions, a line each; those that were undone are dimmed."""
+    lines = []
+    for decision in decisions:
+        tone = "" if decision.active else "$tone-muted"
+        undone = "" if decision.active else " (undone)"
+        sign = (f"{GLYPHS[decision.kind]} ", tone or "$tone-accent")
+        lines.append(Content.assemble(sign, (decision_text(decision) + undone, tone)))
+    return Content("\n").join(lines)
+
+
+def empty_state(shown: ClusteringSummary | None, progress: ReviewProgress | None) -> EmptyState:
+    """Returns why there is no proposal, and what to do."""
+    if shown is None or progress is None:
+        return replace(
+            CLUSTER, message="Nothing to merge: the conversations are not in groups yet."
+        )
+    enter_label = "shows the groups"
+    if not progress.finished:
+        message = "No proposal is ready yet; the next ones are being computed."
+        return EmptyState(message, enter_label, "app.switch_mode('goals')")
+    return EmptyState(
+        f"Done: every current pair was refused.\n{_decided(progress)};"
+        f" {number_format.counted(shown.groups, 'group')} remain.",
+        enter_label,
+        "app.switch_mode('goals')",
+        others=(
+            ("desk.history", "shows what was decided"),
+            ("desk.undo", "undoes your newest decision"),
+        ),
+    )

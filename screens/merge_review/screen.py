@@ -32,7 +32,7 @@ from engine.goals.records import (
 )
 from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
-from screens.merge_review import formatting
+from screens.merge_review import panes
 from screens.merge_review.history_screen import MergeHistoryScreen
 from screens.merge_review.panes import MergedPane, SidePane
 from screens.shell.dialogs import Dialog, ask, key_hints
@@ -193,24 +193,18 @@ class MergeDeskScreen(DecisionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "merge", "Merge", tooltip="Merge both under the label shown"),
         Binding("n", "apart", "Apart", tooltip="Keep them apart"),
-        Binding(
-            "N", "never", "Never", tooltip="Never merge these, not in later clusterings either"
-        ),
+        Binding("N", "never", "Never", tooltip="Never merge these, not in later clusterings either"),
         Binding("s", "skip", "Skip", tooltip="Skip; it comes again at the end"),
         Binding("e", "edit", "Label", tooltip="Edit the label of the merged group"),
         Binding("space", "swap", "More", tooltip="Show other members of both groups"),
-        Binding(
-            "a", "open('a')", "Open", key_display="a b", tooltip="Members of A", id="desk.open-a"
-        ),
-        Binding(
-            "b", "open('b')", "Members of B", tooltip="Members of B", id="desk.open-b", show=False
-        ),
+        Binding("a", "open('a')", "Open", key_display="a b", tooltip="Members of A", id="desk.open-a"),
+        Binding("b", "open('b')", "Members of B", tooltip="Members of B", id="desk.open-b", show=False),
         Binding("u", "undo", "Undo"),
         Binding("H", "history", "Acts", tooltip="What was decided, step by step"),
         Binding("A", "accept", "All", tooltip="Merge all pairs above a probability", show=False),
         Binding("g", "ask", "Ask", tooltip="Ask the model about the undecided pairs", show=False),
         Binding("q", "app.quit", "Quit", show=False),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
@@ -324,7 +318,7 @@ class MergeDeskScreen(DecisionScreen):
         if shown is not None:
             self._show_proposal(shown)
         elif complete:
-            self.show_empty(formatting.empty_state(self._clustering, self.progress))
+            self.show_empty(panes.empty_state(self._clustering, self.progress))
         else:
             self.query_one(MergedPane).wait()
         if self.focused is None and shown is not None:
@@ -355,11 +349,11 @@ class MergeDeskScreen(DecisionScreen):
             title = f"proposal {progress.merged + progress.refused + by_rule + by_model + 1:,}"
         self.query_one(TitleLine).say(Content.styled(title, "bold"))
         groups = 0 if self._clustering is None else self._clustering.groups
-        summary.update(formatting.counts_content(progress, groups, len(self.cursor.skipped)))
-        about_model = formatting.status_content(progress)
+        summary.update(panes.counts_content(progress, groups, len(self.cursor.skipped)))
+        about_model = panes.status_content(progress)
         status.display = bool(about_model)
         status.update(about_model)
-        self.query_one("#recent", Static).update(formatting.recent_content(self._recent))
+        self.query_one("#recent", Static).update(panes.recent_content(self._recent))
 
     # Decisions on the pair in front
 
@@ -425,7 +419,7 @@ class MergeDeskScreen(DecisionScreen):
     def action_swap(self) -> None:
         """Shows other members of both groups."""
         for pane in self.query(SidePane):
-            pane.swap()
+            pane.next_page()
 
     # Decisions on many pairs
 

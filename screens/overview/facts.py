@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.content import Content
 
@@ -24,20 +24,17 @@ from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import GoalGroup
 from engine.opener.conversations import Counts
-from engine.opener.key_figures import (
-    FirstReading,
-    KeyFigures,
-    MonthChange,
-    imported_failures,
-    month_change,
-)
+from engine.opener.key_figures import FirstReading, KeyFigures, imported_failures, last_change
 from engine.opener.open_project import OpenProject
-from engine.questions.records import Agreement, CalibrationReport
+from engine.questions.records import CalibrationReport
 from screens.shell.figures import Figure
 from screens.widgets.curve import BINS
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS, fitting, rate_piece
 from screens.widgets.groups import label_of
 from screens.widgets.messages import wrap
+
+if TYPE_CHECKING:
+    from engine.results.comparison.differences import PeriodChange
 
 Piece = str | tuple[str, str]
 """A text, or a text and its style."""
@@ -69,7 +66,6 @@ class Overview:
     Attributes:
         counts: The counts of the project.
         tally: Number of conversations by verdict.
-        model: How often the verdicts agree with the scores, as in `CalibrationReport`.
         dates: The first and the last date; None without dates.
         histogram: Number of conversations in each bin of the scores.
         rule: The decision rule in force.
@@ -81,7 +77,6 @@ class Overview:
 
     counts: Counts
     tally: dict[str, int]
-    model: Agreement
     dates: tuple[str, str] | None
     histogram: Sequence[int]
     rule: DecisionRule
@@ -94,14 +89,9 @@ class Overview:
 def load_overview(services: OpenProject) -> Overview:
     """Reads the overview; takes seconds on a million conversations."""
     conversations = services.conversations
-    tally = services.triage.tally()
-    model = Agreement(0)
-    if any(tally.values()):  # else the first cards would wait for the import of numpy
-        model, _ = services.calibration.agreements()
     return Overview(
         counts=conversations.counts(),
-        tally=tally,
-        model=model,
+        tally=services.triage.tally(),
         dates=conversations.dates(),
         histogram=conversations.histogram(BINS),
         rule=conversations.rule(),
@@ -201,12 +191,12 @@ class SlowFigures(NamedTuple):
     """Figures that take longer to read than the overview, as in `KeyFigures`; None before they are read."""
 
     failures: tuple[int, int] | None = None
-    change: MonthChange | None = None
+    change: PeriodChange | None = None
 
 
 def load_slow_figures(services: OpenProject) -> SlowFigures:
     """Reads these figures of all scores; takes seconds on a million conversations."""
-    return SlowFigures(imported_failures(services, Filter()), month_change(services, Filter()))
+    return SlowFigures(imported_failures(services, Filter()), last_change(services))
 
 
 def answer_lines(
@@ -368,30 +358,19 @@ def set_choices(sets: list[ScoreSet]) -> list[tuple[str, Content]]:
     ]
 
 
-def corrected_content(report: CalibrationReport | None) -> Content:
-    """Returns the rate without the classifier's errors and its interval, or why there is none; one line."""
-    if report is None:
-        return Content.styled("corrected for the model's errors: needs verdicts", "$tone-muted")
-    rate = report.rate.corrected
-    if rate is None:
-        why = one_line(report.rate.why or report.why)
-        return Content.styled(f"not corrected: {why}", "$tone-muted")
-    return Content.assemble(
-        "corrected for the model's errors ",
-        (f"{100 * rate.value:.0f}%", "bold"),
-        f" [{100 * rate.low:.0f}, {100 * rate.high:.0f}]",
-        (f"  {number_format.counted(report.verdicts, 'verdict')}", "$tone-muted"),
-    )
+def verdicts_content(overview: Overview, failures: tuple[int, int] | None) -> Content:
+    """Returns the numbers of verdicts; where there are none, the share of failures among the imported outcomes, if
+    there are any. One line.
 
-
-def verdicts_content(overview: Overview, *, brief: bool) -> Content:
-    """Returns the verdicts, and how often the score of ended agrees with them; two lines, one where `brief`."""
-    given = sum(overview.tally.values())
-    split = "  " if brief else "\n"
-    if not given:
+    Args:
+        failures: As in `KeyFigures`.
+    """
+    if not any(overview.tally.values()):
+        if failures is not None:
+            failed = number_format.share_range(*failures)
+            return Content.assemble((f"{failed} failed", "bold"), ", by imported outcomes")
         return Content.assemble(
-            ("No verdicts yet.", "bold"),
-            (f"{split}Only verdicts say (3, triage).", "$tone-muted"),
+            ("No verdicts yet.", "bold"), ("  Only verdicts say (3, triage).", "$tone-muted")
         )
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():
@@ -399,12 +378,4 @@ def verdicts_content(overview: Overview, *, brief: bool) -> Content:
             (f"{look.glyph} {overview.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
             (f" {look.word}  ", "$tone-muted"),
         ]
-    parts.append(split)
-    if overview.model.same is not None:
-        same = overview.model.same
-        score = "score agrees " if brief else "the score of ended agrees "
-        parts += [score, rate_piece(same.part, same.of)]
-        parts.append((f"  n {same.of:,}", "$tone-muted"))
-    else:
-        parts.append(("no decided score to compare them with", "$tone-muted"))
     return Content.assemble(*parts)

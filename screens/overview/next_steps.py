@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base import number_format
+from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.completeness.records import ScoreSet
 from engine.goals.records import ReviewProgress
@@ -177,7 +178,9 @@ def _judge(now: ProjectProgress) -> Step:
         title = f"Judge {FIRST_VERDICTS} in triage: did they get what they wanted?"
         return Step("triage", title, after="after scoring")
     if given >= needed:
-        return Step("triage", f"Judge: {number_format.counted(given, 'verdict')}", done=True)
+        unsure = now.tally.get(Verdict.UNSURE, 0)
+        title = f"Judge: {number_format.counted(given, 'verdict')}"
+        return Step("triage", f"{title}, {unsure:,} unsure" if unsure else title, done=True)
     more = needed - given
     title = f"Judge {more}{' more' if given else ''} in triage: did they get what they wanted?"
     return Step("triage", title)
@@ -203,8 +206,8 @@ def _goals(now: ProjectProgress) -> Iterator[Step]:
         left = number_format.counted(now.merges.left, "pair")
         yield Step(
             "merge",
-            f"Decide which of {left} are one goal",
-            f"about {now.merges.to_merge:,.0f} of them",
+            f"Decide on {left} of groups that may be one goal",
+            f"about {now.merges.to_merge:,.0f} will be",
         )
     else:
         yield Step("merge", "Merge: no proposal waits", done=True)

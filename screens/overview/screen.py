@@ -121,7 +121,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Vertical(id="columns"):
                 with Vertical(id="readings", classes="card"):
                     yield Choices(id="to-read", markup=False, compact=True)
-                with titled(Vertical(id="answers-card", classes="card"), "In short"):
+                with titled(
+                    Vertical(id="answers-card", classes="card"), "In short · enter says more"
+                ):
                     yield Choices(id="answers", markup=False, compact=True)
                 with Card("What did they want?", id="goals"):
                     yield Static(id="goals-text")
@@ -132,10 +134,10 @@ class OverviewScreen(WorkbenchScreen[None]):
             with Card("Did it end?", id="rate"):
                 yield Static(id="rate-text")
                 yield Static(id="set-text")
-                yield Static(id="corrected-text")
                 yield Histogram(id="histogram")
             with Card("Did they get it?", id="verdicts"):
                 yield Static(id="verdicts-text")
+                yield Static(id="share-text")
 
     def refresh_data(self) -> None:
         """Reads the whole project again; a call during a read repeats it afterwards."""
@@ -166,7 +168,6 @@ class OverviewScreen(WorkbenchScreen[None]):
         if report_for == self._report_for:
             return
         self._report_for = report_for
-        self.query_one("#corrected-text").display = bool(overview.counts.scored)
         if not any(overview.tally.values()):
             self._show_report(None)
             return
@@ -175,9 +176,12 @@ class OverviewScreen(WorkbenchScreen[None]):
         )
 
     def _show_report(self, report: CalibrationReport | None) -> None:
-        """Shows the corrected rate; None stands for a project without verdicts."""
+        """Shows how many of all succeeded; None stands for a project without verdicts."""
         self._report = report
-        self.query_one("#corrected-text", Static).update(facts.corrected_content(report))
+        line = self.query_one("#share-text", Static)
+        line.display = report is not None
+        if report is not None:
+            line.update(Content(f"succeeded, of all: {report.rate.corrected_text}"))
         self._show_answers()
         self._show_steps()
 
@@ -232,7 +236,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         def show(figures: facts.SlowFigures) -> None:
             self._slow_figures = figures
-            self._show_answers()
+            self._show_cards()
 
         self.in_background(
             lambda: facts.load_slow_figures(self.services), show, group="slow figures"
@@ -285,7 +289,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             line = self.query_one("#set-text", Static)
             line.update(facts.set_content(overview.sets, brief=narrow))
             line.display = bool(overview.sets)
-            verdicts = facts.verdicts_content(overview, brief=narrow)
+            verdicts = facts.verdicts_content(overview, self._slow_figures.failures)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
             self.query_one("#goals-text", Static).update(facts.goals_content(self._goals))
@@ -488,12 +492,14 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.app.switch_mode("triage")
             return
         if key == "change" and self._slow_figures.change is not None:
-            first_month, last_month, differences, _ = self._slow_figures.change
+            change = self._slow_figures.change
             # What goes with the last month in the goal that changed most, where one did.
-            goal = next((difference.goal for difference in differences if difference.goal), None)
+            goal = next(
+                (difference.goal for difference in change.differences if difference.goal), None
+            )
             of_goal = Filter().with_choice("goal", goal)
             last, first = (
-                of_goal.with_choice("date", month) for month in (last_month, first_month)
+                of_goal.with_choice("date", month) for month in (change.last, change.first)
             )
             self.open_why(Split(last, first))
             return

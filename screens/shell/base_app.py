@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import select
 import signal
 import threading
@@ -80,14 +81,14 @@ class BaseApp(App[ResultT], inherit_bindings=False):
     interrupted = False
 
     def __init__(self, shell: Shell) -> None:
-        """Takes the theme and the keys of the shell."""
-        super().__init__()
+        """Takes the theme and the keys of the shell; with NO_COLOR the terminal's own two colors are the theme."""
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.stylesheet = StyleSheets(variables=self.get_css_variables())
         self.animation_level = "none"
         self.shell = shell
         for theme in THEMES.values():
             self.register_theme(theme)
-        self.theme = THEMES[shell.theme].name
+        self.theme = THEMES["ansi" if self.no_color else shell.theme].name
         self.set_keymap(shell.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:

@@ -30,7 +30,6 @@ TYPING_REST_SECONDS = 0.25
 _MAX_MESSAGES_SHOWN = 8
 """Most messages that are shown of a conversation read with a mapping."""
 _ROLE_COLUMNS = 9
-"""Columns for the role of a message."""
 _MAX_NAME_CHARACTERS = 60
 """Most characters that are shown of the name of a file or a conversation, and of the path of a folder."""
 _SHOWN_OF_BEGINNING = 20
@@ -50,14 +49,9 @@ class ImportDialog(Dialog[tuple[str, str | None]]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
-        Binding(
-            "ctrl+t",
-            "map",
-            "Say where",
-            tooltip="Say where the messages are, in a file of any format",
-        ),
+        Binding("ctrl+t", "map", "Say where", tooltip="Say where the messages are, in a file of any format"),
         Binding("down", "browse", "Browse", tooltip="Choose a file or a folder in a tree"),
-    ]
+    ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
         """Yields the line for the path, what can be imported or what is wrong with the path, and the keys."""
@@ -144,11 +138,9 @@ class BrowseDialog(Dialog[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
-        Binding(
-            "space", "take", "Take", tooltip="Take the file or the whole folder", priority=True
-        ),
+        Binding("space", "take", "Take", tooltip="Take the file or the whole folder", priority=True),
         Binding("backspace", "up", "Up", tooltip="Show the folder that this one is in"),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

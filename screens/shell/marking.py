@@ -13,14 +13,13 @@ from engine.base import number_format
 from engine.base.errors import UsageError
 from engine.base.text import NAME_LIMIT, one_line, short_name
 from engine.questions.question import YES, make_slug
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from screens.shell.dialogs import TextDialog, ask
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.row_table import RowTable
 
 MOST_TAGS = 12
-"""Most tags that are listed."""
 NO_TAGS = (
     "No tags yet. A tag is a word of yours for what you see, such as “too slow”: write one, and enter gives it."
     " Filters find it (NAME:yes), and after ten yes and ten no `workbench ask PROJECT NAME --by examples` finds where"
@@ -127,11 +126,7 @@ class Marking:
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
 
 
-def ask_tags(
-    screen: WorkbenchScreen[Any],
-    ids: Sequence[int],
-    then: Callable[[str], None],
-) -> None:
+def ask_tags(screen: WorkbenchScreen[Any], ids: Sequence[int], then: Callable[[str], None]) -> None:
     """Asks for the tags of conversations, and stores them. A minus before a tag takes it away.
 
     A tag is the answer yes to the yes-no question of its name. Each tag is stored by one act, which one undo takes
@@ -160,7 +155,7 @@ def ask_tags(
                         f"“{name}” is no yes-no question.", "Give the tag another name."
                     )
             for name, value in value_by_name.items():
-                screen.services.triage.answer([Act(key, name, value) for key in ids])
+                screen.services.triage.answer([NewAnswer(key, name, value) for key in ids])
 
         if tags:
             notice = f"Tagged {conversations}: {one_line(', '.join(tags), NAME_LIMIT)}."

@@ -291,5 +291,6 @@ def _section_of(active: ActiveBinding, first: Sequence[str]) -> str:
         return start
     if isinstance(active.node, App):
         return everywhere
-    is_of_screen = isinstance(active.node, Screen) and not binding_id.startswith("screen.")
+    moves_focus = binding_id.startswith("screen.") and binding_id != "screen.fill"
+    is_of_screen = isinstance(active.node, Screen) and not moves_focus
     return screen if is_of_screen else moving

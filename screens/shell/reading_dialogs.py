@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MAX_RECORDS = 200
 """Most records that are shown; `workbench status` counts all."""
 MAX_RECORD_CHARACTERS = 2_000
-"""Most characters that are shown of a record."""
 
 
 def reading_keys(closing: str, *others: Binding) -> list[BindingType]:

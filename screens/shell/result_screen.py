@@ -33,7 +33,6 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     table: ItemTable[Any]
     """The table of the result, whose id is `rows`; it is made before the screen is composed."""
     result: T | None = None
-    """The newest result."""
 
     def compose_body(self) -> ComposeResult:
         """Yields summary, table, notes and the sentence; a style hides either the result or the sentence."""

@@ -40,7 +40,6 @@ MAX_HINT_CHARACTERS = 1_000
 """Most characters of what to do about a refusal, such as the names of all questions."""
 
 FIELD_NAME_WIDTH = 13
-"""Cells for the name of a field."""
 FORM_KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
     Binding("enter", "start", "Start", priority=True),
@@ -90,7 +89,6 @@ class RunForm(Dialog[Request], Generic[Request, Cost]):
     """
 
     FORM_TITLE: ClassVar[str]
-    """The title of the form."""
     FIRST_FIELD: ClassVar[str]
     """The id of the field that has the focus at first."""
     OPTIONS: ClassVar[Mapping[str, Option]]
@@ -326,8 +324,7 @@ MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
     "adapter": ("probe", "tuned"),
     "paper": ("base", "tuned"),
     **dict.fromkeys(
-        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
-        ("probe", "base", "tuned"),
+        ("model", "context", "remaining", "tune", "max_cost", "fresh"), ("probe", "base", "tuned")
     ),
 }
 """The modes in which a field means something; a field that is not here applies in every mode."""
@@ -359,11 +356,7 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
 
     def compose_fields(self) -> ComposeResult:
         """Yields a line for each option."""
-        initial = {
-            "mode": self._mode,
-            "minutes": str(DEFAULT_MINUTES),
-            "filter": str(self._listed),
-        }
+        initial = {"mode": self._mode, "minutes": str(DEFAULT_MINUTES), "filter": str(self._listed)}
         first = ("mode", "minutes", "filter")
         yield from self.option_lines(ScoringRequest, first=first, initial=initial)
 

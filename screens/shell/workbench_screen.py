@@ -170,8 +170,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self._is_reading = True
 
         def end(show_end: Callable[[Any], None], result: Any) -> None:
-            show_end(result)
             self._is_reading = False
+            show_end(result)
             if self._must_read_again:
                 self._must_read_again = False
                 self.refresh_data()

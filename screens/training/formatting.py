@@ -39,7 +39,6 @@ RUN_STATE_LOOKS: dict[RunState, Look] = {
     "finished": Look("✓", "finished", "complete"),
     "failed": Look("✗", "failed", "incomplete"),
 }
-"""How each state of a run is shown."""
 IN_USE_SIGN = "◉"
 """Stands before the run whose adapter is used for scoring."""
 DASH = "–"
@@ -231,10 +230,7 @@ def ending_text(run: TrainingRun) -> str:
 
 
 def summary_content(
-    runs: Sequence[TrainingRun],
-    starting: bool,
-    missing: str,
-    hint: str,
+    runs: Sequence[TrainingRun], starting: bool, missing: str, hint: str
 ) -> Content:
     """Returns the line above the list of runs.
 

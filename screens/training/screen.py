@@ -26,8 +26,9 @@ from engine.training.records import (
     TrainingChoices,
     TrainingEstimate,
     TrainingRun,
+    estimate_lines,
 )
-from engine.training.service import TrainingService, estimate_lines
+from engine.training.service import TrainingService
 from engine.training.training_request import OPTIONS, TrainingRequest, read_request
 from screens.shell.dialogs import ask, confirm
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
@@ -47,8 +48,7 @@ POLL_SECONDS = 1.0
 """Seconds between two reads of the runs while one is running and the screen is in sight."""
 
 IDLE_POLLS = 8
-"""Number of polls (`POLL_SECONDS`) between two reads of the runs while none is running, or the screen is out of
-sight."""
+"""Polls (`POLL_SECONDS`) between two reads of the runs while none is running or the screen is out of sight."""
 
 ENDED = ("finished", "stopped", "failed", "interrupted")
 """The states of a run that no process works on any more."""
@@ -57,7 +57,6 @@ SELECTION_SIGN = "×"
 """Sign of a value that was measured on the selection part."""
 
 BEST_SIGN = "◆"
-"""Sign of the best validation."""
 
 HELD_OUT = {
     share: FormChoice(f"{100 * float(share):.0f}% of the conversations")

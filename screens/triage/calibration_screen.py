@@ -32,14 +32,12 @@ class CalibrationScreen(WorkbenchScreen[None]):
     PLACE = "calibration"
     AUTO_FOCUS = "#page"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "a", "take_over", "Take over", tooltip="Use the threshold that your verdicts suggest"
-        ),
+        Binding("a", "take_over", "Take over", tooltip="Use the threshold that your verdicts suggest"),
         Binding("enter", "figures", "Behind", tooltip="The conversations behind the figures"),
         Binding("escape,q,K", "close", "Back"),
         Binding("up,k", "page('up')", "Line up", show=False),
         Binding("down,j", "page('down')", "Line down", show=False),
-    ]
+    ]  # fmt: skip
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)

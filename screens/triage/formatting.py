@@ -67,11 +67,10 @@ MAX_ANSWERS = 5
 
 @dataclass(frozen=True, slots=True)
 class TriageStatus:
-    """Counts of the answers to a question, and their agreement with the model and with themselves.
+    """Counts of the answers to a question, and their agreement with themselves.
 
     Attributes:
         tally: Number of conversations by answer.
-        agreement_with_model: Agreement of the verdicts with the states that the decision rule gives.
         agreement_with_self: Agreement of first answers with those of blind repeats.
         probe: The probe of the question; None before there is one.
         check: What the answers say of the machine that was checked last; None before any check.
@@ -79,7 +78,6 @@ class TriageStatus:
     """
 
     tally: Mapping[str, int]
-    agreement_with_model: Agreement
     agreement_with_self: Agreement
     probe: ExampleProbe | None = None
     check: CheckReport | None = None
@@ -159,7 +157,7 @@ def check_pieces(check: CheckReport) -> list[Piece]:
     if not check.answered:
         return [(f" · {check.drawn} drawn to check {answerer}", "")]
     known = [share for share in check.shares if share.corrected is not None][:MAX_ANSWERS]
-    rates = "; ".join(f"{share.value} {share.in_words}" for share in known)
+    rates = "; ".join(f"{share.value} {share.text}" for share in known)
     more = f", {check.more:,} more would halve it" if known and check.more else ""
     return [
         (f" · {answerer} right on {check.same} of {check.answered}", ""),
@@ -218,9 +216,6 @@ def status_line(
         parts += check_pieces(status.check)
     elif not with_tally:
         parts.append((f" · {reason}", "$tone-muted"))
-    if status.agreement_with_model.n:
-        score = "score" if with_tally else "the score of ended"
-        parts += [(f" · {score} agrees ", ""), agreement_piece(status.agreement_with_model)]
     if status.agreement_with_self.n and not with_tally:
         parts += [(" · you with yourself ", ""), agreement_piece(status.agreement_with_self)]
     test = None if with_tally or status.probe is None else status.probe.test

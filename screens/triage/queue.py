@@ -199,12 +199,10 @@ def load_queue(
 
 
 def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatus:
-    """Counts the answers to a question, and compares them with scores, blind repeats, the probe and a machine."""
-    model, itself = services.calibration.agreements(question)
+    """Counts the answers to a question, and compares them with blind repeats, the probe and a machine."""
     return TriageStatus(
         services.triage.tally(question),
-        model,
-        itself,
+        services.calibration.agreement_of_repeats(question),
         services.example_probes.in_force(question),
         next(iter(services.questions.checks(question)), None),
         services.triage.annotator,

@@ -69,32 +69,16 @@ class TriageScreen(WorkbenchScreen[None]):
         Binding("u", "undo", "Undo"),
         Binding("U", "redo", "Redo", show=False),
         Binding("o", "open", "Open", tooltip="Open in the reader"),
-        Binding(
-            "w",
-            "words",
-            "Words",
-            tooltip="The words for and against an end at this turn, or no longer",
-        ),
+        Binding("w", "words", "Words", tooltip="The words for and against an end at this turn, or no longer"),
         Binding("O", "order", "Order", tooltip="Choose the order of the queue"),
-        Binding(
-            "f",
-            "edit_filter",
-            "Filter",
-            tooltip="Judge only what a filter matches",
-            id="triage.filter",
-        ),
+        Binding("f", "edit_filter", "Filter", tooltip="Judge only what a filter matches", id="triage.filter"),
         Binding(
             "b",
             "blind",
             "Blind",
             tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
-        Binding(
-            "K",
-            "calibration",
-            "Calibration",
-            tooltip="What the verdicts say of the scores",
-        ),
+        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
         Binding(
             "escape",
             "judge_all",
@@ -102,13 +86,9 @@ class TriageScreen(WorkbenchScreen[None]):
             tooltip="Judge all conversations again, and go back to where the narrower choice was made",
             show=False,
         ),
-    ]
+    ]  # fmt: skip
 
-    def __init__(
-        self,
-        services: OpenProject,
-        feed: EngineFeed,
-    ) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None
@@ -118,7 +98,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self.filter = Filter()
         self.only: NamedConversations | None = None  # see `judge_only`; None judges all
         self.shown: int | None = None  # id of the conversation that is shown
-        self.status = TriageStatus({}, Agreement(0), Agreement(0))
+        self.status = TriageStatus({}, Agreement(0))
         self._place: TriagePlace | None = None  # of the last session; None until it is read
         self._facts: Facts | None = None
         self._any_scored = True  # whether any conversation of the project is scored

@@ -18,7 +18,8 @@ from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.text import NAME_LIMIT, display_safe, one_line, short_name
 from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import MessageRow
+from engine.formats.records import Leak
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.questions.question import YES
@@ -54,7 +55,7 @@ class Facts:
     messages: list[MessageRow]
     score: ScoreRow | None
     remaining: RemainingTasks | None
-    leaks: list[LeakRow]
+    leaks: list[Leak]
     current: AnswerRow | None
     rule: DecisionRule
     goal: str | None = None

@@ -67,7 +67,6 @@ VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.NO: Look("○", "no", "incomplete"),
     Verdict.UNSURE: Look("◐", "unsure", "borderline"),
 }
-"""How each verdict is shown."""
 
 
 def date_and_minute(time: str) -> str:

@@ -66,6 +66,8 @@ def place_of(cls: type) -> str:
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
     """Returns the bindings. A `Binding` without an id gets place and action, e.g. `triage.answer-yes`.
 
+    Only such a binding can get another key in a keymap; one that is declared as a tuple has no id.
+
     An action whose arguments are no words is named after its description: `table.row-up`.
     """
     return [

@@ -235,6 +235,7 @@ class RowTable(CursorView, Generic[RowT]):
         self._ids = array("q")
         self._rows: OrderedDict[int, RowT] = OrderedDict()
         self._fresh_pages: dict[int, None] = {}  # pages read since the last change, oldest first
+        self._failed_pages: set[int] = set()  # those of them that could not be read
         self._wanted_pages: list[int] = []
         self._loading = False
         self._sort: tuple[str, bool] | None = None  # key of a column, descending
@@ -255,10 +256,7 @@ class RowTable(CursorView, Generic[RowT]):
         return self._ids[self.cursor_index] if self._ids else None
 
     def show(
-        self,
-        ids: array[int],
-        sort: tuple[str, bool] | None = None,
-        first: Sequence[RowT] = (),
+        self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
     ) -> None:
         """Shows these ids; rows that were read before are drawn as they were until they are read again.
 
@@ -270,6 +268,7 @@ class RowTable(CursorView, Generic[RowT]):
         before = self.cursor_id
         self._ids, self._sort = ids, sort
         self._fresh_pages.clear()
+        self._failed_pages.clear()
         self._wanted_pages.clear()
         if first:
             self._keep(first, 0)
@@ -367,6 +366,8 @@ class RowTable(CursorView, Generic[RowT]):
         row = self._rows.get(self._ids[index])
         if row is None:
             text = "…" if page not in self._fresh_pages else "no longer in the project"
+            if page in self._failed_pages:
+                text = "could not be read"
             style = base + self._tone("tone--muted", index)
             return Strip([Segment(" " + text, style)]).crop_extend(0, width, base)
         mark = Segment(" ", base)
@@ -434,6 +435,7 @@ class RowTable(CursorView, Generic[RowT]):
             self.post_message(self.Failed(error))
             if ids is self._ids:
                 self._keep((), page)
+                self._failed_pages.add(page)
             on_done()
 
         def on_done() -> None:
@@ -452,6 +454,7 @@ class RowTable(CursorView, Generic[RowT]):
             self._rows.popitem(last=False)
         if page is not None:
             self._fresh_pages[page] = None
+            self._failed_pages.discard(page)
             if len(self._fresh_pages) > FRESH_PAGES:
                 del self._fresh_pages[next(iter(self._fresh_pages))]
 

@@ -20,7 +20,8 @@ from textual.strip import Strip
 
 from engine.base.errors import WorkbenchError
 from engine.base.sign import SignReading
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import MessageRow
+from engine.formats.records import Leak
 from engine.questions.records import Answerer, Cite, MachineAnswer
 from screens.widgets import finding
 from screens.widgets.background import background
@@ -120,7 +121,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.messages: Sequence[MessageRow] = ()
-        self._leaks: Mapping[int, Sequence[LeakRow]] = {}
+        self._leaks: Mapping[int, Sequence[Leak]] = {}
         self._notes: Mapping[int, Sequence[str]] = {}  # by message
         self._unfolded: frozenset[int] = frozenset()  # messages shown whole
         self._layout: Layout | None = None
@@ -157,7 +158,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
     def show(
         self,
         messages: Sequence[MessageRow],
-        leaks: Sequence[LeakRow] = (),
+        leaks: Sequence[Leak] = (),
         signs: Sequence[SignReading] = (),
         machine_answers: Sequence[tuple[Answerer, MachineAnswer]] = (),
         *,
@@ -173,7 +174,7 @@ class Transcript(Keyed, finding.FindingView, can_focus=True, inherit_bindings=Fa
             at_end: Whether it is shown from its last turn.
         """
         self.messages, self.marks = messages, {}
-        leaks_by_message: dict[int, list[LeakRow]] = {}
+        leaks_by_message: dict[int, list[Leak]] = {}
         for leak in leaks:
             if leak.message is not None:
                 leaks_by_message.setdefault(leak.message, []).append(leak)

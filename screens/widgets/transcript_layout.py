@@ -17,7 +17,8 @@ from typing import NamedTuple
 from engine.base import number_format
 from engine.base.conversation import Role, opens_turn
 from engine.base.text import NAME_LIMIT, one_line
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import MessageRow
+from engine.formats.records import Leak
 from screens.widgets import messages as text_styles
 from screens.widgets.messages import (
     Form,
@@ -39,7 +40,6 @@ ROLE_LABELS: dict[Role, str] = {
 }
 """Names of the roles in the gutter: four letters at most."""
 ROLE_CELLS = 4
-"""Cells of the gutter for the role."""
 GUTTER_SPACES = 2
 """Cells of the gutter between role and turn, and after the turn."""
 PREVIEW_LINES: dict[Role, int] = {
@@ -54,7 +54,6 @@ PREVIEW_LINES: dict[Role, int] = {
 CALL_PREVIEW_LINES = 4
 """Lines of a folded tool call."""
 REASONING_PREVIEW_LINES = 1
-"""Lines of folded reasoning."""
 MAX_CACHED_BLOCKS = 512
 """Most blocks of messages that were in sight and are kept."""
 LARGE_BLOCK_LINES = 1_000
@@ -170,7 +169,7 @@ class Layout:
     def __init__(
         self,
         messages: Sequence[MessageRow],
-        leaks: Mapping[int, Sequence[LeakRow]],
+        leaks: Mapping[int, Sequence[Leak]],
         notes: Mapping[int, Sequence[str]],
         width: int,
         unfolded: Set[int],

@@ -12,24 +12,90 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools
+from engine.base.arrays import Bools, Floats, Ints
+from engine.base.statistics.bootstrap import figures
 from engine.completeness import probe, probe_calibration
 from engine.completeness.bundled_probe import PROBE_FILE
-from engine.completeness.regression import Regression, fit_regression
-from engine.conversations.tables.conversations import truth_by_conversation
+from engine.completeness.regression import Regression, States, fit_regression
+from engine.completeness.stages.training_set import LogTexts
+from engine.completeness.tables import hidden_states
+from engine.completeness.truncation import draw_cuts, matched
+from engine.conversations.tables.conversations import names, truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import FIRST_LAYERS, embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.project.project import Project
-from tests.benchmarks.words_tables import Data, truncation_figures
+from tests.engine.completeness.scored import all_entries
 
 Names = NDArray[np.str_]
 STRENGTHS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+DRAWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The conversations of a project that have states.
+
+    Attributes:
+        texts: Of the conversations.
+        names: External id of each.
+        states: Shape (boundaries, dimensions).
+        owner: Index of the conversation of each boundary, shape (boundaries,).
+        is_end: Whether each is the last one of its conversation, shape (boundaries,).
+    """
+
+    texts: LogTexts
+    names: list[str]
+    states: States
+    owner: Ints
+    is_end: Bools
+
+    @classmethod
+    def read(cls, file: Path) -> Data:
+        """Reads the conversations of which the model read most."""
+        with Project.open(file, read_only=True) as project:
+            with project.reading() as conn:
+                key = hidden_states.config_with_most_states(conn)
+                assert key is not None, "run complete PROJECT --mode probe"
+                entries = [e for e in all_entries(conn, key) if e.places]
+                ids = [entry.conversation_id for entry in entries]
+                names_by_id = names(conn, ids)
+            texts = LogTexts.read(project, ids)
+        # The places as they are now: those of the states are of the time when they were read.
+        assert [[p.message for p in e.places] for e in entries] == [
+            [p.message for p in places] for places in texts.places
+        ]
+        raw = [np.frombuffer(e.states, "<f2").reshape(len(e.places), -1) for e in entries]
+        counts = texts.counts
+        return cls(
+            texts,
+            [names_by_id[key] for key in texts.ids],
+            np.concatenate(raw).astype(np.float32),
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate([np.arange(count) == count - 1 for count in counts]),
+        )
+
+
+def truncation_figures(data: Data, p: Floats) -> tuple[float, float, float]:
+    """Returns AUROC and F1 of telling whole from cut conversations by the scores of all boundaries, shape
+    (boundaries,), means over the draws; and at the same step, NaN without pairs."""
+    rows = [np.flatnonzero(data.owner == index) for index in range(len(data.names))]
+    drawn = []
+    for seed in range(DRAWS):
+        cuts = draw_cuts(data.names, [len(r) for r in rows], seed)
+        both = np.concatenate([p[cuts.whole], p[cuts.cut]]).tolist()
+        label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+        each = figures(both, label)
+        drawn.append((each["auroc"], each["f1"]))
+    area, f1 = np.mean(drawn, axis=0).tolist()
+    share, _ = matched([p[each] for each in rows])
+    return area, f1, share.value if share else float("nan")
 
 
 def fit(data: Data, ended: Bools, goal: Names) -> probe.Probe:
@@ -98,8 +164,8 @@ def main() -> None:
     for path in arguments.test:
         data = Data.read(path)
         p = made.p(data.states)
-        row = truncation_figures(data, p)
-        print(f"| {path.stem} | {row.auroc:.3f} | {row.f1:.3f} | {row.same_step:.3f} |", flush=True)
+        area, f1, same_step = truncation_figures(data, p)
+        print(f"| {path.stem} | {area:.3f} | {f1:.3f} | {same_step:.3f} |", flush=True)
     if arguments.save:
         save(made, known, int(ended.sum()))
 

@@ -20,14 +20,13 @@ from engine.base.statistics.ranking import auroc
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.signs import tables
-from engine.signs.reading import standard_scores, trouble
+from engine.signs.sums import standard_scores, trouble
 
 
 def read(project: str, filter: str) -> tuple[Floats, Bools]:
     """The standard scores of the signs, shape (conversations, signs), and which conversations a filter selects."""
     with OpenProject(Path(project), read_only=True) as workspace:
-        with workspace.project.reading() as conn:
-            values = tables.sign_values(conn)
+        values = workspace.project.read(tables.sign_values)
         failed = workspace.conversations.ids(ListQuery(parse_filter(filter)))
     return standard_scores(values.values), np.isin(values.ids, failed)
 

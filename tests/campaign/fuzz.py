@@ -56,8 +56,8 @@ from engine.questions.question import tag_question
 from engine.questions.service.answer_tables import import_file_answers
 from engine.questions.service.answers import import_answers
 from engine.simulate.demo import sample_conversations, write_jsonl
-from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory
 from engine.training.run_files import runs_folder
 from screens.training.formatting import about_content, headline, summary_content, tail_content
 from screens.training.screen import loss_lines, validation_lines
@@ -451,10 +451,7 @@ class Fuzz:
     def http(self, choice: random.Random, folder: Path) -> Callable[[], None]:
         """The answers of an endpoint: to a probe, or to requests for replies or a tree."""
         manner = choice.choice(MANNERS)
-        peer, what = (
-            self.peers[manner],
-            choice.choice(("probe", "models", "embed", "write")),
-        )
+        peer, what = (self.peers[manner], choice.choice(("probe", "models", "embed", "write")))
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)

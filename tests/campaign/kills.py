@@ -34,8 +34,8 @@ from engine.model.catalog import embedded_model
 from engine.opener.exports import export_lines
 from engine.project.project import Project
 from engine.simulate.demo import sample_conversations, write_jsonl
-from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory
 from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.tuned import tune

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine.base.errors import DataError
 from engine.completeness.scoring import LogItem
 from engine.training.config import FIRST_WORDS_TOKENS, Recipe, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.training.tiny_runs import item
 from training.base import HubTokenizer
 from training.examples import WORDS_WEIGHT, Example, make_example, read_datasets, read_logs

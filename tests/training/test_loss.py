@@ -12,7 +12,7 @@ from engine.training.config import TrainConfig
 from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
 from training.examples import Example
-from training.loop import AdapterTrainer, arguments, collate
+from training.loop import AdapterTrainer, collate, trainer_arguments
 from training.validation import Validation
 
 ROWS = [
@@ -35,7 +35,7 @@ def trainer_with(folder: Path, budget: int) -> AdapterTrainer:
         budget=budget,
         config=config,
         model=model,
-        args=arguments(config, folder / "run", "adamw_torch", cpu=True),
+        args=trainer_arguments(config, folder / "run", "adamw_torch", cpu=True),
         train_dataset=ROWS,
         data_collator=collate,
     )
@@ -83,5 +83,5 @@ def test_microbatches_have_the_same_gradients(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("steps", "rising"), [(1, 0), (21, 2)])
 def test_a_single_step_learns(tmp_path: Path, steps: int, rising: int) -> None:
     """The learning rate rises over a share of the steps, from 0, but never over all of them."""
-    found = arguments(TrainConfig("base"), tmp_path, "adamw_torch", cpu=True)
+    found = trainer_arguments(TrainConfig("base"), tmp_path, "adamw_torch", cpu=True)
     assert found.get_warmup_steps(steps) == rising

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engine.project.project import Project
-from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory
 from tests.engine.training.training_project import fill_with_talks
 from tests.training.tiny_runs import STEPS, events, finished, start, tiny_base, tiny_run
 from tests.workbench.test_without_network import Watched
@@ -96,7 +96,7 @@ class TestBrokenOff:
         run = tiny_run(tmp_path / "run")
         process = start(run)
         _wait_for(run, "step", 2)
-        run.stop.touch()
+        run.stop_file.touch()
 
         assert process.wait() == 0, run.log.read_text()
         stopped = events(run, "done")[0]

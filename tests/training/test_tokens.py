@@ -22,14 +22,8 @@ from training.examples import Log
 from training.run import refuse_other_tokens
 
 HARD = [
-    "in this place?  9 or 10pm",
-    "  42\n\n  7",
-    "½ ² Ⅳ １２ ٣",
-    "a\t\t3",
-    "don't you'LL",
-    "\r\n \r\n1",
-    "12,345.6",
-]
+    "in this place?  9 or 10pm", "  42\n\n  7", "½ ² Ⅳ １２ ٣", "a\t\t3", "don't you'LL", "\r\n \r\n1", "12,345.6",
+]  # fmt: skip
 """Spaces before digits, digits that are none of ASCII's, contractions, line ends, words of the vocabulary's own."""
 
 

@@ -18,7 +18,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, read_events
+from engine.training.events import read_events
+from engine.training.run_directory import RunDirectory
 from tests.engine.model.tiny import SPECIAL
 from tests.training.tiny_bases import tiny_model, write_gguf
 from training.__main__ import main

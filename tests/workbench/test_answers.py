@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from engine.base.conversation import Verdict
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
+from tests.command_line import result
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -40,9 +40,7 @@ def test_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*give, "late", "--give", "c2", "yes", "--give", "c3", "No"]) == 0
     assert main([*give, "late", "--give", "c2", "perhaps"]) == 2
     assert state(path, 2) == (Verdict.NO, "no lamp", ("late",), "ann")
-    capsys.readouterr()
-    assert main([*give, "late", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)["answers"]
+    listed = result(*give, "late")["answers"]
     assert [(row["conversation"], row["value"]) for row in listed] == [("c2", "yes"), ("c3", "no")]
     assert main([*give, "note", "--give", "c2", ""]) == 0
     assert state(path, 2)[1] == ""
@@ -52,12 +50,6 @@ def test_answers(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert state(path, 2)[1:3] == ("no lamp", ())
     assert main([*give, "late", "--redo"]) == 0
     assert state(path, 2)[2] == ("late",)
-
-
-def _question(path: str, name: str) -> str:
-    file = Path(path).with_name(f"{name}.toml")
-    file.write_text('text = "Is it late?"\n', "utf-8")
-    return str(file)
 
 
 def test_a_blind_verdict(path: str) -> None:

@@ -24,6 +24,7 @@ from workbench.arguments import (
     from_zero,
     number,
     one_of,
+    only_with,
     read_request,
     request_arguments,
     takes,
@@ -61,17 +62,7 @@ def request_of(*words: str) -> Order:
 
 def test_each_kind_of_option_is_read() -> None:
     """Numbers are converted, flags turn a switch from its default, repeated values count once, a filter is parsed."""
-    words = [
-        "--size",
-        "3",
-        "--sort",
-        "worst",
-        "--least",
-        ".25",
-        "--quick",
-        "--no-tidy",
-        "--lines",
-    ]
+    words = ["--size", "3", "--sort", "worst", "--least", ".25", "--quick", "--no-tidy", "--lines"]
     words += ["--names", "a", "--names", "b", "--names", "a", "--filter", "turns>3"]
     assert request_of(*words) == Order(
         3, "worst", 0.25, ("a", "b"), True, False, ("\n",), parse_filter("turns>3")
@@ -141,3 +132,12 @@ def test_unknown_argument_is_told_by_its_command() -> None:
     ) as refused:
         build_parser().parse_args(["goals", "list", "none.wb", "--property", "x"])
     assert refused.value.hint.startswith("usage: workbench goals list")
+
+
+def test_options_that_mean_nothing_alone() -> None:
+    """Options that need another one are refused without it, with their flags; those that were not given never are."""
+    given = argparse.Namespace(dry_run=True, name="", rest="x")
+    with pytest.raises(UsageError, match=r"Only with --import: --dry-run and --rest\."):
+        only_with(given, "--import", None, "dry_run", "name", "rest", "absent")
+    only_with(given, "--import", "file", "dry_run", "rest")
+    only_with(given, "--import", None, "name", "absent")

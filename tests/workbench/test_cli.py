@@ -45,7 +45,7 @@ class TestWords:
         )
         done = workbench(tmp_path / "octobre.wb")
 
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert f"Did you mean {tmp_path / 'october.wb'}?" in done.stderr.decode()
         assert "--create" in done.stderr.decode()
         assert not list(tmp_path.glob("octobre*"))
@@ -78,9 +78,11 @@ class TestWords:
             (("status", "none.wb"), 1),
             (("run", "complete"), 2),
             (("opne", "none.wb"), 2),
-            (("none.wb",), 2),
+            (("none.wb",), 1),
+            (("answers", "none.wb", "succeeded", "--name", "x"), 2),
             (("list", "none.wb", "--filter", "--"), 2),
             (("list", "none.wb", "--limit=--"), 2),
+            (("import", "none.wb", "logs", "--most-unpacked=1e308"), 2),
         ],
     )
     def test_errors_are_json_with_json(

@@ -10,6 +10,7 @@ import pytest
 
 from engine.project.project import Project
 from tests import command_reference
+from tests.command_line import result
 from workbench.cli import main
 from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_FAILED, EXIT_USAGE, exit_code
 from workbench.commands import explaining
@@ -73,8 +74,7 @@ def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> 
     names similar ones."""
     assert main(["help", "leak guard"]) == EXIT_DONE
     assert "keeps them from models; the original does not change\n" in capsys.readouterr().out
-    assert main(["help", "leak", "guard", "--json"]) == EXIT_DONE
-    assert json.loads(capsys.readouterr().out)["topics"][0]["kind"] == "word"
+    assert result("help", "leak", "guard")["topics"][0]["kind"] == "word"
     assert main(["help", "uncertainty"]) == EXIT_DONE
     assert capsys.readouterr().out.startswith("# Response trees and truth")
     assert main(["help", "like"]) == EXIT_DONE

@@ -71,9 +71,8 @@ def test_what_is_known_is_no_truth(
         assert truth == (before.truth if form == "u" else {})
         assert SECRET not in "".join(piece.text for piece in render_log(after.messages))
     if form in ("u", "openai", "anthropic", "sharegpt"):
-        known = {"u": lambda meta: meta}.get(form, lambda meta: meta["metadata"])(read[0].meta)
-        assert known["workbench"]["succeeded"] == "no"
-        assert known["workbench"]["p"] == 0.25
+        assert read[0].meta["workbench"]["succeeded"] == "no"
+        assert read[0].meta["workbench"]["p"] == 0.25
 
 
 def test_a_file_is_written_over_only_with_force(

@@ -229,12 +229,12 @@ def test_options_of_log_files_only(tmp_path: Path) -> None:
     """A missing file is named, a project is opened without --output, and log files are not opened read-only; nothing is
     made."""
     done = workbench("open", tmp_path / "p.wb", "-o", tmp_path / "q.wb")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert b"There is no file or folder" in done.stderr
     (tmp_path / "p.wb").touch()
     done = workbench("open", tmp_path / "p.wb", "-o", tmp_path / "q.wb")
     assert done.returncode == 2
-    assert b"need log files" in done.stderr
+    assert b"Only with log files: --output" in done.stderr
     done = workbench("open", tmp_path, "--read-only")
     assert done.returncode == 2
     assert b"written into one" in done.stderr

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from engine.goals.service.runs import ABOUT_KEY
 from engine.project import settings
 from engine.project.project import Project
+from tests.command_line import result, workbench
 from tests.engine.goals import goal_runs
 from workbench.cli import main
 
@@ -24,22 +24,15 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "p.wb"
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0) -> dict[str, Any]:
-    """The JSON that a command prints."""
-    assert main([*map(str, words), "--json"]) == code
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
 class TestCluster:
-    def test_clusters_and_merges(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_clusters_and_merges(self, path: Path) -> None:
         """Too many clusters are merged by their probability, and members nearer to another group are moved there;
         conversations without a text give exit code 3.
         """
         words = (*CLUSTER, path, "--no-labels", "--k1", "12", "--filter", "name:goal")
-        every = asked(capsys, *words, "--decide", "none")
-        merged = asked(capsys, *words, "--decide", "auto")
-        gaps = asked(capsys, *CLUSTER, path, "--no-labels", "--decide", "none", code=3)
+        every = result(*words, "--decide", "none")
+        merged = result(*words, "--decide", "auto")
+        gaps = result(*CLUSTER, path, "--no-labels", "--decide", "none", code=3)
 
         assert every["conversations"] == merged["conversations"] == 48
         assert every["decisions"].keys() <= {"theme by auto"}
@@ -60,7 +53,7 @@ class TestCluster:
         reasons = (*CLUSTER, path, "--no-labels", "--text", "explanation:refused", "--k1", "2")
         assert main([*map(str, reasons)]) == 2
         assert "Nobody has answered “refused”" in capsys.readouterr().err
-        ids = [json.loads(line)["id"] for line in self.listed(path, capsys)]
+        ids = [json.loads(line)["id"] for line in self.listed(path)]
         file = tmp_path / "judge.jsonl"
         for count in (12, 13):
             lines = [
@@ -72,23 +65,24 @@ class TestCluster:
                 for n, name in enumerate(ids[:count])
             ]
             file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-            asked(capsys, "answers", path, "refused", "--import", file, "--replace")
-            clustered = asked(capsys, *reasons, "--decide", "none")
+            result("answers", path, "refused", "--import", file, "--replace")
+            clustered = result(*reasons, "--decide", "none")
             assert clustered["conversations"] == count
             assert {group["size"] for group in clustered["groups"]} == {6, count - 6}
-        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
-        asked(capsys, "goals", "clusterings", path, "--show", "2")
-        assert len(asked(capsys, "goals", "list", path)["groups"]) == 2
+        result(*CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        result("goals", "clusterings", path, "--show", "2")
+        assert len(result("goals", "list", path)["groups"]) == 2
         for field, conversations in (("reason", 13), ("goal", 40)):
             assert main(["list", str(path), "--filter", f"{field}:any", "--json"]) == 0
             assert len(capsys.readouterr().out.splitlines()) == conversations
         assert main(["list", str(path), "--filter", "theme:none", "--json"]) == 0
 
     @staticmethod
-    def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    def listed(path: Path) -> list[str]:
         """The lines of the list of conversations with a goal."""
-        assert main(["list", str(path), "--filter", "name:goal", "--json"]) == 0
-        return capsys.readouterr().out.splitlines()
+        return (
+            workbench("list", path, "--filter", "name:goal", "--json").stdout.decode().splitlines()
+        )
 
     @pytest.mark.parametrize(
         ("words", "message"),
@@ -99,11 +93,7 @@ class TestCluster:
         ],
     )
     def test_wrong_wishes(
-        self,
-        path: Path,
-        capsys: pytest.CaptureFixture[str],
-        words: tuple[str, ...],
-        message: str,
+        self, path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
     ) -> None:
         """Invalid arguments are an error on standard error before anything is clustered."""
         assert main([*CLUSTER, str(path), "--no-labels", *words]) == 2
@@ -111,32 +101,20 @@ class TestCluster:
         assert message in told.err
         assert told.out == ""
 
-    def test_the_paragraph_on_the_application_is_kept(
-        self, path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_the_paragraph_on_the_application_is_kept(self, path: Path) -> None:
         """The paragraph of `--about` is stored in the project and used by later summaries."""
-        asked(
-            capsys,
-            *CLUSTER,
-            path,
-            "--no-labels",
-            "--decide",
-            "none",
-            "--about",
-            "A help desk.",
-            code=3,
-        )
+        result(*CLUSTER, path, "--no-labels", "--decide", "none", "--about", "A help desk.", code=3)
         with Project.open(path, read_only=True) as project, project.reading() as conn:
             assert settings.get(conn, ABOUT_KEY) == "A help desk."
 
 
 class TestAssign:
-    def test_later_conversations(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_later_conversations(self, path: Path) -> None:
         """Later conversations are assigned to the groups; a second run has nothing to assign."""
-        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        result(*CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
         with Project.open(path) as project:
             goal_runs.add(project, goal_runs.conversations(8, "later"), "later")
-        found = asked(capsys, "run", "assign", path)
+        found = result("run", "assign", path)
         assert found["assigned"] == sum(group["assigned"] for group in found["groups"]) == 8
         assert found["novel"] == 0
-        assert asked(capsys, "run", "assign", path) == found
+        assert result("run", "assign", path) == found

@@ -12,6 +12,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
+from tests.command_line import result
 from workbench.cli import main
 from workbench.command_result import EXIT_USAGE
 
@@ -50,8 +51,7 @@ def test_how_often_a_model_agrees(
     DecisionLog(clustered).decide(key, lambda state: [merge])
     path = str(clustered.path)
     clustered.close()
-    assert main(["goals", "list", path, "--json"]) == 0
-    (agreement,) = json.loads(capsys.readouterr().out)["agreement"]
+    (agreement,) = result("goals", "list", path)["agreement"]
     assert (agreement["model"], agreement["prompt"], agreement["n"]) == ("m", "merge-json", 1)
     assert main(["goals", "list", path]) == 0
     assert "m, asked with merge-json, agrees with your decisions: " in capsys.readouterr().out

@@ -11,6 +11,7 @@ from engine.base.errors import ProjectLocked
 from engine.formats.opening import source
 from engine.formats.registry import mapping_folder
 from tests import bombs
+from tests.command_line import result
 from workbench.cli import main
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
 from workbench.commands import importing
@@ -149,10 +150,7 @@ class TestMap:
         assert "# Read so: 3 conversations, 6 messages" in out
         assert 'each = "turns[]"' in out
         assert not (tmp_path / "p.wb").exists()
-        assert (
-            main(["import", str(tmp_path / "p.wb"), str(odd), "--map", "--json"]) == EXIT_INCOMPLETE
-        )
-        guess = json.loads(capsys.readouterr().out)
+        guess = result("import", tmp_path / "p.wb", odd, "--map", code=EXIT_INCOMPLETE)
         assert (guess["conversations"], guess["messages"]) == (3, 6)
         assert guess["mapping"] in out
         assert not (tmp_path / "p.wb").exists()

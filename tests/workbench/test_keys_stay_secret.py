@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
 from engine.training import process as trainer_process
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.command_line import process, workbench
-from tests.engine.model.endpoints.toy_peer import on_thread
+from tests.engine.model.endpoints.toy_peer import JsonHandler, on_thread
 from tests.engine.project.support import REPOSITORY
 from tests.engine.training.training_project import wait_for
 
@@ -41,7 +41,7 @@ class KeyEchoServer:
         self.refusing = False
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(JsonHandler):
             def do_GET(self) -> None:
                 known = {"/v1/models": {"data": [{"id": "small"}]}, "/api/models": []}
                 self._answer(known.get(self.path.partition("?")[0]))
@@ -65,15 +65,7 @@ class KeyEchoServer:
                 outer.given.add((key.removeprefix("Bearer "), self.path))
                 status = 401 if outer.refusing else 404 if said is None else 200
                 words = {"error": f"no such key: {key}"} if status != 200 else said
-                raw = json.dumps(words).encode()
-                self.send_response(status)
-                self.send_header("X-Error-Message", key)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Says nothing."""
+                self.say(status, words, {"X-Error-Message": key})
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from engine.base import folders
+from tests.command_line import result
 from workbench import cli
 from workbench.launcher import Preferences, PreferenceValues, load_shell
 
@@ -75,12 +75,11 @@ class TestShell:
 
 
 class TestCommands:
-    def test_keys(self, config_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_keys(self, config_folder: Path) -> None:
         """`workbench keys --json` lists every action with the keys in force."""
         config_folder.mkdir()
         folders.keymap_file().write_text('[keys]\n"app.help" = "f1"\n', "utf-8")
-        assert cli.main(["keys", "--json"]) == 0
-        found = {entry["id"]: entry for entry in json.loads(capsys.readouterr().out)["keys"]}
+        found = {entry["id"]: entry for entry in result("keys")["keys"]}
         assert found["app.help"]["keys"] == ["f1"]
         assert found["app.help"]["changed"]
 

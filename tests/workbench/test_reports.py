@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import workbench
 from engine.project.project import Project
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, talk
 from tests.plain_html import plain_text
 from workbench.cli import main
@@ -32,8 +32,7 @@ def test_why_says_the_same_on_every_surface(
     printed = capsys.readouterr().out
     assert "A  20 conversations that broke off (state:broken-off)" in printed
     assert "date:2026-01  100%  0%" in printed
-    assert main(["why", path, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = result("why", path)
     month = document["associations"][0]
     assert (month["filter"], month["side"], month["counts"]) == ("date:2026-01", "a", [20, 0])
     assert len(month["examples"]) == 5

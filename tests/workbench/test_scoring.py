@@ -11,6 +11,7 @@ import pytest
 from engine.model import catalog
 from engine.project.project import Project
 from engine.simulate.demo import sample_conversations, write_jsonl
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -25,24 +26,22 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "p.wb")
 
 
-def complete(path: str, capsys: pytest.CaptureFixture[str]) -> int:
+def complete(path: str) -> int:
     """The number of complete conversations that `status` prints."""
-    assert main(["status", path, "--json"]) == 0
-    return int(json.loads(capsys.readouterr().out)["counts"]["complete"])
+    return int(result("status", path)["counts"]["complete"])
 
 
 def test_a_set_is_chosen_and_gone_back_to(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--use switches by number or by the start of a hash, without a run; the list marks the set in force."""
     assert main(["scores", path]) == 0
     assert "*  1  aa11  base · tiny.gguf, 3 conversations; not tested" in capsys.readouterr().out
-    assert complete(path, capsys) == 2
+    assert complete(path) == 2
     assert main(["scores", path, "--use", "2"]) == 0
     assert "*  2  ab22" in capsys.readouterr().out
-    assert complete(path, capsys) == 0
-    assert main(["scores", path, "--use", "aa", "--json"]) == 0
-    sets = json.loads(capsys.readouterr().out)["sets"]
+    assert complete(path) == 0
+    sets = result("scores", path, "--use", "aa")["sets"]
     assert [one["in_force"] for one in sets] == [True, False]
-    assert complete(path, capsys) == 2
+    assert complete(path) == 2
 
 
 @pytest.mark.parametrize("which", ["3", "a"])
@@ -50,7 +49,7 @@ def test_a_set_that_is_not_one(path: str, capsys: pytest.CaptureFixture[str], wh
     """What names no set, or two, is refused with the numbers that there are, and changes nothing."""
     assert main(["scores", path, "--use", which]) == 2
     assert "Numbers of sets: 1, 2." in capsys.readouterr().err
-    assert complete(path, capsys) == 2
+    assert complete(path) == 2
 
 
 def test_status_names_the_set_in_force(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,8 +82,7 @@ def test_words_need_no_model(
     monkeypatch.setattr(catalog, "_EMBEDDED_PACKAGE", "not_installed")
     copy = shutil.copy(unscored, unscored + "-copy.wb")
     words = ["run", "complete", unscored, "--mode", "words"]
-    assert main([*words, "--estimate", "--json"]) == 0
-    estimate = json.loads(capsys.readouterr().out)
+    estimate = result(*words, "--estimate")
     assert (estimate["items"], estimate["tokens"], estimate["model"]) == (26, None, "words alone")
     for _ in range(2):
         assert main(words) == 0
@@ -113,8 +111,7 @@ def test_a_probe_from_the_command_line(
     out = capsys.readouterr().out
     assert "scores in force: set 2, probe" in out
     assert "26 conversations; whole against cut" in out
-    assert main([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = result(*words)
     assert found["scored_set"]["scored"] == 26
     assert found["scored_set"]["config_hash"] == found["in_force"]["config_hash"]
     assert found["score_sets"] == 2
@@ -134,7 +131,6 @@ def test_why(unscored: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "for an end" in out
     assert "before any word" in out
-    assert main(["scores", unscored, "--why", name, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = result("scores", unscored, "--why", name)
     assert {"message", "reasons", "rest", "intercept", "states", "log_odds", "p"} <= set(found)
     assert main(["scores", unscored, "--why", "nobody"]) == 2

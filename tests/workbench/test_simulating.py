@@ -13,21 +13,13 @@ from engine.base.errors import UsageError
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.simulate.service import load_instructions
+from tests.command_line import result
 from tests.engine.model.tuned import tune
 from tests.engine.simulate.forms.playing import Script, as_reply, played
+from tests.engine.simulate.sharded.scripted import SHELLS
 from workbench.cli import main
 
-PLUMS: dict[str, Any] = {
-    "task_id": "plums",
-    "task": "math",
-    "shards": [
-        {"shard_id": 1, "shard": "How many plums has Ada?"},
-        {"shard_id": 2, "shard": "Bo has 4 plums."},
-        {"shard_id": 3, "shard": "Ada has twice as many."},
-    ],
-    "question": "Bo has 4 plums. Ada has twice as many. How many plums has Ada?",
-    "answer": "4 * 2 = 8\n#### 8",
-}
+PLUMS: dict[str, Any] = {**SHELLS.record(), "task_id": "plums"}
 
 
 @pytest.fixture
@@ -106,10 +98,9 @@ class TestResults:
         capsys.readouterr()
         return tmp_path / "p.wb"
 
-    def test_every_run_counts(self, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_every_run_counts(self, logs: Path) -> None:
         """Two runs with the same text are one conversation and count as two runs; one without an attempt scores 0."""
-        assert main(["simulate", "results", str(logs), "--json"]) == 0
-        full, sharded = json.loads(capsys.readouterr().out)["aptitude"]
+        full, sharded = result("simulate", "results", str(logs))["aptitude"]
         assert sharded["performance"] == 0
         assert (full["runs"], full["instructions"], sharded["runs"]) == (3, 1, 1)
         assert full["performance"] == pytest.approx(200 / 3)
@@ -127,9 +118,7 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "run.jsonl").write_text(json.dumps({**record, "truth": truth}))
     project = str(tmp_path / "a.wb")
     assert main(["import", project, str(tmp_path / "run.jsonl")]) == 0
-    capsys.readouterr()
-    assert main(["simulate", "results", project, project, "--json"]) == 0
-    row, mean = json.loads(capsys.readouterr().out)["forms"]
+    row, mean = result("simulate", "results", project, project)["forms"]
     assert (row["model"], row["form"], row["runs"], row["failed"]) == ("small-model", "small", 2, 0)
     filled = pytest.approx(over.ending.result["filled_score"])
     assert (row["filled_score"], mean["filled_score"], row["score"]) == (filled, filled, None)

@@ -14,8 +14,10 @@ import pytest
 from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
-from engine.training.events import RunDirectory, is_running, lock_run, read_events
+from engine.training.events import read_events
+from engine.training.run_directory import RunDirectory, is_running, lock_run
 from engine.training.run_files import all_runs
+from tests.command_line import result
 from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for
 from workbench.cli import main
 
@@ -79,9 +81,7 @@ class TestRuns:
         wait_for(lambda: steps(run) > 1)
         assert is_running(run)
 
-        capsys.readouterr()
-        assert main(["train", "status", str(project), "--json"]) == 0
-        (row,) = json.loads(capsys.readouterr().out)["runs"]
+        (row,) = result("train", "status", str(project))["runs"]
         assert (row["name"], row["state"], row["steps"]) == ("mine", "running", 400)
         assert main(["train", "status", str(project)]) == 0
         assert "1 s left" in capsys.readouterr().out
@@ -155,8 +155,7 @@ class TestWords:
         """--estimate prints the cost of a run as text or JSON, and writes nothing."""
         assert main(["train", str(project), "--estimate"]) == 0
         assert "steps" in capsys.readouterr().out
-        assert main(["train", str(project), "--estimate", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = result("train", str(project), "--estimate")
 
         assert found["train"] + found["held_out"] == found["matched"] == 40
         assert found["memory"] > 700 << 20
@@ -181,9 +180,7 @@ class TestWords:
             use_adapter(opened, "two")
         assert main(["train", "use", str(project), "one"]) == 2
         assert main(["train", "delete", str(project), "two", "--yes"]) == 2
-        capsys.readouterr()
-        assert main(["train", "use", str(project), "--none", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out) == {"adapter": None}
+        assert result("train", "use", str(project), "--none") == {"adapter": None}
         assert main(["train", "delete", str(project), "two"]) == 2
         assert "--yes" in capsys.readouterr().err
         assert main(["train", "delete", str(project), "two", "--yes"]) == 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import result
 from tests.screens.trees.tree_project import with_trees
 from workbench.cli import main
 
@@ -18,8 +18,7 @@ def test_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     with with_trees(tmp_path / "t.wb", 12) as project:
         stands_out = "UPDATE tree SET leaves = 999, max_log_prob = -9.5 WHERE conversation_id = 5"
         project.write(lambda conn: conn.execute(stands_out))
-    assert main(["unusual-trees", path, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = result("unusual-trees", path)
     assert (found["of"], found["trees"][0]["branches"], found["trees"][0]["max_logprob"]) == (
         12,
         999,

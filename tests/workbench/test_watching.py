@@ -9,24 +9,24 @@ import pytest
 
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.command_result import EXIT_USAGE
+from workbench.command_result import EXIT_FAILED, EXIT_USAGE
 from workbench.commands.scoring import print_event
 
 
 @pytest.mark.parametrize(
-    ("paths", "said"),
+    ("paths", "said", "code"),
     [
-        (["none.jsonl"], "There is no file or folder none.jsonl"),
-        ([], "required: PATH"),
-        ([".", "--format", "yaml"], "There is no format 'yaml'"),
+        (["none.jsonl"], "There is no file or folder none.jsonl", EXIT_FAILED),
+        ([], "required: PATH", EXIT_USAGE),
+        ([".", "--format", "yaml"], "There is no format 'yaml'", EXIT_USAGE),
     ],
 )
 def test_refused(
-    paths: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    paths: list[str], said: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A path or a format that is not there and no path are refused with what to do."""
     Project.open(tmp_path / "p.wb", create=True).close()
-    assert main(["watch", str(tmp_path / "p.wb"), *paths]) == EXIT_USAGE
+    assert main(["watch", str(tmp_path / "p.wb"), *paths]) == code
     assert said in capsys.readouterr().err
 
 

@@ -28,7 +28,7 @@ from engine.opener.jobs import import_stages
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.questions.question import YES
-from engine.questions.records import Act, AnswerRow
+from engine.questions.records import AnswerRow, NewAnswer
 from engine.questions.service.asking import AskRequest
 from engine.questions.service.questions import GivenAnswer
 from engine.trees.records import TreeRequest
@@ -52,7 +52,8 @@ class ImportResult:
         new: Number of new conversations; `grew`, `changed`, `duplicate` and `unchanged` count the other ones.
         quarantined: Number of records that could not be read.
         leaks: Number of things that give an ending away and are kept from models.
-        warnings: Labels of sources of whose text more than 2% was read nowhere; `workbench import` says what.
+        warnings: Labels of sources of whose text more than 2% was read nowhere, or whose metadata look as if they were
+            the conversations; `workbench import` says what.
     """
 
     new: int
@@ -69,8 +70,8 @@ class Project:
     """An open project. Close it, or use it as a context manager.
 
     It takes the same lock as a workbench. The first one writes; a later one is `read_only`, and what would write raises
-    ProjectReadOnly. Where another program moved or changed the file, it raises ProjectMoved. A process that is forked
-    cannot use the project of its parent.
+    ProjectReadOnly. Where another program moved or changed the file, what would write raises ProjectMoved. A process
+    that is forked cannot use the project of its parent.
 
     Every `filter` is a line of the filter language, such as `state:broken-off turns>5 "refund"`; an empty one matches
     all. Every `limit` takes only that many of the conversations that match; None takes all.
@@ -129,8 +130,7 @@ class Project:
         Args:
             format: Name of a format; None detects it.
             replace: Put changed conversations in the place of the stored ones of their ids.
-            most_unpacked: GiB to which a file may unpack whatever its size; None: a quarter, as without the option of
-                `workbench import`.
+            most_unpacked: GiB to which a file may unpack whatever its size; None takes 0.25.
             progress: Called with the progress of the work; True draws it on standard error.
 
         Raises:
@@ -418,6 +418,7 @@ class Project:
         """Answers a question as a person on the conversations that match, in one act, and returns how many they are.
 
         Args:
+            filter: Which ones; an empty one answers on all.
             question: Its name; one that is not known is a tag: a yes-no question.
 
         Raises:
@@ -426,7 +427,7 @@ class Project:
         ids = self._internal_ids(filter)
         definition = self._workspace.questions.find(question, keep=True)
         answer = definition.answer(value)
-        self._workspace.triage.answer([Act(key, definition.name, answer) for key in ids])
+        self._workspace.triage.answer([NewAnswer(id, definition.name, answer) for id in ids])
         return len(ids)
 
     def ask(
@@ -504,7 +505,7 @@ class Project:
     def _internal_ids(
         self, filter: str, sort: SortKey = "id", reverse: bool = False
     ) -> Sequence[int]:
-        """Returns the keys of the conversations that match a filter, in order."""
+        """Returns the internal ids of the conversations that match a filter, in order."""
         return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
@@ -517,7 +518,7 @@ class Project:
             return list(lines)
 
     def _internal_id(self, external_id: str, source: str | None) -> int:
-        """Returns the key of the conversation with an id in its source.
+        """Returns the internal id of the conversation with an id in its source.
 
         Raises:
             NotFound: No conversation has this id, or several have it and no source is named.

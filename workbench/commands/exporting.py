@@ -36,7 +36,6 @@ from workbench.text_tables import narrate_set
 KINDS_WITHOUT_FILTER = ("clusters", "decisions")
 """Kinds of exports that are always of all conversations, so that no filter applies."""
 KINDS_WITH_SCORES = ("table", "scores", "clusters")
-"""Kinds of exports that have scores."""
 FORMATS = ("jsonl", "csv", "parquet")
 """The kinds of files of exports; forms of conversations have kinds of their own."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.text import one_line
 from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import subject_of_reasons
-from engine.goals.service.results import assignment_result, clustering_result, stability_result
+from engine.goals.service.json_lines import assignment_result, clustering_result, stability_result
 from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings

@@ -14,7 +14,7 @@ from engine.base.text import one_line, short_name
 from engine.conversations.filters import NO_FILTER
 from engine.goals.records import ClusteringSummary, GoalDecision, GoalGroup, Proposal, themes_of
 from engine.goals.service.groups import GoalService
-from engine.goals.service.results import decision_line
+from engine.goals.service.json_lines import decision_line
 from engine.opener.open_project import OpenProject
 from engine.questions.records import Agreement
 from workbench.arguments import (
@@ -22,6 +22,7 @@ from workbench.arguments import (
     PROJECT,
     argument,
     number,
+    only_with,
     positive,
     several,
     share,
@@ -109,10 +110,7 @@ def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dic
     ]
 
 
-@takes(
-    PROJECT,
-    number("--show", "open the clustering N instead"),
-)
+@takes(PROJECT, number("--show", "open the clustering N instead"))
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show opens one of them first.
 
@@ -310,8 +308,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         NotYet: Nothing was clustered yet.
         UsageError: There is no such model, or --model is named without --ask.
     """
-    if arguments.model is not None and not arguments.ask:
-        raise UsageError("--model is for --ask.", "Add --ask.")
+    only_with(arguments, "--ask", arguments.ask, "model")
     with OpenProject(Path(arguments.project), read_only=not arguments.ask) as workspace:
         review = workspace.merge_review
         if arguments.ask:

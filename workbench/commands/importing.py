@@ -103,8 +103,10 @@ def _skipped_formats() -> list[str]:
 
 @contextmanager
 def opened_for_import(path: Path) -> Iterator[OpenProject]:
-    """Yields the project to import into, which is made if it is missing. If the block fails, as where nothing can be
-    read or the disk is full, a new one is removed unless it has conversations.
+    """Yields the project to import into, which is made if it is missing.
+
+    If the block fails, as where nothing can be read or the disk is full, a new one is removed unless it has
+    conversations; if it is cancelled, it stays.
 
     Raises:
         WorkbenchError: That of the block; where a format is unknown, the hint is the command that maps it.
@@ -194,6 +196,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
         "unknown_parts": _entries_json(account.unknown),
         "kept_from_models": _entries_json(account.hidden),
         "undated": _entries_json(account.undated),
+        "columns": account.columns,
         "warning": account.warns,
     }
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -128,15 +128,17 @@ def status(arguments: argparse.Namespace) -> CommandResult:
 def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
     """Returns lines on records that could not be imported.
 
-    Those of one file and one reason that follow each other are on one line.
+    Those of one file and one reason are on one line.
 
     Args:
         rows: The first of the records.
         count: Number of all such records; a last line says how many are not among `rows`.
     """
+    rows_by_fault: dict[tuple[str, str], list[QuarantineRow]] = {}
+    for row in rows:
+        rows_by_fault.setdefault((row.source, row.reason), []).append(row)
     lines = []
-    for (source, reason), same in groupby(rows, lambda row: (row.source, row.reason)):
-        first, *others = same
+    for (source, reason), (first, *others) in rows_by_fault.items():
         where = f"{one_line(source)}:{first.line or ''}"
         more = f" and {counted(len(others), 'record')} after it" if others else ""
         lines.append(f"  quarantined: {where}{more}: {one_line(reason)}")
@@ -148,7 +150,6 @@ def quarantine_lines(rows: Sequence[QuarantineRow], count: int) -> list[str]:
 RUN_JSON_FIELDS = (
     "id", "stage", "state", "config_hash", "started_at", "finished_at", "done", "total", "message"
 )  # fmt: skip
-"""The fields of a run in `status --json`."""
 
 
 def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
@@ -178,6 +179,8 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output, as they are read."""
     query = ListQuery(arguments.filter, arguments.sort, arguments.reverse)
+    if arguments.by and (query.descending or query.sort != "id"):
+        raise UsageError("--by has an order of its own.", "Leave out --sort and --reverse.")
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.by is not None:
             _print_counts(

@@ -241,7 +241,9 @@ def _list_entries(
     models = []
     for row in rows:
         facts = list_facts(catalog, row.name, folders.data_dir())
-        models.append({**asdict(row), "facts": [asdict(fact) for fact in facts]})
+        models.append(
+            {**asdict(row), "facts": [{"name": name, "value": value} for name, value in facts]}
+        )
         del models[-1]["works"]  # which are of a project
     document = {
         "models": models,
@@ -345,7 +347,7 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
             narrate(
                 f"{repository.name} is gated: its owners give it only to those who accept their terms."
             )
-        file = repository.file(arguments.file)
+        file = repository.find_file(arguments.file)
         plans = [plan_pull(catalog.data, hub, repository, file, arguments.name)]
     pulled = []
     for plan in plans:

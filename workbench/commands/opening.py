@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.base.errors import NotFound, UsageError
+from engine.base.errors import FormatError, ProjectError, UsageError
 from engine.base.files import is_database
 from engine.base.number_format import duration
 from engine.base.text import message_safe
@@ -24,6 +24,7 @@ from engine.trees.records import TreeOptions, TreeRequest
 from workbench.arguments import (
     argument,
     number,
+    only_with,
     read_request,
     request_arguments,
     switch,
@@ -46,7 +47,6 @@ MIN_CHECKED = 100
 """Fewest conversations for which the demo says how right it is."""
 
 DEMO_SEED = 4
-"""Seed of the samples."""
 DEMO_PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
@@ -193,14 +193,15 @@ def open_project(arguments: argparse.Namespace) -> int:
     project that is not there is made with `--create`, or after a yes on the terminal.
 
     Raises:
-        UsageError: There is no such project, and none is to be made; or an option does not fit the paths.
-        WorkbenchError: The project cannot be opened, a file cannot be read, or an error ended the screens.
+        UsageError: An option does not fit the paths.
+        WorkbenchError: There is no such project, and none is to be made; it cannot be opened, a file cannot be read, or
+            an error ended the screens.
         Cancelled: Reading log files was cancelled from the keyboard; what was done is kept.
     """
     paths = [Path(path) for path in arguments.paths]
     missing = next((path for path in paths if not path.exists()), None)
     if missing is not None and (len(paths) > 1 or arguments.output or arguments.headless):
-        raise NotFound(
+        raise FormatError(
             f"There is no file or folder {missing}.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
@@ -208,11 +209,7 @@ def open_project(arguments: argparse.Namespace) -> int:
         if arguments.read_only:
             raise _read_only_refusal()
         return _open_logs(paths, arguments, read_request(ImportRequest, arguments))
-    if arguments.output or arguments.headless:
-        raise UsageError(
-            "--output and --headless need log files.",
-            "For example: `workbench open logs.jsonl -o mine.wb`",
-        )
+    only_with(arguments, "log files", False, "output", "headless")
     if not paths:
         return _ask_and_begin(arguments)
     (path,) = paths  # several would be logs
@@ -292,10 +289,11 @@ def _confirm_new(path: Path) -> None:
     """Asks on the terminal whether to make a project.
 
     Raises:
-        NotFound: Its ending is not that of a project, the answer is not yes, or there is no terminal to ask on.
+        FormatError: Its ending is not that of a project.
+        ProjectError: The answer is not yes, or there is no terminal to ask on.
     """
     if path.suffix.lower() not in PROJECT_ENDINGS:
-        raise NotFound(
+        raise FormatError(
             f"There is no file {path}.",
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
@@ -311,6 +309,6 @@ def _confirm_new(path: Path) -> None:
             answer = ""
         if answer.strip().lower() in ("y", "yes"):
             return
-    raise NotFound(
+    raise ProjectError(
         f"There is no project {path}.", f"{suggestion}`workbench {path} --create` makes a new one."
     )

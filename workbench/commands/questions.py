@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from engine.base.conversation import SUCCEEDED
 from engine.base.errors import FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line, short_name
-from engine.conversations.filters import ListQuery
+from engine.conversations.filter_fields import QUESTION_FIELD
+from engine.conversations.filters import ListQuery, is_question
 from engine.opener.open_project import OpenProject
 from engine.project.records import estimate_lines
 from engine.questions.question import NOTE, Question, hyphenate
-from engine.questions.records import NO_NAME, Act
+from engine.questions.records import NO_NAME, NewAnswer
 from engine.questions.service import answer_tables
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.asking import AskRequest
@@ -30,6 +30,7 @@ from workbench.arguments import (
     PROJECT,
     argument,
     one_of,
+    only_with,
     read_request,
     request_arguments,
     switch,
@@ -42,6 +43,10 @@ from workbench.narration import narrate, run_stages
 from workbench.text_tables import fact_lines, table_lines
 
 # Asking
+
+
+_FOR_MODELS = ("votes", "windows", "context", "max_cost", "fresh", "anyway")
+"""Options of `ask` that say how a model is asked."""
 
 
 @takes(
@@ -81,15 +86,14 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
-            arguments.question,
-            keep=is_new and not arguments.estimate,
-            pattern=arguments.pattern,
+            arguments.question, keep=is_new and not arguments.estimate, pattern=arguments.pattern
         )
         if arguments.check:
             return _draw_check(workspace, question)
         by = arguments.by or (
             "model" if "model" in arguments else "pattern" if question.patterns else "person"
         )
+        only_with(arguments, "--model", by == "model", *_FOR_MODELS)
         request = read_request(AskRequest, arguments, by="model" if by == "model" else "pattern")
         if by == "examples" and not arguments.estimate:
             return _ask_examples(workspace, question)
@@ -112,10 +116,12 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, stages)
         summary = workspace.questions.summary(question.name)
     without = stage.counts[None] if by == "model" else 0
+    # a name that is like one of a field stands behind `answer.`
+    field = question.name if is_question(question.name) else f"{QUESTION_FIELD}.{question.name}"
     return CommandResult(
         [
             stage.summary(),
-            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {question.name}:ANSWER.",
+            f"Filter: {question.name}@{hyphenate(stage.by)}:ANSWER, or {field}:ANSWER.",
             _check_line(workspace, question),
         ],
         {
@@ -179,7 +185,10 @@ def _ask_examples(workspace: OpenProject, question: Question) -> CommandResult:
     name = question.name
     probe = workspace.example_probes.fit(name)
     lines = fact_lines(probe.facts())
-    if name != SUCCEEDED:
+    if name == SUCCEEDED:
+        share = workspace.calibration.report().rate.corrected_text
+        lines += fact_lines([("share of all", share)])
+    else:
         lines += fact_lines([("filter", f"{name}@examples:yes, {name}@examples>.8")])
         lines.append(_check_line(workspace, question))
     return CommandResult(lines, asdict(probe))
@@ -220,8 +229,7 @@ def questions(arguments: argparse.Namespace) -> CommandResult:
         UsageError: --by or --filter without --rates, or there is no such field.
         NotFound: There is no such question.
     """
-    if (arguments.by or arguments.filter) and not arguments.rates:
-        raise UsageError("--by and --filter are for --rates.", "Add --rates NAME.")
+    only_with(arguments, "--rates", arguments.rates, "by", "filter")
     writes = bool(arguments.add or arguments.remove)
     with OpenProject(Path(arguments.project), read_only=not writes) as workspace:
         service = workspace.questions
@@ -313,8 +321,8 @@ def _too_few_text(people: PeopleAgreement, name: str) -> str:
             "--import",
             dest="file",
             metavar="FILE",
-            help="what people answered in Label Studio (JSON or JSON-MIN) or in a copy of the project (export"
-            " answers)",
+            help="what people answered in Label Studio (JSON or JSON-MIN), in a copy of the project (export answers) or"
+            " in lines with an id, an answer and an `annotator`",
         ),
         argument(
             "--from",
@@ -358,6 +366,12 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
     gives = bool(arguments.give)
     imports = bool(arguments.file or arguments.field)
     writes = gives or arguments.undo or arguments.redo or imports
+    only_with(arguments, "--give", gives, "blind")
+    only_with(arguments, "--import or --from", imports, "name", "replace", "dry_run")
+    only_with(arguments, "--import", arguments.file, "id", "value")
+    is_of_people = writes and not (arguments.field or arguments.name)
+    only_with(arguments, "--give, or --import without --name", is_of_people, "annotator")
+    only_with(arguments, "the list of answers", not writes, "filter")
     read_only = arguments.dry_run or not writes
     with OpenProject(Path(arguments.project), read_only=read_only) as workspace:
         workspace.triage.annotator = arguments.annotator
@@ -390,43 +404,29 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
 def _import_answers(
     workspace: OpenProject, question: Question, arguments: argparse.Namespace
 ) -> AnswerReport | answer_tables.FileAnswersReport:
-    """Imports answers from a field or a file: as answers of people if the file names them, else of the file itself.
-
-    Raises:
-        UsageError: A person is named for answers that are no person's.
-    """
-    if arguments.file and not (arguments.id or arguments.value or arguments.name):
-        with contextlib.suppress(FormatError):
+    """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself."""
+    how = {"replace": arguments.replace, "dry_run": arguments.dry_run}
+    fields = {"id_field": arguments.id, "value_field": arguments.value}
+    asked_by_form = (question,) if arguments.id or arguments.value else (None, question)
+    for asked in asked_by_form if arguments.file and not arguments.name else ():
+        try:
             return import_answers(
                 workspace.project,
                 Path(arguments.file),
-                replace=arguments.replace,
                 annotator=arguments.annotator,
-                dry_run=arguments.dry_run,
+                asked=asked,
+                **how,
+                **fields,
             )
-    if arguments.annotator:
-        raise UsageError(
-            "--annotator names a person, and these answers are no person's.",
-            "Say --name for what gives them.",
-        )
+        except FormatError:
+            if asked is not None and arguments.annotator:
+                raise
     if arguments.field:
         return answer_tables.import_field_answers(
-            workspace.project,
-            arguments.field,
-            question,
-            name=arguments.name,
-            replace=arguments.replace,
-            dry_run=arguments.dry_run,
+            workspace.project, arguments.field, question, name=arguments.name, **how
         )
     return answer_tables.import_file_answers(
-        workspace.project,
-        Path(arguments.file),
-        question,
-        name=arguments.name,
-        id_field=arguments.id,
-        value_field=arguments.value,
-        replace=arguments.replace,
-        dry_run=arguments.dry_run,
+        workspace.project, Path(arguments.file), question, name=arguments.name, **how, **fields
     )
 
 
@@ -437,7 +437,7 @@ def _give(
     acts = []
     for name, value in arguments.give:
         key, answer = conversation(workspace, name), question.answer(value) if value else None
-        acts.append(Act(key, question.name, answer, blind=arguments.blind))
+        acts.append(NewAnswer(key, question.name, answer, blind=arguments.blind))
     stored = workspace.triage.answer(acts)
     return CommandResult(
         [f"Stored for {counted(stored, 'conversation')}."],

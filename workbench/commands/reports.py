@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
+from engine.conversations.filters import NO_FILTER, Filter, Term
 from engine.conversations.personal_data import replaced_text
-from engine.opener.key_figures import last_periods
+from engine.opener.key_figures import last_change
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, write_report
 from engine.results.associations.formatting import association_tables, conclusion, notes, side_lines
-from engine.results.comparison.differences import Breakdown, Comparison
+from engine.results.comparison.differences import Breakdown, Comparison, PeriodChange
 from engine.results.comparison.formatting import (
     MAX_GOALS_LISTED,
     breakdown_table,
@@ -83,11 +85,11 @@ def why(arguments: argparse.Namespace) -> CommandResult:
         )
         result = service.associations(split, within_goals=arguments.within == "goal")
         document = service.as_json(result)
-        periods = None if arguments.a else last_periods(workspace)
+        change = None if arguments.a else last_change(workspace)
     lines = [*side_lines(result), "", conclusion(result)]
     for table in association_tables(result):
         lines += ["", table.title, *table_lines(table)]
-    return CommandResult([*lines, "", *notes(result)], document, hints=_changes_hints(periods))
+    return CommandResult([*lines, "", *notes(result)], document, hints=_changes_hints(change))
 
 
 @takes(
@@ -123,17 +125,21 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
             result = workspace.comparison.by(by, arguments.filter)
         else:
             result = workspace.comparison.compare(read_filter(a), read_filter(b or ""))
-        periods = last_periods(workspace) if by in ("month", "week") else None
-    return CommandResult(_lines(result), asdict(result), hints=_changes_hints(periods))
+    change = result.last_change if isinstance(result, Breakdown) else None
+    hints = _changes_hints(change, arguments.filter)
+    return CommandResult(_lines(result), asdict(result), hints=hints)
 
 
-def _changes_hints(periods: tuple[str, str] | None) -> list[str]:
-    """Returns the command that lists the words and tools which are new in the later of two periods."""
-    if periods is None:
+def _changes_hints(change: PeriodChange | None, filter: Filter = NO_FILTER) -> list[str]:
+    """Returns the command that lists the words and tools which are new in the later of two periods of a filter."""
+    if change is None:
         return []
-    first, last = periods
-    command = f"`workbench why PROJECT --a date:{last} --b date:{first}`"
-    return [f"Which words, tools and signs came with {last}: {command}."]
+    first, last = (
+        shlex.quote(str(Filter((*filter.terms, Term("date", ":", (period,))))))
+        for period in (change.first, change.last)
+    )
+    command = f"`workbench why PROJECT --a {last} --b {first}`"
+    return [f"Which words, tools and signs came with {change.last}: {command}."]
 
 
 def _lines(comparison: Comparison | Breakdown) -> list[str]:

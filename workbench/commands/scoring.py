@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
+from engine.base.errors import Cancelled, NotFound, WorkbenchError
 from engine.base.number_format import probability, signed
 from engine.base.report_table import Cell, CellKind
 from engine.base.text import as_json, short_name
@@ -32,6 +32,7 @@ from workbench.arguments import (
     argument,
     number,
     one_of,
+    only_with,
     read_request,
     request_arguments,
     switch,
@@ -43,9 +44,7 @@ from workbench.narration import narrate, run_stages
 
 
 @takes(
-    PROJECT,
-    *request_arguments(ScoringRequest),
-    switch("--estimate", "estimate the cost and stop"),
+    PROJECT, *request_arguments(ScoringRequest), switch("--estimate", "estimate the cost and stop")
 )
 def run_complete(arguments: argparse.Namespace) -> CommandResult:
     """Scores what is not scored yet and writes the remaining tasks."""
@@ -109,8 +108,7 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         UsageError: --use names no set, or more than one; --why names no conversation, or
             its score is not by words.
     """
-    if arguments.at is not None and arguments.why is None:
-        raise UsageError("--at needs --why ID.", "Name the conversation, or leave it out.")
+    only_with(arguments, "--why ID", arguments.why, "at")
     with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
         score_sets = workspace.score_sets
         sets = score_sets.all()
@@ -216,12 +214,7 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     argument("project", help="a project with past conversations"),
-    argument(
-        "paths",
-        nargs="+",
-        metavar="PATH",
-        help="files or folders that grow",
-    ),
+    argument("paths", nargs="+", metavar="PATH", help="files or folders that grow"),
     *request_arguments(WatchRequest, ("model",)),
     *request_arguments(ImportRequest, ("format",)),
     *request_arguments(WatchRequest, ("every", "idle")),

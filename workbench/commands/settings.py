@@ -11,6 +11,7 @@ from engine.base import folders
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.opener.open_project import OpenProject
+from engine.questions.service.answer_tables import read_text
 from workbench.arguments import PROJECT, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import narrate
@@ -85,14 +86,9 @@ def _read_prompt(path: str | None) -> str | None:
     """Returns the text of a file; None where none is named.
 
     Raises:
-        UsageError: It cannot be read.
+        FormatError: It cannot be read.
     """
-    if path is None:
-        return None
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}.") from error
+    return None if path is None else read_text(Path(path), "Choose a text file.")
 
 
 @takes(switch("--markdown", "print the default keys as a page of the documentation"))

@@ -18,10 +18,10 @@ from engine.base.text import one_line
 from engine.model.service.run_setup import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training.events import is_running
 from engine.training.history import RunHistory
-from engine.training.records import TrainingRun
-from engine.training.service import TrainingRuns, estimate_lines
+from engine.training.records import TrainingRun, estimate_lines
+from engine.training.run_directory import is_running
+from engine.training.service import RunDirectories
 from engine.training.training_request import OPTIONS, TrainingRequest, read_settings
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.command_result import EXIT_DONE, CommandResult
@@ -83,7 +83,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
             return CommandResult(estimate_lines(plan.estimate), asdict(plan.estimate))
         narrate(f"{plan.name}:", *estimate_lines(plan.estimate))
         name = training.prepare(plan, force=arguments.force).path.name
-        runs = training.run_directories
+        runs = training.directories
     # the project is closed now, so another program can open it while the run is running
     with _counted_interrupts() as interrupts:
         runs.start(runs.history(name).run)
@@ -91,8 +91,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
 
 
 @takes(
-    PROJECT,
-    argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings"),
+    PROJECT, argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings")
 )
 def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""
@@ -178,26 +177,26 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
     """
     name = arguments.run_name
     with OpenProject(Path(arguments.project)) as workspace:
-        workspace.training.run_directories.history(name)
+        workspace.training.directories.history(name)
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
     return CommandResult([f"{one_line(name)} is deleted."], {"deleted": name})
 
 
-def _training_runs(project: Path) -> TrainingRuns:
+def _training_runs(project: Path) -> RunDirectories:
     """Returns the training runs beside a project; raises ProjectMissing if there is no project."""
     if not project.is_file():
         raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
         )
-    return TrainingRuns(project)
+    return RunDirectories(project)
 
 
 # Watching a run
 
 
 def _watch(
-    runs: TrainingRuns,
+    runs: RunDirectories,
     name: str,
     arguments: argparse.Namespace,
     interrupts: Sequence[signal.Signals],
@@ -227,7 +226,7 @@ def _watch(
     return _report(history, arguments.json, killed=handled > 1)
 
 
-def _react_to_interrupt(runs: TrainingRuns, history: RunHistory, number: int) -> None:
+def _react_to_interrupt(runs: RunDirectories, history: RunHistory, number: int) -> None:
     """Stops a run after its step at the first ctrl+c, and kills it at a later one."""
     if number > 1:
         runs.trainers.kill(history.run)

@@ -22,7 +22,6 @@ BINS = 10
 """Number of bins of the calibration error."""
 
 DRAWS = 2_000
-"""Number of bootstrap draws."""
 
 MIN_DRAWS = 200
 """Fewest draws, however many groups there are."""

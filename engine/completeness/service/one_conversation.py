@@ -147,7 +147,7 @@ class ConversationScorer:
         stage = next((stage for stage in run.stages if isinstance(stage, RemainingStage)), None)
         if stage is None:
             return None
-        return stage.tasks_of(messages).text or None
+        return stage.tasks_of(messages).tasks or None
 
 
 def _curve_of(log: Log, score: ItemScore, probe: Probe | None) -> tuple[CurvePoint, ...]:

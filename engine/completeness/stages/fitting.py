@@ -28,7 +28,7 @@ from engine.completeness.records import (
 )
 from engine.completeness.stages.probe_fits import STEPS, KindFits, ProbeLearner
 from engine.completeness.stages.training_set import Boundaries, LogTexts, TrainingSet, match_states
-from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
+from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations import shingle_overlap
@@ -46,8 +46,7 @@ More would hold more of them in memory, and make what a person writes wait longe
 """
 
 MAX_TESTED_CONVERSATIONS = 2_000
-"""Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
-.01 then."""
+"""Most conversations that the probe is tested on, drawn of more. An AUROC of .9 is known to .01 then."""
 
 MAX_SHARE_OF_NOTES = 0.5
 """Share of conversations that end with a call or its result from which this is how they end, and no sign of a cut."""
@@ -295,12 +294,12 @@ class FittingStage(CpuStage):
                 if done < len(ids):
                     report(0, f"storing the scores of {done:,} of {len(ids):,} conversations")
             weights = fits.word_weights()
-            packed = None if weights is None else word_weights.pack(weights)
+            packed = None if weights is None else weights.packed()
 
             def finish(conn: sqlite3.Connection) -> None:
                 """Stores what explains the scores, and shows the set, which is hidden before."""
                 if packed is not None:
-                    word_weights.put(conn, key, packed)
+                    score_sets.put_word_weights(conn, key, packed)
                 score_sets.finish_set(conn, scored_count, read_count)
                 self._put_in_force(conn, key)
                 if not self._part:

@@ -61,6 +61,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
     """
 
     name = "read"
+    work_title = "Reading conversations"
 
     def __init__(
         self,
@@ -95,11 +96,6 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self._block_chars = 0
         # In seconds: what the blocks of this run took, and when the one that is being read began.
         self._seconds_spent = self._block_begin = 0.0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Reading conversations with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -255,13 +251,7 @@ class RefiningStage(Stage):
     name = "read"
     lane: Lane = "model"
 
-    def __init__(
-        self,
-        reading: ReadingStage,
-        make_fit: MakeFit,
-        *,
-        while_reading: bool,
-    ) -> None:
+    def __init__(self, reading: ReadingStage, make_fit: MakeFit, *, while_reading: bool) -> None:
         """Prepares a run.
 
         Args:

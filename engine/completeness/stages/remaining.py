@@ -7,6 +7,7 @@ whose lines are read.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -23,7 +24,7 @@ from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import BlockStage
+from engine.model.stages import BlockStage, without_result
 from engine.model.structured_replies import ask, fenced_log
 from engine.project.project import Project
 
@@ -35,11 +36,11 @@ class TasksOrReason(NamedTuple):
     """The remaining tasks of one conversation.
 
     Attributes:
-        text: The tasks, one a line; empty where there are none.
+        tasks: The tasks, one a line; empty where there are none.
         reason: Why there are none; None where there are some.
     """
 
-    text: str
+    tasks: str
     reason: str | None
 
 
@@ -67,8 +68,8 @@ class OpenRequests(msgspec.Struct):
     ]
 
 
-def open_requests(reply: OpenRequests) -> TasksOrReason:
-    """Returns the open requests in a reply, one a line with its step."""
+def tasks_of_requests(reply: OpenRequests) -> TasksOrReason:
+    """Returns the open requests in a reply as tasks, each with the step that asks for it."""
     if not reply.open:
         return TasksOrReason("", NO_OPEN_REQUEST)
     lines = (f"{' '.join(request.request.split())} (step {request.step})" for request in reply.open)
@@ -80,25 +81,23 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> TasksOrReason:
 
     Args:
         reply: Text that the model wrote after `prompt.reply`.
-        cut: Whether the reply reached the length limit, so that its last line may be unfinished.
+        cut: Whether the reply reached the length limit. Its last line is then unfinished unless it ends in a line
+            break, and is left out unless it is the only one with words.
     """
     if not _has_words(reply):
         return TasksOrReason("", NO_TASK)
     # An adapter that learned only whether a conversation continues writes the header of the next step and no content.
     if prompt.reply.endswith(STEP_OPENING) and not _has_words(reply.partition(":")[2]):
         return TasksOrReason("", NO_TASK_BUT_A_STEP)
-    # The last line of `prompt.reply` is part of the first task: a list bullet, words, or a step header.
+    # The last line of `prompt.reply` begins the first task (a list bullet, words, or a step header); alone it is none.
     opening = prompt.reply.rsplit("\n", 1)[-1]
-    lines: list[str] = []
-    for line in (opening + reply).splitlines():
-        line = line.rstrip()
-        if _has_words(line) and line not in lines:
-            lines.append(line)
-    if cut and len(lines) == 1:
-        lines[0] += " …"
-    elif cut:
-        lines.pop()
-    return TasksOrReason("\n".join(lines[:MAX_TASKS_PER_CONVERSATION]), None)
+    first, *others = reply.splitlines()
+    lines = [opening + first if _has_words(first) else "", *others]
+    unfinished = lines.pop().rstrip() if cut and not reply.endswith("\n") else ""
+    tasks = list(dict.fromkeys(line.rstrip() for line in lines if _has_words(line)))
+    # Without a finished task the words of the reply are in its unfinished line.
+    tasks = tasks[:MAX_TASKS_PER_CONVERSATION] or [f"{unfinished} …"]
+    return TasksOrReason("\n".join(tasks), None)
 
 
 def _has_words(text: str) -> bool:
@@ -114,10 +113,10 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
 
     Attributes:
         written: Number of conversations whose remaining tasks this run wrote.
-        empty: Number of conversations for which the model named none.
     """
 
     name = "remaining"
+    work_title = "Writing remaining tasks"
 
     def __init__(
         self,
@@ -134,7 +133,8 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         """Prepares a run.
 
         Args:
-            scores_hash: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
+            scores_hash: Returns the config hash of the scores that the tasks belong to. Called whenever the stage
+                needs it, since it may follow from what an earlier stage of the run has written by then.
             unfinished: Generate for these conversations, such as those that a question calls open, instead of those
                 below the threshold.
             where_end_not_written: Generate for the conversations after which the model does not write the end tag,
@@ -145,12 +145,8 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         self._prompt, self._scores_hash = prompt, scores_hash
         self._unfinished, self._where_end_not_written = unfinished, where_end_not_written
         self._by_fields = by_fields
-        self.written = self.empty = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Writing remaining tasks with {self._work.model.label}"
+        self.written = 0
+        self._reasons: Counter[str] = Counter()  # of the conversations of this run without tasks
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -192,8 +188,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
-        text += f", the model named none for {self.empty:,}." if self.empty else "."
-        return text + self._work.spent()
+        return f"{text}{without_result(self._reasons, 'none')}.{self._work.spent()}"
 
     def tasks_of(self, messages: Sequence[Message]) -> TasksOrReason:
         """Returns the remaining tasks of one conversation; stores nothing.
@@ -205,22 +200,22 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
     def _key_of(self, entry: RemainingTasks) -> int:
-        """Returns the id of the conversation that an entry belongs to."""
+        """Returns the id of a conversation, which is the key of its entry."""
         return entry.conversation_id
 
     def _store(
         self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingTasks]
     ) -> None:
-        """Writes the remaining tasks of a block, in the transaction that also counts it."""
+        """Stores tasks, or the reason for none, under the scores that they belong to."""
         scores.add_remaining(conn, self.config_hash, self._scores_hash(), run_id, entries)
 
     def _tally(self, entries: Sequence[RemainingTasks]) -> None:
-        """Counts a block after it was stored."""
-        self.empty += sum(1 for entry in entries if not entry.text)
-        self.written += sum(1 for entry in entries if entry.text)
+        """Counts tasks written, and the reasons for none."""
+        self._reasons.update(entry.reason for entry in entries if entry.reason)
+        self.written += sum(1 for entry in entries if not entry.reason)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingTasks]:
-        """Returns the entries of the conversations of one block; those that cannot be asked have the reason."""
+        """Returns the entry of each conversation of a block; where it cannot be asked about, its reason says why."""
         rows = self._project.read(conversations.conversations_for, block)
         items = [remaining_item(messages) for _, messages in rows]
         answers = self._work.each(
@@ -241,7 +236,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
             return [
                 TasksOrReason("", reply.failure)
                 if reply.fields is None
-                else open_requests(reply.fields)
+                else tasks_of_requests(reply.fields)
                 for reply in ask(self._work.process, self._prompt, OpenRequests, logs, report)
             ]
         return [

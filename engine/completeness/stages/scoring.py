@@ -70,6 +70,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
     """
 
     name = "complete"
+    work_title = "Scoring"
 
     def __init__(
         self,
@@ -94,11 +95,6 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self._selection, self._on_measured = selection, on_measured
         self._tokens = 0
         self.scored = self.unscored = self.skipped = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Scoring with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:

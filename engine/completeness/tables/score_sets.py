@@ -110,6 +110,13 @@ def finish_set(conn: sqlite3.Connection, scored: int, read: int) -> None:
     settings.put(conn, UNFINISHED_SETTING, None)
 
 
+def put_word_weights(conn: sqlite3.Connection, config_hash: str, packed: bytes) -> None:
+    """Stores the weights of words behind a registered set, as `WordWeights.packed` writes them."""
+    conn.execute(
+        "INSERT INTO word_weights (config_hash, weights) VALUES (?, ?)", (config_hash, packed)
+    )
+
+
 # Reading sets
 
 
@@ -264,6 +271,15 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
     if not 0 <= new.threshold <= 1 or new.band < 0:
         raise ValueError(f"not a decision rule: {new}")
     settings.put(conn, RULE_SETTING, asdict(new))
+
+
+def packed_word_weights(conn: sqlite3.Connection, config_hash: str) -> bytes | None:
+    """Returns what `put_word_weights` stored; None where the set has none, as it reads no words, or was made in another
+    project."""
+    row = conn.execute(
+        "SELECT weights FROM word_weights WHERE config_hash = ?", (config_hash,)
+    ).fetchone()
+    return None if row is None else bytes(row[0])
 
 
 # Deleting sets

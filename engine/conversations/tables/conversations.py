@@ -21,8 +21,8 @@ from engine.base.conversation import (
     without_surrogates,
 )
 from engine.base.errors import ProjectError
-from engine.conversations.records import LeakRow, MessageRow, Origin
-from engine.formats.records import Duplicate, Imported
+from engine.conversations.records import MessageRow, Origin
+from engine.formats.records import Duplicate, Imported, Leak
 from engine.project import sql
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
@@ -163,10 +163,10 @@ def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
     return bytes(row[0])
 
 
-def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
+def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[Leak]:
     """Returns what the leak guard kept from the model in one conversation."""
     return [
-        LeakRow(*row)
+        Leak(*row)
         for row in conn.execute(
             "SELECT message, rule, found FROM leak WHERE conversation_id = ? ORDER BY id",
             (conversation_id,),

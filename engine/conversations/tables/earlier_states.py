@@ -4,19 +4,13 @@ it."""
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables import facets
 from engine.project import cjk_index
 from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
 from engine.project.sql import message_ids, utc_now
-
-_KEEP = (
-    "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages,"
-    " answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?,"
-    " (SELECT coalesce(max(id), 0) FROM answer), ?)"
-)
-"""Stores an earlier state, with the id of the last answer that was given before."""
 
 _COMPUTED = (
     "boundary_score WHERE conversation_id = ?1",
@@ -37,7 +31,7 @@ _COMPUTED = (
 def verdict_sql(conversation: str) -> str:
     """Returns the SQL expression for the current verdict of the conversation whose id the expression `conversation`
     gives: the value of the newest answer that was neither undone nor given to an earlier text."""
-    # both conditions are on an answer `v`
+    # `NOT_UNDONE` and `OF_THIS_TEXT` are conditions on an answer that is called `v`
     return (
         f"(SELECT v.value FROM answer AS v WHERE v.conversation_id = {conversation}"
         f" AND v.question = '{SUCCEEDED}' AND v.kind = 'give' AND {NOT_UNDONE}"
@@ -47,18 +41,19 @@ def verdict_sql(conversation: str) -> str:
 
 def count_replaced_texts(conn: sqlite3.Connection) -> int:
     """Returns the number of earlier states that were kept so far, which grows whenever a text is replaced."""
+    # the largest id, which is found at once, since none is ever deleted
     return int(conn.execute("SELECT coalesce(max(id), 0) FROM earlier_state").fetchone()[0])
 
 
 def keep_earlier_state(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Keeps the present state of a conversation as an earlier one."""
     values = conn.execute(
-        "SELECT source_id, hash, line, raw, truth.truth, messages"
+        "SELECT c.source_id, c.hash, c.line, original.raw, truth.truth, c.messages"
         " FROM conversation AS c JOIN original ON original.conversation_id = c.id"
         " LEFT JOIN truth ON truth.conversation_id = c.id WHERE c.id = ?",
         (conversation_id,),
     ).fetchone()
-    conn.execute(_KEEP, (conversation_id, *values, utc_now()))
+    _insert(conn, conversation_id, values)
 
 
 def delete_text(conn: sqlite3.Connection, conversation_id: int) -> None:
@@ -81,12 +76,26 @@ def keep_duplicate_as_earlier_state(
         alias_id: The duplicate; it is deleted as such.
     """
     values = conn.execute(
-        "SELECT a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
+        "SELECT a.source_id, c.hash, a.line, a.raw, a.truth, c.messages FROM alias AS a"
         " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.id = ?",
         (alias_id,),
     ).fetchone()
-    conn.execute(_KEEP, (conversation_id, *values, utc_now()))
+    _insert(conn, conversation_id, values)
     conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
+
+
+def _insert(conn: sqlite3.Connection, conversation_id: int, values: Sequence[object]) -> None:
+    """Stores an earlier state that is replaced now, with the id of the last answer that was given before.
+
+    Args:
+        values: Of its columns from `source_id` to `messages`, in the order of the query below.
+    """
+    conn.execute(
+        "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages,"
+        " answer_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?,"
+        " (SELECT coalesce(max(id), 0) FROM answer), ?)",
+        (conversation_id, *values, utc_now()),
+    )
 
 
 def _delete_messages(conn: sqlite3.Connection, conversation_id: int) -> None:

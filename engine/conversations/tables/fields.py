@@ -137,8 +137,11 @@ def count_values(
     order: str = "2 DESC, 1",
     parameters: Sequence[Any] = (),
 ) -> CountedValues:
-    """Returns the values of a statement of (conversation_id, value) with their numbers of conversations of a set, the
-    most frequent first."""
+    """Returns the values of a statement of (conversation_id, value) with their numbers of conversations of a set.
+
+    Args:
+        order: SQL by which they are ordered: the most frequent first, if it is not given.
+    """
     chosen, flags = among.condition("conversation_id")
     return conn.execute(
         f"SELECT value, count(*) FROM ({rows}) WHERE value IS NOT NULL AND {chosen} GROUP BY value"

@@ -44,7 +44,6 @@ MOST_VALUES = 200
 """Most values of a field that are offered for completion."""
 
 _MOST_WORDS = 50
-"""Most words of a search."""
 
 
 def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
@@ -57,6 +56,7 @@ def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
     """
     with snapshot(conn):
         matching_ids = matching(conn, query.filter)
+        # "id" is the order where nobody chose one
         for term in query.filter.terms if query.sort == "id" else ():
             if term.negated or term.field == WORD_FIELD:
                 continue
@@ -79,7 +79,7 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
         raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
     among = IdSet.every(conn)
     for term in sorted(filter.terms, key=_cost):
-        # A question that there is none of is an error, whatever the other terms leave.
+        # Terms on questions are answered even if nothing is left, so that an unknown question is an error.
         if not among and not term.field.startswith(f"{QUESTION_FIELD}."):
             continue
         holding_ids = _holds(conn, term, among)
@@ -110,7 +110,7 @@ def _cost(term: Term) -> int:
     alone, for which every message is read, comes after them. Terms that rank what the others leave come last.
     """
     if term.field == WORD_FIELD:
-        return 2 if _signs_of(_text(term)).all else 0
+        return 2 if _signs_of(_text(term)).only_signs else 0
     query = _query_of(term.field)
     if query.rank:
         return 3
@@ -155,14 +155,14 @@ class _Signs(NamedTuple):
     """Whether some and whether all characters of a text are *signs*, such as `?`, which the full-text indexes do not
     have."""
 
-    some: bool
-    all: bool
+    has_signs: bool
+    only_signs: bool
 
 
 def _with_text(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those of a set in which the text of a term occurs."""
     text = _text(term)
-    if _signs_of(text).all:
+    if _signs_of(text).only_signs:
         chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
         holds, signs = _sign_condition(text)
         sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
@@ -184,7 +184,7 @@ def _search_index(
     """
     indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [_MAIN_INDEX, cjk_index.INDEX]
     words = _phrase(cjk_index.spaced(text)) + ("" if term.whole else "*")
-    if not _signs_of(text).some:
+    if not _signs_of(text).has_signs:
         return [
             (f"SELECT rowid AS id FROM {index} WHERE {index} MATCH ?", (words,))
             for index in indexes
@@ -222,13 +222,11 @@ def _signs_of(text: str) -> _Signs:
         indexed_chars = sum(char.isalnum() for (char,) in chars)
     else:
         with closing(sqlite3.connect(":memory:")) as memory_index:
-            memory_index.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
-            memory_index.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
-            memory_index.executemany("INSERT INTO sign VALUES (?)", chars)
-            (indexed_chars,) = memory_index.execute(
-                "SELECT count(DISTINCT doc) FROM word"
-            ).fetchone()
-    return _Signs(some=indexed_chars < len(chars), all=indexed_chars == 0)
+            memory_index.execute("CREATE VIRTUAL TABLE chars USING fts5 (text)")
+            memory_index.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (chars, instance)")
+            memory_index.executemany("INSERT INTO chars VALUES (?)", chars)
+            ((indexed_chars,),) = memory_index.execute("SELECT count(DISTINCT doc) FROM tokens")
+    return _Signs(has_signs=indexed_chars < len(chars), only_signs=indexed_chars == 0)
 
 
 def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
@@ -248,7 +246,8 @@ def _is_written(message: str | None, folded: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Returns a text without the differences that the index passes over: case, accents, width of white space."""
+    """Returns a text without the differences that a search passes over: case, accents, width of white space, and which
+    of the signs in `_ALIKE` was written."""
     if not text.isascii():
         text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
     return " ".join(text.casefold().split())

@@ -28,7 +28,6 @@ SAMPLE = 300
 """Number of conversations in which shared text is looked for."""
 
 OPENING_CHARS = 300
-"""Most characters of an opening."""
 
 _KEY = "shared_text"
 """Setting: text that the conversations share, as the last import found it; with a hash, what some vectors left out."""

@@ -29,8 +29,7 @@ from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.inserted import with_context_apart
 from engine.formats.messages.normalize import looks_like_message, read_in_turn
 from engine.formats.messages.parts import texts_of
-from engine.formats.messages.start_dates import created_at
-from engine.formats.messages.times import as_time
+from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.records import ParsedRecord, Reader
 
@@ -100,7 +99,6 @@ CLINE_HISTORY = Reader(
     conditions=4,
     title="conversation histories of Cline",
 )
-"""Reads the history of a task of Cline."""
 
 
 # OpenClaw

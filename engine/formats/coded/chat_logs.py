@@ -25,8 +25,7 @@ from engine.formats.messages import normalize
 from engine.formats.messages.call_messages import input_messages, is_response_item
 from engine.formats.messages.chat_message import ChatMessage, as_message, langchain_message
 from engine.formats.messages.roles import role_named
-from engine.formats.messages.start_dates import created_at
-from engine.formats.messages.times import as_time
+from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import as_word, read_path, without
 from engine.formats.records import ParsedRecord, Reader

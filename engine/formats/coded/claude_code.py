@@ -385,4 +385,3 @@ CLAUDE_CODE = Reader(
     title="sessions of Claude Code",
     sample="claude_code/tool_call_conversation.jsonl",
 )
-"""Reads the sessions in files of Claude Code."""

@@ -233,7 +233,6 @@ MESSAGE_LINES = Reader(
     arrange=_arrange_message_lines,
     title="lines that are one message each, of a session or of a file",
 )
-"""Reads logs in which each line is one message."""
 
 
 # Events of a stream

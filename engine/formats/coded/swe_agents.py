@@ -57,8 +57,7 @@ _RESULT_STARTS = ("EXECUTION RESULT of [", "OBSERVATION:\n")
 """Beginnings of messages of SWE-Gym with the result of a command."""
 
 _MESSAGES_FOR_DETECTION = 8
-"""Number of messages at the beginning in which results of commands are looked for (`_OBSERVATION_STARTS`,
-`_RESULT_STARTS`)."""
+"""Number of first messages in which results of commands are looked for (`_OBSERVATION_STARTS`, `_RESULT_STARTS`)."""
 
 
 def _recognize_trajectory(record: Any) -> str | None:
@@ -276,7 +275,6 @@ SWE_AGENT = Reader(
     title="trajectories of SWE-agent",
     sample="sweagent_katy.traj",
 )
-"""Reads trajectories of SWE-agent."""
 
 MINI_SWE_AGENT = Reader(
     "mini_swe_agent",
@@ -286,7 +284,6 @@ MINI_SWE_AGENT = Reader(
     title="trajectories of mini-SWE-agent",
     sample="minisweagent.traj.json",
 )
-"""Reads trajectories of mini-SWE-agent."""
 
 SWE_INSTANCES = Reader(
     "swe_instances",
@@ -296,7 +293,6 @@ SWE_INSTANCES = Reader(
     title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
     sample="doc/swesmith_traj.jsonl",
 )
-"""Reads trajectories on instances of SWE-bench."""
 
 
 # OpenHands

@@ -14,17 +14,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import (
-    BadRecord,
-    as_object,
-    json_text,
-    object_or_empty,
-    objects_in,
-    without_keys,
-)
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
+    READ_KEYS,
     looks_like_message,
     looks_like_messages,
     messages_of,
@@ -32,9 +26,8 @@ from engine.formats.messages.normalize import (
     read_messages,
     record_id,
 )
-from engine.formats.messages.roles import role_named, role_of_speaker, speaker_word
-from engine.formats.messages.start_dates import created_at
-from engine.formats.messages.times import as_time, order_keys, sort_by
+from engine.formats.messages.roles import role_of_speaker, speaker_word
+from engine.formats.messages.times import as_time, created_at, order_keys, sort_by
 from engine.formats.opening.framing import Frame, group_frames
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
@@ -53,25 +46,25 @@ _ROLE_COLUMNS = (
     "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
     "speaker_name", "speaker_label", "user", "username", "user_name",
 )  # fmt: skip
-"""Names of columns that say who speaks."""
 
 _TEXT_COLUMNS = (
     "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
     "msg", "value", "sentence",
 )  # fmt: skip
-"""Names of columns with the text of a message."""
 
 _QUESTION_COLUMNS = (
     "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
     "request", "user", "human",
 )  # fmt: skip
-"""Names of columns with a question."""
 
 _ANSWER_COLUMNS = (
     "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
     "bot_response", "model_response", "model_output", "assistant", "bot",
 )  # fmt: skip
-"""Names of columns with an answer."""
+
+
+_TOOL_COLUMNS = ("tool", "tool_name", "function_name")
+"""Names of columns with the name of the tool that a message calls, or whose answer it is."""
 
 
 class RowColumns(NamedTuple):
@@ -111,11 +104,17 @@ def named_column(
     row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]
 ) -> str:
     """Returns the column with the first of some names that has a value of a type; empty if there is none."""
-    columns: dict[str, str] = {}
-    for key, value in row.items():
+    for column in _columns_named(tuple(row), names):
+        value = row[column]
         if isinstance(value, types) and not isinstance(value, bool) and value != "":
-            columns.setdefault(plain_name(key), key)
-    return next((columns[name] for name in names if name in columns), "")
+            return column
+    return ""
+
+
+@lru_cache(maxsize=1_000)  # the rows of a table have the same columns
+def _columns_named(columns: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the columns with one of some names, in the order of the names."""
+    return tuple(column for name in names for column in columns if plain_name(column) == name)
 
 
 @lru_cache(maxsize=10_000)  # the same names in each record
@@ -157,8 +156,26 @@ def messages_of_row(
     text = row[columns.text]
     if role == "system" and number > 1 and isinstance(text, str) and _JSON_OBJECT.fullmatch(text):
         role = "tool"  # help desks log what a tool returned under the name of the system
-    message = {"role": role, "content": text, **({"name": name} if name else {})}
-    return messages_of(message, number, facts=facts)
+    said_keys = READ_KEYS.difference(facts) if looks_like_message(row) else ()
+    message = {key: row[key] for key in row if key in said_keys}
+    message |= {"role": role, "content": text, **({"name": name} if name else {})}
+    return messages_of({**message, **_tool_fields(row, role, text)}, number, facts=facts)
+
+
+def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str, Any]:
+    """Returns what a column with the name of a tool adds to the message of a row, in the form of a chat API.
+
+    An answer of a tool gets its name. What the assistant says becomes a call of the tool if it is a JSON object,
+    perhaps behind that name; other words of the assistant stay as they are.
+    """
+    tool = row.get(named_column(row, _TOOL_COLUMNS, str))
+    if not tool or row.get("tool_calls"):
+        return {}
+    if role == "tool":
+        return {"name": tool}
+    is_call = rf"\W*?(?:{re.escape(tool)}\W*?)?(\{{.*\}})[\s)]*"
+    call = re.fullmatch(is_call, str(text), re.DOTALL) if role == "assistant" else None
+    return {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]} if call else {}
 
 
 def _role_and_name(
@@ -201,8 +218,11 @@ _ORDER_COLUMNS = (
 """Names of columns by which the rows of a conversation are put in order."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
-fact of the message."""
+"""Columns of a speaker that say only the role; what others say, such as a name, stays as a fact of the message."""
+
+_MOST_DIFFERING = 0.05
+"""Largest share of conversations in which a column of the conversation may have several values: a few that moved to
+another channel do not make the channel one of messages."""
 
 UNREAD = "rows not read"
 """Key under which the metadata of a conversation has the rows of it that are no messages."""
@@ -231,32 +251,41 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
             yield frame._replace(reason="the row is no message of a named conversation")
         else:
             rows.setdefault(str(frame.value[columns.id]), []).append(frame)
-    yield from group_frames(rows, "messages")
+    groups = [[frame.value for frame in frames] for frames in rows.values()]
+    shared = _conversation_columns([group for group in groups if len(group) > 1])
+    for frame, group in zip(group_frames(rows, "messages"), groups, strict=True):
+        cells = {column: _distinct_values(group, column) for column in shared}
+        yield frame._replace(value={**cells, **frame.value})
 
 
-def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
-    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
+def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
+    """Returns the columns of a file that say something of a conversation: their value is the same in all rows of one,
+    but for few (`_MOST_DIFFERING`). None in a file with fewer than two conversations of several rows: it cannot tell.
 
-    Raises:
-        BadRecord: No row is a message.
+    Args:
+        groups: The rows of each conversation with several.
     """
-    record = as_object(record)
-    rows = record.get("messages", [])
-    if isinstance(rows, list):
-        rows = _rows_in_order(rows)
-    external_id = record_id(record, ("id",), fallback_id)
-    if not all(map(_has_usual_role, rows)) or any(map(_has_outcome, rows)):
-        return _read_unusual_rows(rows, external_id)
-    message_list = read_messages(rows)
-    start_time = created_at(object_or_empty(rows[0] if rows else None))
-    conversation = Conversation(external_id, message_list.messages, created_at=start_time)
-    return ParsedRecord(conversation, message_list.fields, unknown=tuple(message_list.unread))
+    if len(groups) < 2:
+        return []
+    others = {"id", "messages", *(columns_of(groups[0][0]) or ())}
+    differing = {key: 0 for group in groups for key in group[0] if key not in others}
+    for group in groups:
+        first = group[0]
+        for key in [*differing]:
+            differing[key] += any(row.get(key) != first.get(key) for row in group)
+            if differing[key] > _MOST_DIFFERING * len(groups):
+                del differing[key]
+    return [key for key in differing if not states_outcome(key, "done")]
+
+
+def _distinct_values(rows: list[dict[str, Any]], column: str) -> list[Any]:
+    """Returns the values of a column in some rows, each once; empty cells have none."""
+    values = [row[column] for row in rows if row.get(column) not in (None, "")]
+    return list({json_text(value): value for value in values}.values())
 
 
 def _rows_in_order(rows: list[Any]) -> list[Any]:
     """Returns the rows by their turn or time, if each has one that can be compared; else as they are."""
-    if not all(isinstance(row, dict) for row in rows):
-        return rows
     for name in _ORDER_COLUMNS:
         column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
         if column is None:
@@ -267,66 +296,71 @@ def _rows_in_order(rows: list[Any]) -> list[Any]:
     return rows
 
 
-def _has_usual_role(row: Any) -> bool:
-    """Returns whether a row is a message of one of the usual roles."""
-    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
+def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
+    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
 
-
-def _has_outcome(row: dict[str, Any]) -> bool:
-    """Returns whether a column of a row states how the conversation ended."""
-    return any(map(states_outcome, row.keys() - {"role", "from", "content", "value"}))
-
-
-def _read_unusual_rows(rows: list[Any], external_id: str) -> ParsedRecord:
-    """Returns the conversation of rows of which some are no messages with a usual role, or state an outcome.
+    The record has the distinct values of each column of the conversation under its name.
 
     Raises:
         BadRecord: No row is a message.
     """
-    first = object_or_empty(rows[0] if rows else None)
+    shared = without_keys(as_object(record), "id", "messages")
+    rows = _rows_in_order(objects_in(record.get("messages")))
     branch_positions = other_branches(rows)
     branch_rows = [rows[position] for position in sorted(branch_positions)]
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
     speakers: dict[str, Role] = {}
     messages: list[Message] = []
-    outcome_keys = _outcome_keys(rows)
-    outcomes: dict[str, Any] = {}
+    outcomes = _outcomes(rows)
     unread: list[Any] = []
+    pieces: set[str] = set()
+    subjects: dict[str, str] = {}
     reason = "no messages"
     for row in rows:
         columns = columns_of(row)
         if columns is None:
             raise BadRecord(f"message {len(messages) + 1} is no message")
         time = named_column(row, TIME_COLUMNS, (str, int, float))
-        read_keys = (columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS)
-        facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
-        for key in [key for key in facts if key in outcome_keys]:
-            value = facts.pop(key)
-            if value is not None:
-                outcomes[key] = value
+        read_keys = {columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS, *outcomes}
+        read_keys |= READ_KEYS if looks_like_message(row) else set()
+        kept = without_keys(row, *read_keys)
+        subjects |= {key: "conversation" if key in shared else "message" for key in kept}
+        facts = {"time" if key == time else key: value for key, value in kept.items()}
         try:
-            messages += messages_of_row(row, columns, facts, len(messages) + 1, speakers)
+            read = messages_of_row(row, columns, facts, len(messages) + 1, speakers)
         except BadRecord as error:  # the others are a conversation without it
             reason = error.reason
             unread.append(row)
+            continue
+        if read[0].tool_calls and read[0].tool_calls[0].arguments != row[columns.text]:
+            pieces.add(str(row[columns.text]))  # before the arguments stands the tool
+        messages += read
     if not messages:
         raise BadRecord(reason)
-    start_time = as_time(first.get(named_column(first, TIME_COLUMNS, (str, int, float))))
-    fields = {**outcomes, UNREAD: unread} if unread else outcomes
-    fields = {**fields, OTHER_BRANCHES: branch_rows} if branch_rows else fields
-    conversation = Conversation(external_id, tuple(messages), created_at=start_time)
-    return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
+    start_time = as_time(rows[0].get(named_column(rows[0], TIME_COLUMNS, (str, int, float))))
+    cells = {name: values if values[1:] else values[0] for name, values in shared.items() if values}
+    lists = {UNREAD: unread, OTHER_BRANCHES: branch_rows}
+    return ParsedRecord(
+        Conversation(
+            record_id(record, ("id",), fallback_id), tuple(messages), created_at=start_time
+        ),
+        {**cells, **outcomes, **{name: entries for name, entries in lists.items() if entries}},
+        unknown=tuple(map(_unread_row, unread)),
+        pieces=frozenset(pieces),
+        columns=subjects,
+    )
 
 
-def _outcome_keys(rows: list[Any]) -> set[str]:
-    """Returns the columns that state how the conversation ended: of those named like an outcome the ones with the same
+def _outcomes(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns what columns say of how the conversation ended: of those named like an outcome the ones with the same
     value in all rows that have any. What differs from row to row is about a message."""
-    values: dict[str, set[str]] = {}
-    for row in objects_in(rows):
-        for key, value in row.items():
-            if value is not None and states_outcome(key, value) and value != "completed":
-                values.setdefault(key, set()).add(json_text(value))
-    return {key for key, distinct in values.items() if len(distinct) == 1}
+    outcomes: dict[str, Any] = {}
+    for name in {key: None for row in rows for key in row if states_outcome(key, "done")}:
+        values = [value for value in _distinct_values(rows, name) if value != "completed"]
+        stated = [value for value in values if states_outcome(name, value)]
+        if len(stated) == 1:
+            outcomes[name] = stated[0]
+    return outcomes
 
 
 def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -350,7 +384,6 @@ ROWS = Reader(
 # Rows that are a whole conversation
 
 _SYSTEM_PROMPT_COLUMNS = ("system", "system_prompt", "system_message")
-"""Names of columns with the system prompt."""
 
 _TRANSCRIPT_COLUMNS = (
     "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
@@ -368,7 +401,6 @@ _MESSAGE_LIST_COLUMNS = (
     "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
     "conversation_history", "conversation_log", "messages", "turns", "utterances", "sentences", "segments",
 )  # fmt: skip
-"""Names of columns with a list of messages or turns."""
 
 _MAX_TURNS_FOR_DETECTION = 20
 """How many entries at the beginning of a list show whether its entries are turns."""

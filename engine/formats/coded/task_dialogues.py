@@ -38,7 +38,7 @@ from engine.formats.messages.normalize import (
     read_in_turn,
     record_id,
 )
-from engine.formats.messages.start_dates import created_at
+from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
 # Schema-guided dialogues

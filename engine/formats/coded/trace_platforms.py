@@ -1,7 +1,7 @@
-"""Readers of traces: how the records of each platform are spans. OpenTelemetry has a module of its own.
+"""Readers of traces: how a record of each platform is read as spans. OpenTelemetry has a module of its own.
 
-For each platform, `_NAME_span` reads one record as a span, and `_NAME_spans` takes the spans out of a record that holds
-several, and says what else the record says of their traces.
+For each platform, `_NAME_span` reads one record as a span. Where records hold several, `_NAME_spans` takes the spans
+out and returns what else the record says of their traces.
 """
 
 from __future__ import annotations
@@ -144,25 +144,33 @@ def _is_trace(record: dict[str, Any]) -> bool:
 
 
 def _langfuse_spans(record: Any) -> SpansOfRecord:
-    """Returns the observations of a trace, or of the traces of a session, and the traces without them.
+    """Returns the observations of a trace, or of the traces of a session, and what else the record says. Any other
+    record is taken as an observation itself."""
+    if isinstance(record, dict) and isinstance(record.get("traces"), list):
+        return _langfuse_session(record)
+    if isinstance(record, dict) and isinstance(record.get("observations"), list):
+        return _langfuse_trace(record)
+    return SpansOfRecord([record])
 
-    A record without observations is one itself. A trace with a time of its own is the outermost observation; then only
-    what people said of it is returned beside the observations.
+
+def _langfuse_session(record: dict[str, Any]) -> SpansOfRecord:
+    """Returns the observations of the traces of a session, and what else they and the session say."""
+    all_spans: list[Any] = []
+    all_statements: list[Any] = []
+    for trace in record["traces"]:
+        if isinstance(trace, dict):
+            trace = {"sessionId": record.get("id"), **trace}
+        spans, statements = _langfuse_spans(trace)
+        all_spans += spans
+        all_statements += statements
+    return SpansOfRecord(all_spans, [*all_statements, without_keys(record, "traces")])
+
+
+def _langfuse_trace(record: dict[str, Any]) -> SpansOfRecord:
+    """Returns the observations of a trace, and what else the record says.
+
+    A trace with `timestamp` is the outermost observation; of it only scores and corrections are returned beside them.
     """
-    if not isinstance(record, dict):
-        return SpansOfRecord([record])
-    if isinstance(record.get("traces"), list):
-        all_spans: list[Any] = []
-        all_statements: list[Any] = []
-        remaining = without_keys(record, "traces")
-        for trace in record["traces"]:
-            session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
-            spans, statements = _langfuse_spans({**session, **trace} if session else trace)
-            all_spans += spans
-            all_statements += statements
-        return SpansOfRecord(all_spans, [*all_statements, remaining])
-    if not isinstance(record.get("observations"), list):
-        return SpansOfRecord([record])
     trace, others = record.get("trace"), without_keys(record, "observations", "trace")
     if not isinstance(trace, dict):
         trace, others = without_keys(record, "observations"), {}
@@ -177,8 +185,8 @@ def _langfuse_spans(record: Any) -> SpansOfRecord:
     keys = ("scores", "corrections")
     judgments = {key: trace[key] for key in keys if trace.get(key)}
     root = without_keys(trace, *keys, "observations")
-    if "timestamp" in root:  # the trace itself is its outermost step
-        root = {"input": None, "output": None, "tags": [], **root}
+    if "timestamp" in root:
+        root = {"input": None, "output": None, "tags": [], **root}  # as `_is_trace` asks for
         judged = [{"id": trace_id, **judgments}] if judgments else []
         return SpansOfRecord([root, *spans], [*judged, *beside])
     return SpansOfRecord(spans, [{**root, **judgments}, *beside])
@@ -194,7 +202,6 @@ def _mlflow_span(record: Any) -> Span | None:
     }
     context = object_in(record.get("context"))
     kind = as_text(attributes.get("mlflow.spanType"))
-    inputs = record.get("inputs") or attributes.get("mlflow.spanInputs")
     start = time_text(first_filled(record, "start_time_unix_nano", "start_time_ns", "start_time"))
     usage = attributes.get("mlflow.chat.tokenUsage")
     return Span(
@@ -205,7 +212,7 @@ def _mlflow_span(record: Any) -> Span | None:
         kind=_MLFLOW_KINDS.get(kind, "other"),
         name=as_text(record.get("name")),
         start=start,
-        input=inputs,
+        input=record.get("inputs") or attributes.get("mlflow.spanInputs"),
         output=record.get("outputs") or attributes.get("mlflow.spanOutputs"),
         facts=facts_of(start, attributes.get("mlflow.llm.model"), usage),
     )
@@ -217,11 +224,11 @@ def _mlflow_spans(record: Any) -> SpansOfRecord:
     row = object_in(record)
     data, info = object_in(row.get("data")), object_in(row.get("info"))
     others = [without_keys(row, "data", "info"), without_keys(data, "spans")]
-    is_of_table = isinstance(row.get("spans"), list)
-    if is_of_table and first_filled(row, "trace_id", "request_id"):
+    has_own_spans = isinstance(row.get("spans"), list)
+    if has_own_spans and first_filled(row, "trace_id", "request_id"):
         data, info, others = row, without_keys(row, "spans"), []
-        attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
-        if not any("mlflow.spanType" in names for names in attributes):
+        all_attributes = [object_in(span.get("attributes")) for span in objects_in(row["spans"])]
+        if not any("mlflow.spanType" in attributes for attributes in all_attributes):
             return SpansOfRecord([record])
     if not info or not isinstance(data.get("spans"), list):
         return SpansOfRecord([record])
@@ -311,7 +318,14 @@ def _reader(
     find_spans: SpanFinder = _only_span,
     conditions: int = 4,
 ) -> Reader:
-    """Returns the reader of a platform: `read_span` reads one span, `find_spans` returns the spans within a record."""
+    """Returns the reader of a platform.
+
+    Args:
+        name, title, sample: See `Reader`.
+        read_span: Reads one span.
+        find_spans: Returns the spans within a record.
+        conditions: See `Reader`; OpenTelemetry, whose spans platforms extend, asks less, so that these win.
+    """
 
     def recognize(record: Any) -> str | None:
         """Returns in words why a record looks like this format; None if it does not."""

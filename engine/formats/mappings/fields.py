@@ -12,8 +12,7 @@ from typing import Any
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.start_dates import is_usual_name
-from engine.formats.messages.times import as_time, date_of, is_ambiguous
+from engine.formats.messages.times import as_time, date_of, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded
 
 # What several fields have in common
@@ -22,8 +21,7 @@ MAX_ITEMS = 2_000
 """Most items of a list that are looked at."""
 
 _MIN_SHARE_PRESENT = 0.7
-"""Least share of the items that have a role, a speaker or a time; in some logs events without one stand between
-messages."""
+"""Least share of items with a role, a speaker or a time; in some logs events without one stand between messages."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
 """Matches a number: `12`, `-1.5e3`."""
@@ -46,7 +44,6 @@ _ORDER_PATH = re.compile(
 _TIME_WORDS = frozenset(
     ("time", "timestamp", "date", "datetime", "created", "ts", "sent", "at", "when", "start")
 )
-"""Words of names of times."""
 
 
 def _words_of(path: str) -> list[str]:
@@ -263,7 +260,6 @@ _MAX_ROLES = 12
 """Most different values of a field that says who speaks."""
 
 _MAX_ROLE_CHARACTERS = 40
-"""Most characters of a role."""
 
 _WEIGHT_OF_SHORT = 0.05
 """Weight of a role of which nothing is known but that it has few short values."""
@@ -310,7 +306,6 @@ def role_weight(field: Field) -> float:
 
 
 _MAX_SPEAKER_CHARACTERS = 80
-"""Most characters of the name of a speaker."""
 
 _MAX_SHARE_OF_SPEAKERS = 0.6
 """Number of different names as a share of the messages, below which the names are of speakers, who speak again."""
@@ -396,7 +391,6 @@ def role_by_value(value: str, path: str) -> str | None:
 # Times and numbers of messages
 
 _MAX_TIME_CHARACTERS = 40
-"""Most characters of a time."""
 
 _CLOCK = re.compile(r"\d.*\d:\d\d")
 """Finds a time of day after a digit: `3 May, 14:05`."""
@@ -649,7 +643,6 @@ _CHAT_ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
 """Keys of the arguments in calls as chat APIs write them."""
 
 _MAX_TOOL_CHARACTERS = 80
-"""Most characters of the name of a tool."""
 
 
 def call_keys(call: Any) -> dict[str, str] | None:

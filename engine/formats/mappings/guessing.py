@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from engine.formats.mappings import fields as likely
 from engine.formats.mappings.fields import DEEPEST, MAX_ITEMS, Field, are_parts, join_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
-from engine.formats.messages.start_dates import is_usual_name
-from engine.formats.messages.times import day_comes_first, is_ambiguous
+from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
 from engine.formats.paths import as_word, decoded, object_in, read_path, without
 
 _MAX_WORDS_ASKED = 12
@@ -56,7 +55,6 @@ _RIVAL_SHARE = 0.7
 """Share of the weight of the field that is taken from which another field might be meant as well."""
 
 _MAX_EXAMPLE_CHARACTERS = 40
-"""Most characters of an example in a question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ from engine.formats.messages.normalize import (
 )
 from engine.formats.messages.parts import texts_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.start_dates import created_at
-from engine.formats.messages.times import TIMES, as_time, date_of, oldest_first
+from engine.formats.messages.times import TIMES, as_time, created_at, date_of, oldest_first
 from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 

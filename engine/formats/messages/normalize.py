@@ -37,7 +37,6 @@ _CONTENT_KEYS = frozenset(
 """Keys of what a message says or calls."""
 
 _CALL_ROLES = frozenset(("function_call", "tool_call", "tool_use", "tool_call_invocation"))
-"""Roles of messages that are tool calls."""
 
 _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"))
 """Keys of a message whose content, if it is text, is all of its text."""
@@ -45,7 +44,7 @@ _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Keys of what a model thought."""
 
-_READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
+READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
 
 
@@ -146,10 +145,7 @@ def read_in_turn(items: Iterable[Any]) -> list[Message]:
 
 
 def messages_of(
-    item: Any,
-    number: int,
-    rendered_calls: bool = False,
-    facts: Mapping[str, Any] | None = None,
+    item: Any, number: int, rendered_calls: bool = False, facts: Mapping[str, Any] | None = None
 ) -> list[Message]:
     """Reads one message of a file, which is several here if the answers of tools are among its parts.
 
@@ -180,7 +176,7 @@ def messages_of(
         text = _without_rendering(content) if rendered_calls and calls else content
         return [Message(role, text, name, tuple(calls), call_id)]
     parts = MessageParts(role, number, name, call_id)
-    remaining = {key: item[key] for key in item if key not in _READ_KEYS and key != role_key}
+    remaining = {key: item[key] for key in item if key not in READ_KEYS and key != role_key}
     remaining.update(facts or {})
     parts.facts = json_text(remaining) if remaining else None
     parts.reasoning += [text for key in _REASONING_KEYS if (text := reasoning_text(item.get(key)))]
@@ -286,7 +282,6 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
 # Branches
 
 _ID_KEYS = ("uuid", "id", "message_id", "messageId", "_id")
-"""Keys of the id of an item."""
 
 _PARENT_KEYS = (
     "parentUuid", "parent_uuid", "parent_message_uuid", "parentMessageId", "parent_message_id", "parentId",

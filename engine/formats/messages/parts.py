@@ -24,8 +24,7 @@ from engine.formats.json_values import (
 )
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark", "unknown"]
-"""What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
-content."""
+"""What a part is; a fact is about the message and none of its text; a mark, as of a beginning, has no content."""
 
 
 # What a part is
@@ -37,7 +36,6 @@ _CALL_TYPES = frozenset((
     "tool_use", "server_tool_use", "mcp_tool_use", "tool-call", "function_call", "toolCall", "toolRequest",
     "frontendToolRequest",
 ))  # fmt: skip
-"""Types of parts that are tool calls."""
 
 _ANSWER_TYPES = frozenset(
     ("tool-result", "function_call_output", "tool_call_response", "toolResponse")
@@ -177,7 +175,6 @@ _CALL_ID_KEYS = ("callID", "id", *_ANSWERED_ID_KEYS)
 """Keys of the id of a call. Those of the call itself come first: the others may name something else in a call."""
 
 _ANSWER_KEYS = ("content", "output", "result", "response", "value", "error")
-"""Keys of the answer of a tool."""
 
 _DENIED = "output-denied"
 """State of a call in the Vercel AI SDK that a person did not allow."""
@@ -391,7 +388,6 @@ def calls_in_text(text: str) -> list[ToolCall]:
 
 
 _ARGUMENT_KEYS = ("arguments", "args", "input", "parameters")
-"""Keys of the arguments of a call."""
 
 
 def _arguments_text(call: Mapping[str, Any]) -> str:

@@ -1,8 +1,10 @@
-"""Sessions that a program stores in pieces: opencode in several tables or in a folder of files, Cursor under keys,
-OpenHands with a file for each event, simonw/llm in the tables of its `logs.db`.
+"""Sessions that a program stores in pieces, each put together to a record with its messages in their order.
 
-Each session becomes a record, with its messages in their order. Since version 0.32 of `llm` messages are a tree and a
-thread names its last one; before, a response has prompt and answer.
+- opencode: `_opencode_sessions` for its tables, `SessionFolder` for its files
+- Cursor: `_cursor_sessions`, for values under keys of one table
+- simonw/llm: `_LlmLog`, for its `logs.db`. Since version 0.32 messages are a tree and a thread names its last one;
+  before, a response has prompt and answer.
+- OpenHands: `SessionFolder`, for a file for each event
 """
 
 from __future__ import annotations
@@ -30,8 +32,7 @@ from engine.formats.paths import object_in
 # Databases
 
 _ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
-"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
-raises."""
+"""Yields the sessions in a database, None for one larger than a record may be; raises as `Database.rows` does."""
 
 
 class _Store(NamedTuple):
@@ -57,7 +58,7 @@ def session_tables(tables: Sequence[str]) -> frozenset[str]:
     return frozenset()
 
 
-def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterator[Frame]:
+def stored_sessions(path: str, tables: frozenset[str], reading: Reading) -> Iterator[Frame]:
     """Yields a frame for each session in a database.
 
     Args:
@@ -66,8 +67,8 @@ def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterat
     read_sessions = next(store.read_sessions for store in _STORES if store.tables <= tables)
     number = 0
     try:
-        with Database(path, count.bounds) as database:
-            for frame in _session_frames(read_sessions(database), count):
+        with Database(path, reading.bounds) as database:
+            for frame in _session_frames(read_sessions(database), reading):
                 number += 1
                 yield frame
     except DatabaseDamaged as error:
@@ -76,7 +77,7 @@ def stored_sessions(path: str, tables: frozenset[str], count: Reading) -> Iterat
         yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
 
 
-def _session_frames(sessions: Iterator[dict[str, Any] | None], count: Reading) -> Iterator[Frame]:
+def _session_frames(sessions: Iterator[dict[str, Any] | None], reading: Reading) -> Iterator[Frame]:
     """Yields a frame for each session, until they are too much."""
     for number, session in enumerate(sessions, 1):
         value = storable(session)
@@ -85,8 +86,8 @@ def _session_frames(sessions: Iterator[dict[str, Any] | None], count: Reading) -
             yield Frame(number, b"", None, too_large())
         else:
             yield Frame(number, raw, value)
-        if not count.add(max(len(raw), LEAST_OF_RECORD)):
-            yield Frame(None, b"", None, count.bounds.too_much)
+        if not reading.add(max(len(raw), LEAST_OF_RECORD)):
+            yield Frame(None, b"", None, reading.bounds.too_much)
             return
 
 
@@ -152,7 +153,7 @@ _FRAGMENTS_OF_RESPONSE = (
 """Condition in SQL on the fragments of which `llm` made the prompt of a response."""
 
 _MAX_THREAD_MESSAGES = 100_000
-"""Most messages that are followed from the last one of a thread."""
+"""Most messages of a thread that is read: those of a damaged one may follow each other in a circle."""
 
 
 def _llm_sessions(database: Database) -> Iterator[dict[str, Any] | None]:
@@ -208,18 +209,24 @@ class _LlmLog:
             self._size = 0
 
     def _thread(self, thread: dict[str, Any]) -> dict[str, Any]:
-        """Returns a thread with its messages, from its last one back to the first."""
+        """Returns a thread with its messages, which are followed from the last one back to the first.
+
+        Raises:
+            ValueTooLarge: It has more than `_MAX_THREAD_MESSAGES`, or they are too large.
+        """
         turns = list(self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"]))
-        ends = {turn.get("tip_message_hash"): turn for turn in turns}
+        turn_by_last_message = {turn.get("tip_message_hash"): turn for turn in turns}
         path: _Rows = []
         message_hash = thread.get("tip_message_hash")
-        while message_hash is not None and len(path) <= _MAX_THREAD_MESSAGES:
+        while message_hash is not None:
+            if len(path) > _MAX_THREAD_MESSAGES:
+                raise ValueTooLarge
             rows = list(self._rows("messages", "hash = ?", message_hash))
             path += rows
             message_hash = rows[0].get("parent_hash") if rows else None
         messages = []
         for row in reversed(path):
-            turn = ends.get(row["hash"], {})
+            turn = turn_by_last_message.get(row["hash"], {})
             facts = {key: turn[key] for key in _FACTS if key in turn}
             parts = self._rows("parts", "message_hash = ? order by position", row["hash"])
             content = [self._part(part) for part in parts]
@@ -229,8 +236,8 @@ class _LlmLog:
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         """Returns a part of a message in the form of a chat API."""
         payload = object_in(part.get("payload"))
-        if pieces := payload.pop("text_ref", None):
-            part["text"] = "".join(map(self._piece, pieces))
+        if pieces := list_or_empty(payload.pop("text_ref", None)):
+            part["text"] = "".join(map(self._piece, map(object_or_empty, pieces)))
         chat_part = {"type": part.get("type"), **payload}
         if part.get("text"):
             chat_part["text"] = part["text"]
@@ -239,9 +246,9 @@ class _LlmLog:
             chat_part |= {"type": "file", **self._attachment(attachment.get("id"))}
         return chat_part
 
-    def _row_with_id(self, table: str, key: Any) -> dict[str, Any]:
+    def _row_with_id(self, table: str, row_id: Any) -> dict[str, Any]:
         """Returns the row with an id; an empty one if there is none."""
-        return next(self._rows(table, "id = ?", key), {})
+        return next(self._rows(table, "id = ?", row_id), {})
 
     def _piece(self, piece: dict[str, Any]) -> str:
         """Returns the text of a piece of a part: a literal, or a fragment that is stored once."""
@@ -250,9 +257,9 @@ class _LlmLog:
         row = self._row_with_id("fragments", piece.get("fragment"))
         return str(row.get("content", ""))
 
-    def _attachment(self, key: Any) -> dict[str, Any]:
+    def _attachment(self, row_id: Any) -> dict[str, Any]:
         """Returns what is known of an attachment."""
-        row = self._row_with_id("attachments", key)
+        row = self._row_with_id("attachments", row_id)
         return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
 
     def conversations(self) -> Iterator[dict[str, Any] | None]:
@@ -290,18 +297,18 @@ class _LlmLog:
 
     def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yields the answers of tools and the prompt that were sent, and what the model answered."""
-        key = response["id"]
-        for result in self._rows("tool_results", "response_id = ? order by id", key):
+        response_id = response["id"]
+        for result in self._rows("tool_results", "response_id = ? order by id", response_id):
             content = result.get("output") or result.get("exception") or ""
             tool_message = {"role": "tool", "name": result.get("name"), "content": content}
             yield {**tool_message, "tool_call_id": result.get("tool_call_id")}
         pieces: list[str] = []
         if "prompt_fragments" in self._tables:
-            fragments = self._rows("fragments", _FRAGMENTS_OF_RESPONSE, key)
+            fragments = self._rows("fragments", _FRAGMENTS_OF_RESPONSE, response_id)
             pieces = [str(row.get("content", "")) for row in fragments]
         if prompt := "\n".join(filter(None, [*pieces, response.get("prompt", "")])):
             yield {"role": "user", "content": prompt, "datetime_utc": response.get("datetime_utc")}
-        call_rows = self._rows("tool_calls", "response_id = ? order by id", key)
+        call_rows = self._rows("tool_calls", "response_id = ? order by id", response_id)
         keys = {"name": "name", "arguments": "arguments", "id": "tool_call_id"}
         calls = [{name: row.get(column) for name, column in keys.items()} for row in call_rows]
         message = {"role": "assistant", "content": response.get("response", "")}
@@ -319,8 +326,7 @@ _STORES = (
     ),
     _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
 )
-"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
-has is taken."""
+"""The databases of opencode, of Cursor, and of both forms of `llm`; the first whose tables are there is taken."""
 
 
 # Folders of files
@@ -334,9 +340,11 @@ _PIECE_KIND = re.compile(r"(?:^|(?<=/))(session|message|part)(?=/(?:[^/]+/)*[^/]
 _EVENT = re.compile(r"(?:^|/)(?:events/event-\d+-[^/]+|events/(?!event)\d+|event_\d+_[^/]+)\.json$")
 """Finds the end of the path of an event of OpenHands."""
 
-_ABOUT = ("base_state.json", "meta.json", "metadata.json")
-"""Names of the files in which OpenHands keeps the settings of a conversation, which are no part of it, and the other
-facts about it."""
+_SETTINGS = "base_state.json"
+"""Name of the file in which OpenHands keeps the settings of a conversation, which are no part of it."""
+
+_FACTS_OF_CONVERSATION = ("meta.json", "metadata.json")
+"""Names of the files in which OpenHands keeps facts about a conversation."""
 
 
 class SessionFolder:
@@ -357,13 +365,13 @@ class SessionFolder:
             streams: What opens each path; None for files on disk.
         """
         self._streams = streams or {}
+        # the paths of opencode: by kind, and by the id of the session or, of parts, of the message they belong to
         self._by_owner: dict[str, dict[str, list[str]]] = {"session": {}, "message": {}, "part": {}}
+        self._events: dict[str, list[str]] = {}
         for path in paths:
             if kinds := _PIECE_KIND.findall(path.replace(os.sep, "/")):
                 owner = _stem(path) if kinds[-1] == "session" else _stem(os.path.dirname(path))
                 self._by_owner[kinds[-1]].setdefault(owner, []).append(path)
-        self._events: dict[str, list[str]] = {}
-        for path in paths:
             if _EVENT.search(path.replace(os.sep, "/")):
                 folder = os.path.dirname(path)
                 in_folder = os.path.basename(folder) == "events"
@@ -375,12 +383,21 @@ class SessionFolder:
             self._by_owner = {kind: {} for kind in self._by_owner}
         groups = [group for owners in self._by_owner.values() for group in owners.values()]
         self.files = [path for group in (*groups, *self._events.values()) for path in group]
-        about = [os.path.join(folder, name) for folder in self._events for name in _ABOUT]
-        self.files += [path for path in about if path in paths]
+        known_paths = set(paths)
+        settings = [os.path.join(folder, _SETTINGS) for folder in self._events]
+        self._facts = {  # the files with facts about each conversation
+            folder: [
+                path for name in _FACTS_OF_CONVERSATION
+                if (path := os.path.join(folder, name)) in known_paths
+            ]
+            for folder in self._events
+        }  # fmt: skip
+        self.files += [path for path in settings if path in known_paths]
+        self.files += [path for group in self._facts.values() for path in group]
         self._broken: list[Frame] = []
 
     def _is_opencode(self) -> bool:
-        """Returns whether there are messages that name their session, and their parts."""
+        """Returns whether there are messages and parts, and the first message names its session."""
         first = next((paths[0] for paths in self._by_owner["message"].values()), None)
         if first is None or not self._by_owner["part"]:
             return False
@@ -389,15 +406,15 @@ class SessionFolder:
         return False
 
     def _is_openhands(self) -> bool:
-        """Returns whether the files that are named like events of OpenHands have one."""
+        """Returns whether the first file that is named like an event of OpenHands has one."""
         first = next((paths[0] for paths in self._events.values()), None)
         with suppress(OSError, BadRecord):
             return first is not None and {"source", "timestamp"} <= self._read(first).keys()
         return False
 
-    def rows(self, count: Reading) -> Iterator[Frame]:
+    def rows(self, reading: Reading) -> Iterator[Frame]:
         """Yields a frame for each session, in the form in which the agent exports one, and one for each broken file."""
-        for frame in _session_frames(self._sessions(), count):
+        for frame in _session_frames(self._sessions(), reading):
             yield frame
             yield from self._broken
             self._broken.clear()
@@ -415,10 +432,10 @@ class SessionFolder:
             yield {"info": infos.get(name, {"id": name}), "messages": messages}
         for conversation, paths in self._events.items():
             events = [event for event, _ in self._pieces_in(sorted(paths, key=_number_in_name))]
-            files = [os.path.join(conversation, name) for name in _ABOUT[1:]]
-            listed = [path for path in files if path in self.files]
-            about = dict(pair for piece, _ in self._pieces_in(listed) for pair in piece.items())
-            yield {"id": os.path.basename(conversation), **about, "events": events}
+            facts: dict[str, Any] = {}
+            for piece, _ in self._pieces_in(self._facts[conversation]):
+                facts |= piece
+            yield {"id": os.path.basename(conversation), **facts, "events": events}
 
     def _pieces(self, kind: str, owner: str) -> Iterator[tuple[dict[str, Any], str]]:
         """Yields the pieces of a kind that belong to a session or a message, each with its id."""
@@ -439,11 +456,14 @@ class SessionFolder:
         """Returns the object in a file.
 
         Raises:
-            BadRecord: It has none.
+            BadRecord: It has none, or is larger than a record may be.
             OSError: It cannot be read.
         """
         with self._streams[path]() if self._streams else open(path, "rb") as file:
-            return as_object(load(file.read(MAX_RECORD), "file"))
+            content = file.read(MAX_RECORD + 1)
+        if len(content) > MAX_RECORD:
+            raise BadRecord(too_large())
+        return as_object(load(content, "file"))
 
 
 def _creation_time(info: dict[str, Any]) -> float:

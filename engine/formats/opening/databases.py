@@ -1,6 +1,6 @@
 """Rows of the tables of an SQLite database, which is only read. Views are not: what they show is in the tables.
 
-A value is at most as large as a record may be, and a person can stop a query.
+A value is at most as large as a record may be, and a person can stop a query (`Bounds.is_cancelled`).
 
 Not covered: what SQLite keeps in temporary files while it sorts, and how long a computed column computes.
 """
@@ -29,6 +29,10 @@ class DatabaseDamaged(Exception):
     """A database cannot be read further."""
 
 
+class QueryRefused(DatabaseDamaged):
+    """SQLite cannot run a query, as on a virtual table whose module is not there; the rest can be read."""
+
+
 class ValueTooLarge(Exception):
     """A value is larger than a record may be."""
 
@@ -53,7 +57,7 @@ class Database:
             self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
             self._connection.execute("pragma trusted_schema = off")
         except _SQLITE_ERRORS as error:
-            raise DatabaseDamaged(f"the database cannot be read further: {error}") from None
+            raise self._translated(error) from None
         self._connection.text_factory = lambda data: data.decode("utf-8", "replace")
         self._connection.set_progress_handler(bounds.is_cancelled, _INSTRUCTIONS_BETWEEN_LOOKS)
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RECORD)
@@ -68,7 +72,7 @@ class Database:
         """Returns the names of the columns of a query, as they are.
 
         Raises:
-            DatabaseDamaged: The query cannot be run.
+            DatabaseDamaged, ValueTooLarge, KeyboardInterrupt, Cancelled: As `rows` does.
         """
         try:
             return [name for name, *_ in self._connection.execute(query).description]
@@ -97,11 +101,12 @@ class Database:
         if code == sqlite3.SQLITE_INTERRUPT:
             self._bounds.stop_if_cancelled()
             return KeyboardInterrupt()  # ctrl+c, which SQLite swallows where it calls Python
-        return DatabaseDamaged(f"the database cannot be read further: {error}")
+        kind = QueryRefused if code == sqlite3.SQLITE_ERROR else DatabaseDamaged
+        return kind(f"the database cannot be read further: {error}")
 
 
 def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
-    """Returns the names of the tables of an SQLite database that have rows.
+    """Returns the names of the tables of an SQLite database that have rows, or are damaged.
 
     Raises:
         FormatError: The database cannot be read.
@@ -120,28 +125,35 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
 
 
 def _has_rows(database: Database, table: str) -> bool:
-    """Returns whether a table has a row."""
+    """Returns whether a table has a row. One that cannot be queried has none; a damaged one counts as if it had, so
+    that who reads its rows is told."""
     try:
         return any(database.rows(f"select 1 from {_quote_name(table)} limit 1"))
-    except (DatabaseDamaged, ValueTooLarge):  # a virtual table whose module is not there
-        return False
+    except (DatabaseDamaged, ValueTooLarge) as error:
+        return not isinstance(error, QueryRefused)
 
 
-def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
-    """Yields the rows of a table of an SQLite database; one that is larger than a record may be has a reason."""
+def sqlite_rows(path: str, table: str, reading: Reading) -> Iterator[Frame]:
+    """Yields the rows of a table of an SQLite database; a row that is too large is a frame without content, with the
+    reason.
+
+    Args:
+        reading: Counts what was read, and bounds it.
+    """
     number = 0
     try:
-        with Database(path, count.bounds) as database:
+        with Database(path, reading.bounds) as database:
             columns = column_names(database.columns(f"select * from {_quote_name(table)} limit 0"))
             for number, row in enumerate(_read_rows(database, table), 1):
-                cells = [len(cell) for cell in row or () if isinstance(cell, str | bytes)]
-                size = MAX_RECORD if row is None else max(sum(cells), LEAST_OF_RECORD)
+                sizes = [len(cell) for cell in row or () if isinstance(cell, str | bytes)]
+                # a row that could not be fetched counts as the largest record
+                size = MAX_RECORD if row is None else max(sum(sizes), LEAST_OF_RECORD)
                 if row is None or size > MAX_RECORD:
                     yield Frame(number, b"", None, too_large())
                 else:
                     yield row_frame(number, dict(zip(columns, row, strict=True)))
-                if not count.add(size):
-                    yield Frame(None, b"", None, count.bounds.too_much)
+                if not reading.add(size):
+                    yield Frame(None, b"", None, reading.bounds.too_much)
                     return
     except DatabaseDamaged as error:
         yield Frame(number + 1, b"", None, str(error))

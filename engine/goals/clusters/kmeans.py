@@ -50,11 +50,9 @@ SEEDING_ROWS = 10_000
 MAX_ITERATIONS = 50
 """Most iterations of Lloyd's algorithm."""
 MINI_BATCH_ROWS = 8_192
-"""Rows of a mini-batch."""
 MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 SPLIT_SEED = 0
-"""Seed of the split of a cluster."""
 _ALL_CHOSEN = 1e-6
 """Mean squared distance to the centers up to which every row equals a center, save for rounding."""
 _COSINES_PER_BLOCK = 16_000_000
@@ -83,12 +81,10 @@ NEARLY_BEST = 0.9
 """Share of the highest silhouette that counts as equally good: silhouettes are often flat over a wide range of k."""
 
 OVERESTIMATE = 1.5
-"""Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
-goals has to be noticed and split."""
+"""Ratio of the proposed k to the best: a cluster too many costs one merge, one of two goals has to be noticed."""
 
 MANY_DIMENSIONS = 256
-"""Number of dimensions from which vectors are taken for those of an embedding model; the vectors of TF-IDF have
-fewer."""
+"""Number of dimensions from which vectors are taken for an embedding model's; those of TF-IDF have fewer."""
 
 _TRIAL_ROWS_PER_CLUSTER = 4
 """Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""

@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 MIN_INDEXED_ROWS = 2_000
 """Number of rows from which an index is built; fewer are searched exactly."""
 LINKS_PER_ROW, BUILD_EFFORT, MIN_SEARCH_EFFORT = 16, 120, 64
-"""Links of each row in the index (M), rows examined for each row when it is built, and the least number examined in a
-search (ef)."""
+"""Links of each row in the index (M), rows examined for each when it is built, and least number in a search (ef)."""
 BATCH_ROWS = 4_096
-"""Rows that are searched, added, or vote at once. It bounds the memory, which in a vote grows with the square of the
-number of neighbors."""
+"""Rows that are searched, added, or vote at once; a vote's memory grows with the square of the neighbors."""
 _SEED = 20_240_607
 """Seed of the index."""
 
@@ -54,10 +52,6 @@ the nearest rows of each are spread over the others, so it is less than the rule
 MIN_FRAGMENT_LIFT = 2.0
 """Least ratio of the share by which a cluster mixes with other clusters to the share of these among all rows outside
 it: few and large clusters mix by chance."""
-
-MIN_LOOSE_SHARE = 0.5
-"""Share of a cluster's members whose nearest row outside is in another cluster without a common request, from which the
-cluster lies among these."""
 
 
 class NearestRows(NamedTuple):
@@ -224,15 +218,18 @@ def measure_mixing(cosines: Vectors, labels: Numbers, k: int) -> Vectors:
     return shares
 
 
-def find_fragments(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> list[list[int]]:
-    """Returns those of some clusters that are fragments of one another: joined, over any number of steps, by pairs of
-    which one mixes with the other (`MIN_FRAGMENT_MIXING`), and more than by chance (`MIN_FRAGMENT_LIFT`), each set in
-    ascending order.
+def find_fragments(
+    shares: Vectors, sizes: Ints, numbers: Sequence[int], *, mutual: bool = False
+) -> list[list[int]]:
+    """Returns those of some clusters that may be fragments of one another: joined, over any number of steps, by pairs
+    of which one mixes with the other (`MIN_FRAGMENT_MIXING`), and more than by chance (`MIN_FRAGMENT_LIFT`), each set
+    in ascending order.
 
     Args:
         shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
         sizes: Number of rows of each cluster, shape (k,).
         numbers: The clusters that may be joined, ascending.
+        mutual: Whether both of a pair have to mix with the other.
     """
     if len(numbers) < 2:
         return []
@@ -241,26 +238,9 @@ def find_fragments(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> list
     by_chance = sizes[numbers] / np.maximum(1, sizes.sum() - sizes[numbers])[:, None]
     among = shares[np.ix_(numbers, numbers)]
     mixes = (among >= MIN_FRAGMENT_MIXING) & (among >= MIN_FRAGMENT_LIFT * by_chance)
-    count, sets = connected_components(mixes, directed=False)
+    count, sets = connected_components(mixes & mixes.T if mutual else mixes, directed=False)
     members = [np.flatnonzero(sets == number).tolist() for number in range(count)]
     return [[numbers[row] for row in rows] for rows in members if len(rows) > 1]
-
-
-def find_loose_groups(shares: Vectors, sizes: Ints, numbers: Sequence[int]) -> list[list[int]]:
-    """Returns, as one set or none, those of some clusters that lie among one another: the nearest row outside
-    is in another of them for most of their members (`MIN_LOOSE_SHARE`), and more than by chance (`MIN_FRAGMENT_LIFT`).
-
-    Args:
-        shares: How all clusters mix, shape (k, k), as `measure_mixing` returns it.
-        sizes: Number of rows of each cluster, shape (k,).
-        numbers: The clusters that may be joined, ascending.
-    """
-    inside = shares[np.ix_(numbers, numbers)].sum(axis=1)
-    own = sizes[numbers]
-    by_chance = (own.sum() - own) / np.maximum(1, sizes.sum() - own)
-    is_loose = (inside >= MIN_LOOSE_SHARE) & (inside >= MIN_FRAGMENT_LIFT * by_chance)
-    loose = [number for number, among in zip(numbers, is_loose, strict=True) if among]
-    return [loose] if len(loose) > 1 else []
 
 
 def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:

@@ -11,11 +11,12 @@ commonest first; where the name covers most members, a further part must add a f
 
 Where no request has that support, the name lists requests that have it together, or has the verb of most members
 ("Return something"), or the things that most of them name ("Look for something for my room", "Ask about dogs or
-owners", "Get help with my account"). Members without any of these have no request in common. The name says so, without
-support, and with the words that many of them have ("Other requests · rows, failed"). Values are no part of a name:
-names of places, people and products, known by their capital letters or their places in sentences, and words of which
-many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant · Lebanese,
-Swedish"). A cluster in a language whose requests are not read is named by words alone ("Rechnung, Beleg").
+owners", "Get help with my account"). Members without any of these have no request in common, as those in a language
+whose requests are not read. Words that tell them from other clusters are the name ("Parcel, courier", "Rechnung,
+Beleg"), or follow "Other requests", without support, where fewer than half have one of them. Values are no part of a
+name: names of places, people and products, known by their capital letters or their places in sentences, and words of
+which many stand before one noun. They follow it where two clusters would have the same name ("Find a restaurant ·
+Lebanese, Swedish").
 
 The *content* of a phrase is the set of the stems of its content words, without its verb: phrases of one content are
 wordings of one thing. A *request* is a part of a text that asks for something; what else a text says is an aside.
@@ -32,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.labels.member_texts import (
-    LEAST_SUPPORT,
     MIN_SUPPORT,
     PHRASE_LANGUAGES,
     Cluster,
@@ -43,7 +43,7 @@ from engine.goals.labels.member_texts import (
 )
 from engine.goals.labels.phrases import ADJECTIVES, PARTICLES, Phrase, phrases, sentences, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
-from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, stem, stems
+from engine.goals.labels.word_kinds import DETERMINERS, REQUEST_VERBS, is_participle, stem, stems
 from engine.goals.labels.word_usage import Usage
 from engine.goals.merges.merge_state import free_labels
 from engine.goals.questions import clipped
@@ -67,7 +67,6 @@ MIN_ADDED_SHARE = 0.1
 """Least share of the members that a further thing adds to the support of a name; at least two members, which the first
 thing has, too."""
 MAX_REQUESTS = 3
-"""Most requests in a name."""
 MIN_ADDED_LATER = 0.2
 """Least share of the members that a further thing adds to a name that has `MIN_REQUEST_SUPPORT`."""
 MIN_FIRST_SHARE, LEAST_CONTRAST = 0.4, 0.3
@@ -91,8 +90,7 @@ MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
 LISTED_SUPPORT = 0.8
 """The support of a name from which on nothing more is listed."""
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
-"""Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
-members."""
+"""Least weight of those who ask for a request that a name lists, and for the name itself, as a share of the members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_OPENING_SHARE, MIN_TELLING_CONTRAST = 2, 0.55, 0.45, 0.7
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and that
 begin with it, and its least contrast to the other clusters of that name."""
@@ -215,11 +213,7 @@ def _choose_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) 
 
 
 def _name_cluster(
-    number: int,
-    chosen: Phrase | None,
-    clusters: Mapping[int, Cluster],
-    usage: Usage,
-    asks: bool,
+    number: int, chosen: Phrase | None, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
 ) -> ClusterName:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that
@@ -258,37 +252,51 @@ def _name_cluster(
         return ClusterName(
             _spell(label, usage), support=cluster.support(cluster.texts_asking(chosen))
         )
-    if is_search:
-        return ClusterName(_spell(f"{activity} other things", usage))
-    if not asks:
-        return ClusterName(OTHER_REASONS)
-    return ClusterName(OTHER_REQUESTS)
+    name = _name_by_words(number, clusters, usage, asks)
+    if is_search and name.support is None:
+        return replace(name, label=_spell(f"{activity} other things", usage))
+    return name
 
 
 def _name_by_words(
     number: int, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
 ) -> ClusterName:
-    """Returns the name of a cluster in a language whose requests are not read: the words that many of its members have
-    and few of the other clusters in that language, with support where enough members have one of them. Long words weigh
-    more, since function words are short, and so do nouns, which German capitalizes, where other languages capitalize
-    names."""
+    """Returns the name of a cluster without a common request: the words that many of its members have and few of the
+    other clusters in that language, with support where enough members have one of them.
+
+    In a language whose requests are not read long words weigh more, since function words are short, and so do nouns,
+    which German capitalizes, where other languages capitalize names. In the others no value is such a word.
+    """
     cluster = clusters[number]
-    peers = {key: other for key, other in clusters.items() if other.language == cluster.language}
-    contents = [frozenset({word}) for word in cluster.words()] if len(peers) > 1 else []
-    worth = _contrasts(number, contents, peers, MIN_SUBJECT_SHARE, MIN_SUBJECT_CONTRAST)
-    for content in worth:
-        (word,) = content
-        is_capitalized = usage.is_name(cluster.form(word))
-        may_be_noun = is_capitalized == (cluster.language == "de")
-        worth[content] *= math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+    is_read = cluster.language in PHRASE_LANGUAGES
+    languages = PHRASE_LANGUAGES if is_read else (cluster.language,)
+    peers = {key: other for key, other in clusters.items() if other.language in languages}
+
+    def weight_of(word: str) -> float:
+        """Returns the factor of a word's contrast; 0 for a word that is no part of a name."""
+        form = cluster.form(word)
+        if is_read and (usage.is_value(form) or usage.is_individual(form)):
+            return 0.0
+        if is_read:
+            return 1.0 if usage.is_noun(form) and not is_participle(word) else OTHER_WORD_FACTOR
+        may_be_noun = usage.is_name(form) == (cluster.language == "de")
+        return math.sqrt(len(word)) * (1.0 if may_be_noun else OTHER_WORD_FACTOR)
+
+    words = cluster.words(with_participles=is_read) if len(peers) > 1 else []
+    weights = {frozenset({word}): weight for word in words if (weight := weight_of(word))}
+    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
+    worth = _contrasts(number, list(weights), peers, least_share, MIN_SUBJECT_CONTRAST)
+    worth = {content: contrast * weights[content] for content, contrast in worth.items()}
     texts = {content: cluster.texts_with(content) for content in worth}
-    chosen = _choose_contents(cluster, worth, texts)[:MAX_TELLING_WORDS]
-    words = _spell(", ".join(cluster.form(word) for (word,) in chosen), usage)
+    most = MAX_REQUESTS if is_read else MAX_TELLING_WORDS
+    chosen = _choose_contents(cluster, worth, texts)[:most]
+    forms = [cluster.form(word) for (word,) in chosen]
+    listed = ", ".join(usage.terms_around(forms) if is_read else forms)
     support = cluster.support(*map(texts.__getitem__, chosen))
-    if support.share >= LEAST_SUPPORT:
-        return ClusterName(words, support=support)
-    other = OTHER_REQUESTS if asks else OTHER_REASONS
-    return ClusterName(f"{other} · {words}" if words else other)
+    if support.share >= MIN_LIST_SUPPORT:
+        return ClusterName(_spell(listed, usage), support=support, by_words=True)
+    label = " · ".join(filter(None, (OTHER_REQUESTS if asks else OTHER_REASONS, listed)))
+    return ClusterName(label)
 
 
 def _list_requests(
@@ -351,10 +359,10 @@ def _find_topics(
         """Returns whether a noun names a thing by itself, neither a value nor the first half of a term."""
         form, last_word = cluster.form(noun), topic_of[noun].split()[-1]
         is_asked_for = is_search or (not cluster.are_questions and cluster.asks_for(noun))
-        term = usage.terms([form])[0].casefold().split()
+        term = usage.terms_around([form])[0].casefold().split()
         return (
             usage.is_noun(form)
-            and (is_asked_for or usage.is_thing(last_word))
+            and (is_asked_for or usage.is_head(last_word))
             and not any(map(usage.is_value, term))
         )
 
@@ -385,7 +393,7 @@ def _find_topics(
 def _spell(label: str, usage: Usage) -> str:
     """Returns a label with words as most texts write them, and a capital first letter."""
     text = " ".join(
-        usage.form(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
+        usage.spelling(word.rstrip(",:")) + word[len(word.rstrip(",:")) :] for word in label.split()
     )
     return text[:1].upper() + text[1:]
 
@@ -472,26 +480,10 @@ def _distinct_labels(
         for number in numbers:
             words: list[str] = []
             is_read = clusters[number].language in PHRASE_LANGUAGES
-            if is_read and label == OTHER_REQUESTS:
-                words = _find_subjects(number, clusters, usage)
-            elif is_read and len(numbers) > 1:
+            if is_read and len(numbers) > 1:
                 words = _find_telling_words(number, namesakes, label, usage)
             full_labels[number] = " · ".join(filter(None, (label, ", ".join(words))))
     return dict(zip(full_labels, free_labels(full_labels.values(), {}), strict=True))
-
-
-def _find_subjects(number: int, clusters: Mapping[int, Cluster], usage: Usage) -> list[str]:
-    """Returns the words that tell best what a cluster without a common request is about: many of its members have
-    them, and few others do."""
-    cluster = clusters[number]
-    words = [
-        word
-        for word in cluster.words(with_participles=True)
-        if not usage.is_value(cluster.form(word))
-    ]
-    least_share = max(MIN_SUBJECT_SHARE, 2 / len(cluster.texts))
-    best = _rank_words(number, words, clusters, least_share, MIN_SUBJECT_CONTRAST)
-    return usage.terms([cluster.form(word) for word in best[:MAX_TELLING_WORDS]])
 
 
 def _find_telling_words(
@@ -506,8 +498,8 @@ def _find_telling_words(
     def may_follow(word: str) -> bool:
         """Returns whether a word may stand behind the label: a name, a thing, or an adjective of what it names."""
         form = cluster.form(word)
-        is_last = usage.is_thing(form) if usage.is_name(word) else usage.is_noun(form)
-        is_fitting = word not in ADJECTIVES or usage.is_quality_of(form, nouns)
+        is_last = usage.is_head(form) if usage.is_name(word) else usage.is_noun(form)
+        is_fitting = word not in ADJECTIVES or usage.is_modifier_of(form, nouns)
         return is_last and is_fitting and not usage.is_individual(form)
 
     words = [
@@ -519,10 +511,10 @@ def _find_telling_words(
     ]
     ranked = _rank_words(number, words, clusters, MIN_TELLING_SHARE, MIN_TELLING_CONTRAST)
     values = [
-        word for word in ranked if usage.is_value(word) or usage.is_quality(cluster.form(word))
+        word for word in ranked if usage.is_value(word) or usage.is_modifier(cluster.form(word))
     ]
     best = (values or ranked)[:MAX_TELLING_WORDS]
-    return usage.terms([cluster.form(word) for word in best], nouns)
+    return usage.terms_around([cluster.form(word) for word in best], nouns)
 
 
 def _rank_words(

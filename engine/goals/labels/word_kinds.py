@@ -113,7 +113,6 @@ MASS_NOUNS = word_set(
 )
 """Nouns that have no indefinite article."""
 IE_PLURALS = word_set("movies cookies calories smoothies hoodies brownies selfies zombies")
-"""Plurals of nouns in -ie."""
 LY_WORDS = word_set("family supply assembly friendly")
 """Words that end as adverbs in -ly do, and are none."""
 _VAGUE_NOUNS = word_set(

@@ -82,7 +82,7 @@ class GoalService:
     def clusterings(self) -> list[ClusteringSummary]:
         """Returns all clusterings, oldest first. Quick."""
         with self._project.reading() as conn, snapshot(conn):
-            return [summarize(conn, clustering) for clustering in clusterings.clusterings(conn)]
+            return [summarize(conn, clustering) for clustering in clusterings.every(conn)]
 
     def shown(self) -> ClusteringSummary | None:
         """Returns the clustering of this service; None before any was made. Quick."""
@@ -96,7 +96,7 @@ class GoalService:
         Raises:
             NotFound: There is no such clustering.
         """
-        clustering = self._project.read(clusterings.clustering, clustering_id)
+        clustering = self._project.read(clusterings.find, clustering_id)
         if clustering is None:
             raise NotFound(f"There is no clustering {clustering_id}.")
         self._project.write(lambda conn: clusterings.open_clustering(conn, clustering_id))

@@ -7,7 +7,7 @@ earlier stage of the same run writes: under which hash they are stored is known 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,12 +88,12 @@ class GoalStages:
         )
 
     def proposes_paper(self) -> bool:
-        """Returns whether a run is proposed as in the paper: as the clustering of goals was made; before the first
-        one, where the model for goals follows instructions."""
+        """Returns whether the form of a run proposes to do it as in the paper: if the clustering of goals was made so,
+        or before there is one, if the model for goals follows instructions."""
         with self.setup.project.reading() as conn:
-            shown = clusterings.goals_clustering_id(conn)
-            if shown is not None:
-                return stored_clustering(conn, shown).paper
+            goals_id = clusterings.goals_clustering_id(conn)
+            if goals_id is not None:
+                return stored_clustering(conn, goals_id).paper
         return self.follows_instructions()
 
     def follows_instructions(self) -> bool:
@@ -113,8 +113,8 @@ class GoalStages:
     def cluster_stages(
         self, request: ClusteringRequest, *, keep_labels: bool = False
     ) -> list[Stage]:
-        """Returns the stages of a clustering run, in order: summaries where these are clustered, vectors, clusters,
-        labels where a model writes them, merges, themes.
+        """Returns the stages of a clustering run, in order: tuning of a model that was not tuned yet, summaries where
+        these are clustered, vectors, clusters, and those of `_after_clusters`.
 
         On merges `request.decided_by` says what is done: for `ask` the model is asked about pairs, and a person sees
         its answers; for `auto` the merge probability decides; for `llm` the model's answers do; for `none` nothing is
@@ -130,7 +130,6 @@ class GoalStages:
         self._check_explanations(request.text)
         selection = Selection(request.filter, limit=request.limit)
         model = self._model_for(request)
-        label_model = model if request.labels else None  # it answers on pairs, too
         stages = self.setup.tuning_before(model) if model else []
         summarize: SummarizeStage | None = None
         if model and request.goal_text == "summary":
@@ -156,31 +155,40 @@ class GoalStages:
             undecided=request.decided_by == "none",
             unlabeled=not (request.labels or keep_labels),
         )
-        stages += [embed, clustering]
+        label_model = model if request.labels else None
+        return [*stages, embed, clustering, *self._after_clusters(request, label_model, clustering)]
+
+    def _after_clusters(
+        self, request: ClusteringRequest, model: LoadableModel | None, clustering: ClusterStage
+    ) -> Iterator[Stage]:
+        """Yields the stages of a clustering run after its clusters: labels, merges, themes. Where a person decides on
+        merges, the model's answers on pairs come last, since themes do not wait for them.
+
+        Args:
+            model: What writes labels and answers on pairs; None where none is asked.
+        """
+        project = self.setup.project
         propose: ProposeStage | None = None
-        if label_model:
-            name = LABEL_PROMPT if request.paper else "label-json"
-            prompt, process = self.setup.prompts.prompt(name), self.setup.process
-            stages.append(LabelStage(project, process, label_model, prompt, cluster=clustering))
+        if model:
+            prompt = self.setup.prompts.prompt(LABEL_PROMPT if request.paper else "label-json")
+            yield LabelStage(project, self.setup.process, model, prompt, cluster=clustering)
             if request.decided_by in ("ask", "llm"):
                 limit = request.ask if request.decided_by == "ask" else None
-                propose = self._propose(label_model, limit, clustering, paper=request.paper)
+                propose = self._propose(model, limit, clustering, paper=request.paper)
         if request.decided_by in ("auto", "llm"):
-            decide = DecideStage(
+            yield DecideStage(
                 project,
                 self.queue_cache,
                 cluster=clustering,
                 asking=propose,
                 threshold=request.threshold,
             )
-            stages.append(decide)
-            if not label_model:
-                stages.append(NameStage(project, self.queue_cache, cluster=clustering))
+            if not model:
+                yield NameStage(project, self.queue_cache, cluster=clustering)
         if request.text in GOAL_TEXTS and not request.paper:  # the paper has no themes
-            stages.append(self.theme_stage(clustering))
+            yield self.theme_stage(clustering)
         if request.decided_by == "ask" and propose is not None:
-            stages.append(propose)
-        return stages
+            yield propose
 
     def _check_explanations(self, text: GoalText) -> None:
         """Raises NotYet if a text explains the answers to a question that nobody has answered."""
@@ -234,17 +242,19 @@ class GoalStages:
         with self.setup.project.reading() as conn:
             count = len(Selection(request.filter, limit=request.limit).ids(conn))
             earlier_runs = runs.all_runs(conn)
-        seconds = [_seconds(stage.name, count, earlier_runs) for stage in stages]
+        seconds = [_estimate_seconds(stage.name, count, earlier_runs) for stage in stages]
         known_seconds = [value for value in seconds if value is not None]
-        with_model = [stage.name for stage in stages if stage.lane == "model"]
+        # The vectors of a GGUF file are made in the model's lane too, and ask it nothing.
+        tasks = [MODEL_TASKS.get(stage.name) for stage in stages if stage.lane == "model"]
+        asked = tuple(filter(None, tasks))
         return Estimate(
             costs=self._costs(request, stages),
             items=count,
             tokens=None,  # of a clustering neither tokens nor speed are estimated
             tokens_per_second=None,
             seconds=sum(known_seconds) if len(known_seconds) == len(seconds) else None,
-            model=self.model_of_run(request.model).label if with_model else request.embedder,
-            asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
+            model=self.model_of_run(request.model).label if asked else request.embedder,
+            asked=asked,
         )
 
     def _costs(self, request: ClusteringRequest, stages: Sequence[Stage]) -> tuple[StageCost, ...]:
@@ -278,8 +288,11 @@ class GoalStages:
         return GroupForecast(least, max(least, most), len(ids), texts)
 
     def bodies(self, model: LoadableModel, prompt: Prompt, count: int) -> dict[str, str]:
-        """Returns what the prompt `label-json` or `merge-json` is laid around for the first groups or pairs of the
-        clustering that is open, by their labels.
+        """Returns the texts that would be inserted into the prompt `label-json` or `merge-json` for the first groups or
+        pairs of the clustering that is open, by the labels of these.
+
+        Args:
+            count: Most groups or pairs.
 
         Raises:
             NotYet: Nothing was clustered yet.
@@ -291,7 +304,12 @@ class GoalStages:
 
     def ask_stages(self, model: str | None = None) -> list[Stage]:
         """Returns the stages that ask a model about the next `MAX_ASKED_PAIRS` undecided pairs of the clustering that
-        is open, as in the paper where it was made so."""
+        is open, as in the paper where it was made so.
+
+        Raises:
+            NotYet: Nothing was clustered yet.
+            UsageError: There is no such model, or it cannot answer such questions.
+        """
         run_model = self.model_of_run(model)
         with self.setup.project.reading() as conn:
             paper = stored_clustering(conn, clusterings.open_id(conn)).paper
@@ -379,11 +397,7 @@ class GoalStages:
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(
-            self.setup.project,
-            self.setup.process,
-            model,
-            prompt,
-            selection=selection,
+            self.setup.project, self.setup.process, model, prompt, selection=selection
         )
 
     def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:
@@ -430,7 +444,9 @@ def _follows_none(model: LoadableModel, so: str, otherwise: str) -> UsageError:
     )
 
 
-def _seconds(stage: str, conversations: int, earlier_runs: Sequence[RunRow]) -> float | None:
+def _estimate_seconds(
+    stage: str, conversations: int, earlier_runs: Sequence[RunRow]
+) -> float | None:
     """Returns the seconds that a stage takes, by its newest finished run; None where it never finished one.
 
     Args:

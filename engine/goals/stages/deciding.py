@@ -289,7 +289,7 @@ class ThemeStage(OneActStage):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        return f"Put goals under {counted(self.themes, 'theme')}."
+        return f"Made {counted(self.themes, 'theme')} of goals."
 
     def _find_decisions(self, report: OnProgress) -> Plan:
         """Returns the plan of the decisions that give each goal the theme that it does not have yet."""

@@ -22,7 +22,6 @@ import numpy as np
 from engine.base.conversation import Message, count_pinned, render_log
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.text import one_line
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
@@ -38,13 +37,10 @@ from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import BlockStage
+from engine.model.stages import BlockStage, without_result
 from engine.model.structured_replies import ask, fenced_log
 from engine.project import runs
 from engine.project.project import Project
-
-REASON_CHARS = 160
-"""Most characters of the reason why conversations have no summary, in the sentence about a run."""
 
 NO_KNOWN_WORD = "the embedder knows none of its words"
 """Reason of a conversation whose text has no vector."""
@@ -76,6 +72,7 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
     """
 
     name = "summarize"
+    work_title = "Summarizing goals"
 
     def __init__(
         self,
@@ -97,11 +94,6 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
         self._prompt, self._selection = prompt, selection
         self.written = self._shortened = 0
         self._reasons: Counter[str] = Counter()
-
-    @property
-    def title(self) -> str:
-        """Name of the work, as it is shown."""
-        return f"Summarizing goals with {self._work.model.label}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -133,10 +125,7 @@ class SummarizeStage(BlockStage[int, GoalEntry]):
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
         text = f"Summarized {counted(self.written, 'conversation')} with {self._work.model.label}"
-        if self._reasons:
-            ((reason, _),) = self._reasons.most_common(1)
-            shown = one_line(reason, REASON_CHARS).rstrip(".")
-            text += f"; {self._reasons.total():,} have no summary, most often because: {shown}"
+        text += without_result(self._reasons, "no summary")
         if self._shortened:
             text += f"; of {self._shortened:,} it read a part"
         text += "."

@@ -2,8 +2,8 @@
 current groups.
 
 A label is *supported* if enough members say what it says. Where the model gives a cluster no such label, a phrase of
-the members stays its label. Groups without a supported name have no request in common; they are joined where they are
-fragments of one goal, and the remaining ones become one group, the *rest*.
+the members stays its label. Groups without a request in common are joined where they are fragments of one goal, which
+have one together. One whose words do not tell it from others either is *rest*: in no theme and no proposal.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import find_fragments, find_loose_groups, measure_mixing
-from engine.goals.labels.member_texts import (
-    LANGUAGE_MEMBERS,
-    LEAST_SUPPORT,
-    PHRASE_LANGUAGES,
-    language_of,
-)
+from engine.goals.clusters.neighbors import find_fragments, measure_mixing
+from engine.goals.labels.member_texts import LEAST_SUPPORT
 from engine.goals.labels.phrase_labels import MAX_TEXTS_PER_CLUSTER, phrase_labels, support_of
 from engine.goals.merges.merge_state import Group, MergeState, free_labels
 from engine.goals.questions import (
-    EXAMPLES,
     LABEL_EXAMPLES,
     LABEL_PROMPT,
+    PAPER_EXAMPLES,
     GoalLabel,
     clean_label,
     draw_sample,
@@ -50,7 +45,7 @@ from engine.goals.views.decision_log import Plan
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.catalog import LoadableModel
-from engine.model.embedders.vectors import Mask, Vectors
+from engine.model.embedders.vectors import Mask, Numbers, Vectors
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -68,7 +63,6 @@ CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 NumberedName = tuple[int, ClusterName]
-"""The number of a cluster and its name."""
 
 
 class LabelStage(OnClustering, BlockStage[int, NumberedName]):
@@ -82,6 +76,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     """
 
     name = "label"
+    work_title = "Labeling clusters"
     unit = "clusters"
 
     def __init__(
@@ -102,11 +97,6 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         super().__init__(project, process, model)
         self._prompt, self._cluster = prompt, cluster
         self.written = self.without = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Labeling clusters with {self._work.model.label}"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -193,7 +183,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Stores the labels of a block, with numbers where other groups have them; as in the paper without."""
         names = dict(entries)
         if not self._is_paper:
-            label_counts = Counter(goal_groups.labels(conn, self._stored.id).values())
+            label_counts = Counter(goal_groups.labels_by_group(conn, self._stored.id).values())
             free = free_labels([name.label for name in names.values()], label_counts)
             for (number, name), label in zip(entries, free, strict=True):
                 names[number] = replace(name, label=label)
@@ -207,9 +197,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[NumberedName]:
         """Returns the name of each cluster of a block; where the model gave none, its phrase, with the reason."""
         names = self._work.each(
-            block,
-            partial(self._ask, report=report),
-            lambda reason: ClusterName("", reason=reason),
+            block, partial(self._ask, report=report), lambda reason: ClusterName("", reason=reason)
         )
         return [
             (number, replace(self._phrases.get(number, name), reason=name.reason))
@@ -271,10 +259,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (
-            self._draw(ids[inside], self._most_members),
-            self._outside(number, inside),
-        )
+        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (
@@ -309,7 +294,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     @property
     def _most_members(self) -> int:
         """The most members of a group that its question shows."""
-        return EXAMPLES if self._is_paper else LABEL_EXAMPLES
+        return PAPER_EXAMPLES if self._is_paper else LABEL_EXAMPLES
 
     def _outside(self, number: int, inside: Mask) -> list[int]:
         """Returns ids of conversations outside a cluster: those nearest to its center, which gives more specific
@@ -334,7 +319,7 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
 
 class NameStage(OneActStage):
     """Renames, as one act, the current groups that no person named, by phrases of their members. Groups without a
-    request in common are joined before: the fragments of a goal, which few words tell from one another, and the rest.
+    request in common are joined before where they are fragments of a goal, which few words tell from one another.
     """
 
     name = "name"
@@ -356,8 +341,8 @@ class NameStage(OneActStage):
         view = self._queue_cache.view(self._stored.id)
         state = view.state
         groups = {group.id: group for group in _groups_to_name(state)}
-        if not any(group.made_of or group.support is None for group in groups.values()):
-            return lambda _: []  # no group is more than its cluster, which has its label
+        if not groups:
+            return lambda _: []
         report(0, "looking for labels")
         refused = {key for pair in (*state.refused, *state.forbidden) for key in pair}
         keys = list(state.current)
@@ -367,7 +352,7 @@ class NameStage(OneActStage):
         members = _Members(self._queue_cache, view)
         with self._project.reading() as conn:
             texts = LazyTexts(conn, source_of(self._stored).shown, members.ids)
-            joined_sets, names = members.join_unsupported(texts, joinable)
+            joined_sets, names = members.join_fragments(texts, joinable)
         self.joined = len({number for numbers in joined_sets for number in numbers})
         return partial(self._plan, keys, set(groups), joined_sets, names)
 
@@ -401,21 +386,21 @@ class NameStage(OneActStage):
                     (current_keys[first], current_keys[number]),
                     ((name.label, name.description),),
                     author="auto",
-                    evidence={"rest": True} if name.support is None else None,
                 )
                 current_keys[first] = next(reversed(state.current))
                 renamable_keys.add(current_keys[first])
         for number, name in names.items():
             group = state.groups[current_keys[number]]
-            is_named_so = (name.label, name.support) == (group.label, group.support)
-            if group.id in renamable_keys and not is_named_so:
+            is_rest = name.support is None
+            named_before = group.label, group.support, group.is_rest
+            if group.id in renamable_keys and (name.label, name.support, is_rest) != named_before:
                 self.renamed += 1
                 yield GoalDecision(
                     "rename",
                     (group.id,),
                     ((name.label, name.description),),
                     author="auto",
-                    evidence={"support": name.support, "rest": name.support is None},
+                    evidence={"support": name.support, "rest": is_rest},
                 )
 
 
@@ -438,10 +423,10 @@ class _Members:
         sampled_ids, self._cosines = queue_cache.sampled_cosines(view)
         self._sampled_rows = np.searchsorted(self.ids, sampled_ids)
 
-    def join_unsupported(
+    def join_fragments(
         self, texts: LazyTexts, joinable: Collection[int]
     ) -> tuple[list[list[int]], dict[int, ClusterName]]:
-        """Joins groups without a common request: twice the fragments of goals, and then the rest.
+        """Joins groups without a common request that are fragments of a goal: together they have one.
 
         Args:
             texts: Texts of the conversations, in the order of `ids`.
@@ -452,48 +437,61 @@ class _Members:
             the names of all groups after that, by their indices.
         """
         joined_sets: list[list[int]] = []
-        names = self._names(texts, {})
-        for find_sets in (find_fragments, find_fragments, find_loose_groups):
-            unsupported = {
-                number
-                for number, name in names.items()
-                if name.support is None and self._language_of(number, texts) in PHRASE_LANGUAGES
-            }
+        names = self._names(texts, self.numbers, {})
+        # many fragments mix with few of the others; where such sets are of several goals, stricter ones may be of one
+        for mutual in (False, True):
+            lacking = [n for n in sorted(names) if n in joinable and not _has_request(names[n])]
             sampled_numbers = self.numbers[self._sampled_rows]
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
             sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
-            sets = find_sets(shares, sizes, sorted(unsupported.intersection(joinable)))
-            for first, *others in sets:
-                self.numbers[np.isin(self.numbers, others)] = first
-            if sets:
-                joined_sets += sets
-                names = self._names(texts, names)
+            sets = find_fragments(shares, sizes, lacking, mutual=mutual)
+            if not sets:
+                continue
+            tried = self._names(texts, _joined(self.numbers, sets), names)
+            fragments = [members for members in sets if _has_request(tried[members[0]])]
+            self.numbers = _joined(self.numbers, fragments)
+            joined_sets += fragments
+            names = tried if fragments == sets else self._names(texts, self.numbers, names)
         return joined_sets, names
 
-    def _language_of(self, number: int, texts: LazyTexts) -> str | None:
-        """Returns the language of some members of a group."""
-        rows = np.flatnonzero(self.numbers == number)[:LANGUAGE_MEMBERS]
-        return language_of([texts[row] for row in rows.tolist()])
-
-    def _names(self, texts: LazyTexts, before: Mapping[int, ClusterName]) -> dict[int, ClusterName]:
+    def _names(
+        self, texts: LazyTexts, numbers: Numbers, before: Mapping[int, ClusterName]
+    ) -> dict[int, ClusterName]:
         """Returns the names of all groups by their indices; a group that had a common request before others were joined
-        keeps the name, unless another group has it now."""
+        keeps the name, unless another group has it now.
+
+        Args:
+            numbers: Index of the group of each conversation.
+        """
         distances = np.zeros(len(self.ids), dtype=np.float32)
-        for number in np.unique(self.numbers):
-            is_member = self.numbers == number
+        for number in np.unique(numbers):
+            is_member = numbers == number
             rows = self._rows[is_member]
             distances[is_member] = 1 - rows @ rows.mean(axis=0)
         seed, text = self._stored.seed, self._stored.text
-        names = phrase_labels(texts, self.numbers, distances, seed, text)
+        names = phrase_labels(texts, numbers, distances, seed, text)
         labels = {name.label for name in names.values()}
         for number, name in names.items():
             old = before.get(number)
-            if name.support is not None or old is None or old.support is None:
+            if _has_request(name) or old is None or not _has_request(old):
                 continue
             if old.label not in labels:
                 names[number] = old
         return names
+
+
+def _joined(numbers: Numbers, sets: Sequence[Sequence[int]]) -> Numbers:
+    """Returns the indices of groups of conversations with those of each set replaced by its first one."""
+    joined = numbers.copy()
+    for first, *others in sets:
+        joined[np.isin(joined, others)] = first
+    return joined
+
+
+def _has_request(name: ClusterName) -> bool:
+    """Returns whether the name of a group is a request that its members have in common."""
+    return name.support is not None and not name.by_words
 
 
 def _groups_to_name(state: MergeState) -> list[Group]:

@@ -19,8 +19,8 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.questions import (
-    EXAMPLES,
     MERGE_PROMPT,
+    PAPER_EXAMPLES,
     VERDICT_EXAMPLES,
     MergeQuestion,
     MergeVerdict,
@@ -151,7 +151,7 @@ def _is_paper(prompt: Prompt) -> bool:
 
 def _most_examples(prompt: Prompt) -> int:
     """Returns the most texts of each list in a question with a prompt."""
-    return EXAMPLES if _is_paper(prompt) else VERDICT_EXAMPLES
+    return PAPER_EXAMPLES if _is_paper(prompt) else VERDICT_EXAMPLES
 
 
 def _ask_questions(
@@ -218,9 +218,7 @@ def _question_lists(question: MergeQuestion, max_chars: int) -> str:
 def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
     return paper_lists(
-        ("GROUP 1", question.first),
-        ("GROUP 2", question.second),
-        ("NOT IN GROUP", question.others),
+        ("GROUP 1", question.first), ("GROUP 2", question.second), ("NOT IN GROUP", question.others)
     )
 
 

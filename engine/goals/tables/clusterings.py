@@ -38,8 +38,7 @@ _CLUSTERING = (
 
 
 Member = tuple[int, int | None, float]
-"""The id of a conversation, the number of its cluster, None for an outlier, and its cosine distance to the nearest
-center."""
+"""Id of a conversation, number of its cluster, None for an outlier, and cosine distance to the nearest center."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,42 +119,42 @@ def add(
         " conversations, outliers, no_text, paper) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
         (config_hash, run_id, vector_id, utc_now(), k, seed, no_text, paper),
     )
-    key = int(cursor.lastrowid or 0)
+    clustering_id = int(cursor.lastrowid or 0)
     conn.executemany(
         "INSERT INTO cluster (clustering_id, number, size, words, centre) VALUES (?, ?, ?, ?, ?)",
-        ((key, c.number, c.size, to_json(list(c.words)), c.center) for c in clusters),
+        ((clustering_id, c.number, c.size, to_json(list(c.words)), c.center) for c in clusters),
     )
     conn.executemany(
         "INSERT INTO membership (clustering_id, conversation_id, cluster, distance) VALUES (?, ?, ?, ?)",
-        ((key, *member) for member in members),
+        ((clustering_id, *member) for member in members),
     )
     conn.execute(
         "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
         " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
-        (key,),
+        (clustering_id,),
     )
     if labels:
-        show_labels(conn, key, PHRASES)
-        add_labels(conn, key, PHRASES, run_id, labels)
-    open_clustering(conn, key)
-    return key
+        show_labels(conn, clustering_id, PHRASES)
+        add_labels(conn, clustering_id, PHRASES, run_id, labels)
+    open_clustering(conn, clustering_id)
+    return clustering_id
 
 
-def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
+def every(conn: sqlite3.Connection) -> list[Clustering]:
     """Returns all clusterings, oldest first."""
-    return [_clustering(row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+    return [_from_row(row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
-def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
+def find(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
     """Returns one clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
-    return None if row is None else _clustering(row)
+    return None if row is None else _from_row(row)
 
 
-def _clustering(row: tuple[Any, ...]) -> Clustering:
+def _from_row(row: tuple[Any, ...]) -> Clustering:
     """Returns the clustering of a row of `_CLUSTERING`; `paper` is stored as 0 or 1."""
-    clustering_of_row = Clustering(*row)
-    return replace(clustering_of_row, paper=bool(clustering_of_row.paper))
+    clustering = Clustering(*row)
+    return replace(clustering, paper=bool(clustering.paper))
 
 
 def newest_id(conn: sqlite3.Connection, config_hash: str) -> int | None:
@@ -187,13 +186,17 @@ def predecessor(
 
     It is the first of `current` with the same subject (the goals, or the reasons for one thing), else the newest other
     clustering with it.
+
+    Args:
+        current: Ids of the clusterings that are open and of goals before this one is shown; it may be among them, and
+            None stands for none.
     """
-    subjects = {row.id: subject_of_reasons(row.text) for row in clusterings(conn)}
+    subjects = {row.id: subject_of_reasons(row.text) for row in every(conn)}
     ids_with_subject = {
-        key for key, subject in subjects.items() if subject == subjects[clustering_id]
+        other_id for other_id, subject in subjects.items() if subject == subjects[clustering_id]
     }
     newest_other = max(ids_with_subject - {clustering_id}, default=None)
-    return next((key for key in current if key in ids_with_subject), newest_other)
+    return next((other_id for other_id in current if other_id in ids_with_subject), newest_other)
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
@@ -202,7 +205,7 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Cl
     Raises:
         NotYet: There is no such clustering.
     """
-    stored = None if clustering_id is None else clustering(conn, clustering_id)
+    stored = None if clustering_id is None else find(conn, clustering_id)
     if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
     return stored
@@ -238,11 +241,11 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
             tuple(json.loads(words)),
             center,
             label,
-            text,
+            description,
             bool(by_model),
             None if read is None else Support(supported, read),
         )
-        for number, size, words, center, label, text, by_model, supported, read in rows
+        for number, size, words, center, label, description, by_model, supported, read in rows
     ]
 
 
@@ -261,14 +264,16 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, Clu
     }
 
 
-def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """Returns the configuration of the current labels and their number, which change whenever the labels change."""
+def labels_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int, int]:
+    """Returns the configuration of the labels that are shown, their number, and the newest run that wrote any; they
+    change whenever the labels change."""
     row = conn.execute(
-        "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
-        " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
+        "SELECT g.label_config, count(l.number), coalesce(max(l.run_id), 0) FROM clustering AS g"
+        " LEFT JOIN cluster_label AS l ON l.clustering_id = g.id AND l.config_hash = g.label_config"
+        " WHERE g.id = ?",
         (clustering_id,),
     ).fetchone()
-    return (None, 0) if row is None else (row[0], int(row[1]))
+    return row[0], int(row[1]), int(row[2])
 
 
 def show_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> bool:
@@ -335,17 +340,21 @@ def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int]
 def ids_without_assignment(
     conn: sqlite3.Connection, clustering_id: int, vector_config: str
 ) -> array[int]:
-    """Returns the ids of the conversations that have a vector but are neither in a clustering nor assigned; in id
-    order."""
+    """Returns the ids of the conversations that have a vector but are neither in this clustering nor assigned to its
+    groups, in id order.
+
+    Args:
+        vector_config: Hash of the configuration of the vectors.
+    """
     # Imported here: it brings numpy, which a list of conversations does not wait for.
     from engine.goals.tables import vectors
 
     with snapshot(conn):
         all_ids = IdSet.every(conn)
-        (key,) = conn.execute(
+        (vector_id,) = conn.execute(
             "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
         ).fetchone()
-        with_vector = all_ids.of(vectors.vector_ids(conn, key))
+        with_vector = all_ids.of(vectors.vector_ids(conn, vector_id))
         placed = all_ids.of(
             read_ids(
                 conn,

@@ -72,7 +72,7 @@ class GroupEntry:
     theme: str
 
 
-def put(
+def replace_groups(
     conn: sqlite3.Connection,
     clustering_id: int,
     groups: Iterable[GroupEntry],
@@ -97,7 +97,7 @@ def put(
         )
 
 
-def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
+def labels_by_group(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
     """Returns the label of each current group, by id."""
     return dict(
         conn.execute(
@@ -117,11 +117,11 @@ def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
 
 
 def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    """Returns those of a set that a term on `goal` or `reason` matches, which names them by a label or a part of it, or
-    by `any`, `none` or `novel`.
+    """Returns those of a set that a term on `goal` or `reason` matches. Its values are labels or parts of labels, or
+    `any`, `none` or `novel`.
 
-    A label is looked for in the clustering that is open or that of goals, and then in the others, the newest first. One
-    that is exactly the text goes before those that contain it.
+    A label is looked for in the clusterings in the order of `_clusterings_of`. A label that is exactly the value goes
+    before labels that contain it.
 
     Raises:
         WorkbenchError: Nothing was clustered, or no goal has the label.
@@ -138,8 +138,8 @@ def _match_goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
-    """Returns the labels of goals, or of the newest reasons, with the number of conversations of a set, the most
-    frequent first; none before anything was clustered."""
+    """Returns the labels of goals, or of the reasons that are open or the newest, with the number of conversations of a
+    set, the most frequent first; none before anything was clustered."""
     clustering_ids = _clusterings_of(conn, field)
     if not clustering_ids:
         return []
@@ -153,27 +153,23 @@ def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int)
     )
     # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
     where = f"clustering_id = ? AND {among_condition}"
+    where_moved = (
+        "(clustering_id, conversation_id) IN"
+        f" (SELECT clustering_id, conversation_id FROM goal_move WHERE {where})"
+    )
+    of_clusters = "SELECT 'c' || cluster, count(*) FROM membership WHERE {} GROUP BY cluster"
+    of_groups = "SELECT group_id, count(*) FROM {} WHERE {} GROUP BY group_id"
     for statement, sign in (
-        (f"SELECT 'c' || cluster, count(*) FROM membership WHERE {where} GROUP BY cluster", 1),
-        (f"SELECT group_id, count(*) FROM assignment WHERE {where} GROUP BY group_id", 1),
-        (f"SELECT group_id, count(*) FROM goal_move WHERE {where} GROUP BY group_id", 1),
-        (
-            "SELECT 'c' || cluster, count(*) FROM membership WHERE (clustering_id,"
-            " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
-            f" WHERE {where}) GROUP BY cluster",
-            -1,
-        ),
-        (
-            "SELECT group_id, count(*) FROM assignment WHERE (clustering_id,"
-            " conversation_id) IN (SELECT clustering_id, conversation_id FROM goal_move"
-            f" WHERE {where}) GROUP BY group_id",
-            -1,
-        ),
+        (of_clusters.format(where), 1),
+        (of_groups.format("assignment", where), 1),
+        (of_groups.format("goal_move", where), 1),
+        (of_clusters.format(where_moved), -1),
+        (of_groups.format("assignment", where_moved), -1),
     ):
         for group, number in conn.execute(statement, (clustering_id, *flags)):
             current_group = current.get(group)
             count_by_group[current_group] = count_by_group.get(current_group, 0) + sign * number
-    group_labels = labels(conn, clustering_id)
+    group_labels = labels_by_group(conn, clustering_id)
     counted = (
         (group_labels[group], number)
         for group, number in count_by_group.items()
@@ -182,39 +178,42 @@ def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int)
     return sorted(counted, key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def _clusterings_of(conn: sqlite3.Connection, noun: str) -> list[int]:
-    """Returns the ids of the clusterings of goals or of reasons (`Clustering.noun`): first that of the project, of
-    reasons the one that is open, then the newest first."""
-    first = goals_clustering_id(conn) if noun == "goal" else clusterings.open_id(conn)
-    keys = [row.id for row in clusterings.clusterings(conn) if row.noun == noun]
+def _clusterings_of(conn: sqlite3.Connection, field: str) -> list[int]:
+    """Returns the ids of the clusterings of goals, or of reasons, by the field `goal` or `reason`.
+
+    Of goals that of the project comes first, of reasons the one that is open; then the newest comes first.
+    """
+    first = goals_clustering_id(conn) if field == "goal" else clusterings.open_id(conn)
+    keys = [row.id for row in clusterings.every(conn) if row.noun == field]
     return sorted(keys, key=lambda key: (key != first, -key))
 
 
-def _searched_clusterings(conn: sqlite3.Connection, noun: str) -> list[int]:
+def _searched_clusterings(conn: sqlite3.Connection, field: str) -> list[int]:
     """Returns the same as `_clusterings_of`; raises WorkbenchError if there is no such clustering."""
-    clustering_ids = _clusterings_of(conn, noun)
+    clustering_ids = _clusterings_of(conn, field)
     if not clustering_ids:
-        option = "" if noun == "goal" else " --text explanation:QUESTION"
+        option = "" if field == "goal" else " --text explanation:QUESTION"
         raise WorkbenchError(
-            f"No {noun}s were clustered yet.", f"Run `workbench run cluster PROJECT{option}` first."
+            f"No {field}s were clustered yet.",
+            f"Run `workbench run cluster PROJECT{option}` first.",
         )
     return clustering_ids
 
 
 def _find_groups(
-    conn: sqlite3.Connection, clustering_ids: Sequence[int], value: str, noun: str
+    conn: sqlite3.Connection, clustering_ids: Sequence[int], value: str, field: str
 ) -> tuple[int, list[str]]:
     """Returns the first clustering, and its current groups, with this label or id, or else with labels that contain the
     text; raises WorkbenchError if no clustering has one."""
     text = value.lower()
     for clustering_id in clustering_ids:
-        group_labels = labels(conn, clustering_id)
+        group_labels = labels_by_group(conn, clustering_id)
         exact = [key for key, label in group_labels.items() if text in (label.lower(), key)]
         groups = exact or [key for key, label in group_labels.items() if text in label.lower()]
         if groups:
             return clustering_id, groups
     raise WorkbenchError(
-        f"No {noun} is called “{value}”.", "`workbench goals list PROJECT` lists them."
+        f"No {field} is called “{value}”.", "`workbench goals list PROJECT` lists them."
     )
 
 
@@ -260,12 +259,12 @@ def _match_theme(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     for value in map(str.lower, term.values):
         exact = [label for label in groups_by_theme if label.lower() == value]
         containing = [label for label in groups_by_theme if value in label.lower()]
-        labels = list(groups_by_theme) if value in (ANY_VALUE, NO_VALUE) else exact or containing
-        if not labels and value not in (ANY_VALUE, NO_VALUE):
+        themes = list(groups_by_theme) if value in (ANY_VALUE, NO_VALUE) else exact or containing
+        if not themes and value not in (ANY_VALUE, NO_VALUE):
             raise WorkbenchError(
                 f"No theme is called “{value}”.", "`workbench goals list PROJECT` lists them."
             )
-        groups = [group for label in labels for group in groups_by_theme[label]]
+        groups = [group for theme in themes for group in groups_by_theme[theme]]
         inside = _in_groups(conn, clustering_id, groups, among)
         matching |= among - inside if value == NO_VALUE else inside
     return matching

@@ -86,7 +86,6 @@ def repetition_count(conn: sqlite3.Connection, clustering_id: int) -> int:
 # Counts by group
 
 BYTES_PER_GROUP = 2
-"""Bytes of a group number in a map of groups."""
 
 _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
 """SQL for the two bytes of a conversation in a map of groups, none (which are the number 0) beyond its end; its id is

@@ -10,7 +10,7 @@ import json
 import re
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import SUCCEEDED, Role
@@ -38,16 +38,13 @@ _SEPARATOR = "\n"
 MAX_CITED, MAX_CITED_CHARACTERS = 3, 400
 """Most places of an answer whose sentences explain it, and most characters of each."""
 
-FAILURE_SIGNS, MIN_FAILED = {Sign.REFUSED: 1, Sign.REPEATS: 2}, 1 / 3
-"""Signs of messages of the assistant that say how it failed, not at what, with the least number of such messages; and
-the share of its messages with one of these signs from which these messages, and what the user replies to them, are left
-out of the text of both sides."""
+FAILURE_SIGNS, MIN_FAILED = (Sign.REFUSED, Sign.REPEATS), 1 / 3
+"""Signs of messages of the assistant that say how it failed, not at what; and the share of its messages with one of
+these signs from which these messages, and what the user replies to them, are left out of the text of both sides."""
 
 _SENTENCE_END = re.compile(r"[.!?。！？]\s|\n")
-"""Matches the end of a sentence."""
 
 MAX_TEXTS_IN_MEMORY = 1_000
-"""Most texts that `TextSource.each` has in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,15 +274,15 @@ def _read_last_exchanges(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[i
     return exchanges
 
 
-def _failed_messages(conn: sqlite3.Connection, conversation_id: int) -> frozenset[int]:
-    """Returns the positions of the assistant's messages with `FAILURE_SIGNS`; empty where they are too few to be left
-    out."""
-    query = "SELECT sign, messages FROM sign WHERE conversation_id = ? AND value >= ? AND sign IN"
-    rows = rows_in(conn, query, tuple(FAILURE_SIGNS), (conversation_id, MIN_FAILED))
-    listed = ((sign, json.loads(messages)) for sign, messages in rows)
-    return frozenset().union(
-        *(failed for sign, failed in listed if len(failed) >= FAILURE_SIGNS[sign])
-    )
+def failed_messages(messages_by_sign: Mapping[str, Sequence[int]]) -> frozenset[int]:
+    """Returns the positions of the messages that are left out: all that are listed, but for a single repeat without a
+    refusal, which is no loop.
+
+    Args:
+        messages_by_sign: Positions of the messages with each of `FAILURE_SIGNS` whose value is at least `MIN_FAILED`.
+    """
+    failed = frozenset[int]().union(*messages_by_sign.values())
+    return failed if Sign.REFUSED in messages_by_sign or len(failed) > 1 else frozenset()
 
 
 def without_failures(
@@ -312,7 +309,10 @@ def _read_written_text(
     all_parts: list[str] = []
     unshared_parts: list[str] = []
     has_user_text = has_unshared_text = False
-    failed = _failed_messages(conn, conversation_id) if kind == "all" else frozenset()
+    query = "SELECT sign, messages FROM sign WHERE conversation_id = ? AND value >= ? AND sign IN"
+    signs = FAILURE_SIGNS if kind == "all" else ()
+    listed = rows_in(conn, query, signs, (conversation_id, MIN_FAILED))
+    failed = failed_messages({sign: json.loads(messages) for sign, messages in listed})
     rows: Iterator[tuple[int, Role, str]] = conn.execute(
         "SELECT idx, role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",

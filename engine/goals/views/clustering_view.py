@@ -20,8 +20,9 @@ from engine.base.conversation import SUCCEEDED
 from engine.completeness.records import StateCounts
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
-from engine.goals.tables import clusterings, groups, measurements
+from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import Assignment, Cluster
+from engine.goals.tables.groups import group_count
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.sql import IdSet, snapshot
 from engine.questions.tables import answers, example_probes
@@ -90,27 +91,30 @@ class ClusteringView:
         ids_by_group: dict[str | None, list[int]] = {}
         for assignment in self.assigned:
             conversation_id = assignment.conversation_id
-            key = self.state.latecomers.get(conversation_id, assignment.group)
-            current = None if key is None else self.state.current_of(key)
-            ids_by_group.setdefault(current, []).append(conversation_id)
-        return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in ids_by_group.items()}
+            group_id = self.state.latecomers.get(conversation_id, assignment.group)
+            current_id = None if group_id is None else self.state.current_of(group_id)
+            ids_by_group.setdefault(current_id, []).append(conversation_id)
+        return {
+            group_id: np.array(sorted(ids), dtype=np.int64)
+            for group_id, ids in ids_by_group.items()
+        }
 
-    def members(self, key: str | None) -> Ids:
+    def members(self, group_id: str | None) -> Ids:
         """Returns the conversation ids of a current or former group, ascending; None gives those in no group."""
-        members = self.state.members(key)
-        if key is not None and key not in self.state.current:
+        members = self.state.members(group_id)
+        if group_id is not None and group_id not in self.state.current:
             return members
-        latecomers = self.latecomers.get(key, NO_IDS)
+        latecomers = self.latecomers.get(group_id, NO_IDS)
         return np.union1d(members, latecomers) if len(latecomers) else members
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
         """Number of members of the current groups, the largest first."""
-        counted = {
-            key: self.state.groups[key].size + len(self.latecomers.get(key, NO_IDS))
-            for key in self.state.current
+        sizes = {
+            group_id: self.state.groups[group_id].size + len(self.latecomers.get(group_id, NO_IDS))
+            for group_id in self.state.current
         }
-        return dict(sorted(counted.items(), key=lambda item: (-item[1], _order_of_id(item[0]))))
+        return dict(sorted(sizes.items(), key=lambda item: (-item[1], _order_of_id(item[0]))))
 
     @property
     def with_text(self) -> int:
@@ -119,10 +123,10 @@ class ClusteringView:
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation in the format of `engine.goals.tables.measurements`: the rank of the group
-        from 1, at most 65,534 groups; one more than the last rank for a conversation in no group; 0 for one that the
-        clustering does not contain."""
-        members = [self.members(key) for key in (*self.sizes, None)]
+        """The group of every conversation in the format of `engine.goals.tables.measurements`, which holds at most
+        65,534 groups: the rank of the group in `sizes`, from 1; one more than the last rank for a conversation in no
+        group; 0 for one that the clustering does not contain."""
+        members = [self.members(group_id) for group_id in (*self.sizes, None)]
         ranks = np.zeros(
             1 + max((int(ids[-1]) for ids in members if len(ids)), default=0), dtype=">u2"
         )
@@ -130,20 +134,22 @@ class ClusteringView:
             ranks[ids] = rank
         return ranks.tobytes()
 
-    def mean(self, key: str, space: Space) -> Floats | None:
-        """Returns the mean vector of a group's members without latecomers, shape (d,); None if no member of one of its
-        parts has a vector. The mean of a part is its stored center if it is a cluster as it was made, otherwise that of
-        its members in `space`."""
-        if key in self._means:
-            return self._means[key]
+    def mean(self, group_id: str, space: Space) -> Floats | None:
+        """Returns the mean vector of a group's members without latecomers, shape (d,).
+
+        The mean of a part is its stored center if it is a cluster as it was made, otherwise that of its members in
+        `space`. The result is None as soon as one part has no member with a vector.
+        """
+        if group_id in self._means:
+            return self._means[group_id]
         sums: list[Floats] = []
-        for part in self.state.parts(key):
+        for part in self.state.parts(group_id):
             mean = self._mean_of(part, space)
             if mean is None:
                 return None
             sums.append(part.size * mean)
         total: Floats = sum(sums[1:], start=sums[0])
-        return self._means.setdefault(key, total / self.state.groups[key].size)
+        return self._means.setdefault(group_id, total / self.state.groups[group_id].size)
 
     def _mean_of(self, part: Group, space: Space) -> Floats | None:
         """Returns the mean vector of a group that was not merged, shape (d,); None if no member has one."""
@@ -155,22 +161,23 @@ class ClusteringView:
         rows = space.rows_of(part.own_members)
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
-    def centers(self, keys: Sequence[str], space: Space) -> Vectors:
+    def centers(self, group_ids: Sequence[str], space: Space) -> Vectors:
         """Returns the mean vectors of groups scaled to length 1, shape (groups with a mean, d)."""
-        means = [self.mean(key, space) for key in keys]
+        means = [self.mean(group_id, space) for group_id in group_ids]
         return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
 
-    def stability_of(self, key: str) -> float | None:
+    def stability_of(self, group_id: str) -> float | None:
         """Returns the mean Jaccard similarity of a group under resampling; for a merged group the mean over its
         clusters, weighted by members. None if a split or a move changed its members, or if stability was not
         measured."""
         total = 0.0
-        for part in self.state.parts(key):
+        for part in self.state.parts(group_id):
+            # the id of a cluster is `c` and its number
             value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
             if value is None:
                 return None
             total += part.size * value
-        return total / self.state.groups[key].size
+        return total / self.state.groups[group_id].size
 
     @cached_property
     def _cluster_by_id(self) -> Mapping[str, Cluster]:
@@ -197,35 +204,40 @@ def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSum
     """Returns a clustering with the numbers of its groups and of its novel conversations as they are now."""
     return ClusteringSummary(
         clustering,
-        groups=groups.group_count(conn, clustering.id),
+        groups=group_count(conn, clustering.id),
         novel=clusterings.assigned_version(conn, clustering.id)[1],
     )
 
 
 def group_rows(view: ClusteringView, states: Mapping[int, StateCounts]) -> list[GoalGroup]:
     """Returns the current groups, largest first, with their states by rank."""
-    return [group_row(view, key, rank, states[rank]) for rank, key in enumerate(view.sizes, 1)]
+    return [
+        group_row(view, group_id, rank, states[rank]) for rank, group_id in enumerate(view.sizes, 1)
+    ]
 
 
 def filtered_rows(conn: sqlite3.Connection, view: ClusteringView, among: IdSet) -> list[GoalGroup]:
     """Returns the current groups with sizes, shares and states of only the conversations of a set, largest first;
     groups without any are left out."""
-    ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
-    flags = np.frombuffer(among.flags, dtype=np.uint8)
-    filtered = np.zeros_like(ranks)
-    count = min(len(ranks), len(flags))
-    filtered[:count] = ranks[:count] * flags[:count]
-    sizes = dict(enumerate(np.bincount(filtered, minlength=len(view.sizes) + 2).tolist()))
+    rank_of_conversation = np.frombuffer(view.map_of_groups, dtype=">u2")
+    is_in_set = np.frombuffer(among.flags, dtype=np.uint8)  # 0 or 1
+    # a conversation outside the set gets rank 0, as if the clustering did not contain it
+    rank_in_set = np.zeros_like(rank_of_conversation)
+    count = min(len(rank_of_conversation), len(is_in_set))
+    rank_in_set[:count] = rank_of_conversation[:count] * is_in_set[:count]
+    sizes = dict(enumerate(np.bincount(rank_in_set, minlength=len(view.sizes) + 2).tolist()))
     total = sum(sizes.values()) - sizes[0]
-    states = measurements.states(conn, filtered.tobytes(), sizes)
+    states = measurements.states(conn, rank_in_set.tobytes(), sizes)
     rows = [
         replace(
-            group_row(view, key, rank, states[rank]), size=sizes[rank], share=sizes[rank] / total
+            group_row(view, group_id, rank, states[rank]),
+            size=sizes[rank],
+            share=sizes[rank] / total,
         )
-        for rank, key in enumerate(view.sizes, 1)
+        for rank, group_id in enumerate(view.sizes, 1)
         if sizes[rank]
     ]
-    outcomes = outcomes_of_groups(conn, filtered, answers.imported_outcomes(conn))
+    outcomes = outcomes_of_groups(conn, rank_in_set, answers.imported_outcomes(conn))
     rows = with_outcomes(rows, outcomes)
     return sorted(rows, key=lambda row: (-row.size, row.number))
 
@@ -239,11 +251,14 @@ def outcomes_of_groups(
         rank_of_conversation: Rank of the group of each conversation by its id, 0 for none; shape (largest id + 1,).
         imported: Whether conversations succeeded by the outcome that came with them; a verdict takes precedence.
     """
-    outcomes = {**imported, **example_probes.examples(conn, SUCCEEDED)}
-    ids = [key for key in outcomes if key < len(rank_of_conversation)]
-    ranks = rank_of_conversation[ids].tolist() if ids else []
-    known = Counter(ranks)
-    failed = Counter(rank for key, rank in zip(ids, ranks, strict=True) if not outcomes[key])
+    succeeded_by_id = {**imported, **example_probes.examples(conn, SUCCEEDED)}
+    known: Counter[int] = Counter()
+    failed: Counter[int] = Counter()
+    for conversation_id, succeeded in succeeded_by_id.items():
+        if conversation_id < len(rank_of_conversation):
+            rank = int(rank_of_conversation[conversation_id])
+            known[rank] += 1
+            failed[rank] += not succeeded
     return {rank: (failed[rank], count) for rank, count in known.items()}
 
 
@@ -259,20 +274,20 @@ def with_outcomes(
 
 
 def group_row(
-    view: ClusteringView, key: str, rank: int = 0, states: StateCounts | None = None
+    view: ClusteringView, group_id: str, rank: int = 0, states: StateCounts | None = None
 ) -> GoalGroup:
     """Returns the row of a group; `rank` and `states` are for current groups only."""
-    group = view.state.groups[key]
-    size = view.sizes.get(key, group.size)
+    group = view.state.groups[group_id]
+    size = view.sizes.get(group_id, group.size)
     return GoalGroup(
-        id=key,
+        id=group_id,
         number=rank,
         label=group.label,
         description=group.description,
         size=size,
         share=size / view.with_text,
         states=states or StateCounts(unscored=size),
-        stability=view.stability_of(key),
+        stability=view.stability_of(group_id),
         pinned=group.pinned,
         made_of=group.made_of,
         made_by=None if group.made_by is None else group.made_by.id,
@@ -282,6 +297,6 @@ def group_row(
     )
 
 
-def _order_of_id(key: str) -> tuple[str, float]:
+def _order_of_id(group_id: str) -> tuple[str, float]:
     """Returns a sort key of a group id, a letter and a number as in `c12`: clusters first, each kind by number."""
-    return key[0], float(key[1:])
+    return group_id[0], float(group_id[1:])

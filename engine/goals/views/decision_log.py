@@ -32,7 +32,7 @@ MOVING_KINDS = ("split", "move")
 """Kinds of decisions after which a conversation may not be in the group that its cluster became."""
 
 
-_Version = tuple[int, int, tuple[str | None, int]]
+_Version = tuple[int, int, tuple[str | None, int, int]]
 """What the state of a clustering follows from: the id of the clustering, that of its newest row in the log, and the
 labels of its clusters as `clusterings.labels_version` tells them apart. It is the key of the cached state."""
 
@@ -242,7 +242,7 @@ class DecisionLog:
         moves = None  # unchanged
         if any(d.kind in MOVING_KINDS or d.reviewed is not None for d in decisions):
             moves = _moves(state, self._read_clusters(conn, clustering_id))
-        goal_groups.put(conn, clustering_id, groups, moves)
+        goal_groups.replace_groups(conn, clustering_id, groups, moves)
 
     def _transfer(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
@@ -331,7 +331,7 @@ def _clusters_as_groups(conn: sqlite3.Connection, clustering_id: int) -> MergeSt
     Raises:
         NotFound: There is no such clustering.
     """
-    if clusterings.clustering(conn, clustering_id) is None:
+    if clusterings.find(conn, clustering_id) is None:
         raise NotFound(
             f"There is no clustering {clustering_id}.",
             "`workbench goals clusterings PROJECT` lists them.",

@@ -41,7 +41,6 @@ MINILM_BATCH = 1_024
 """Number of texts in one call of MiniLM; the library sorts them by length, so that batches need little padding."""
 
 MINILM_PASS_TEXTS = 32
-"""Number of texts that MiniLM reads in one pass."""
 
 EMBEDDED_IN_PARALLEL = 32
 """Most requests for vectors in flight; an endpoint may bear fewer."""
@@ -192,12 +191,7 @@ class HttpEmbedder(_PretrainedEmbedder):
     kind = "http"
 
     def __init__(
-        self,
-        url: str,
-        *,
-        key: str = "",
-        prices: Prices | None = None,
-        sleep: Sleep = asyncio.sleep,
+        self, url: str, *, key: str = "", prices: Prices | None = None, sleep: Sleep = asyncio.sleep
     ) -> None:
         """Prepares a client; sends no request.
 

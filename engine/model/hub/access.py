@@ -42,7 +42,6 @@ READ_SECONDS = 10.0
 """Seconds without an answer before a request fails."""
 
 CONNECT_SECONDS = 4.0
-"""Seconds to connect."""
 
 QUESTION_SECONDS = 60.0
 """Seconds until a question is answered whole, with its redirects and all pages of a list."""
@@ -79,8 +78,7 @@ MAX_REPOSITORIES = 50
 """Most repositories that a search returns."""
 
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-"""Matches a path in a repository that is safe as a path on disk: made of plain names, none of which begins with a
-dot."""
+"""Matches a path in a repository that is safe on disk: made of plain names, none of which begins with a dot."""
 
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 """Matches the end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""

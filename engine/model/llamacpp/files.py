@@ -1,5 +1,8 @@
-"""Lets llama.cpp write the files of models in other formats and look up their metadata, and refuses files that are too
-large for the memory."""
+"""Calls llama.cpp for what is about files of models and the machine, not about text.
+
+It writes models in other formats or with fewer layers, looks up metadata, passes its log on, and says what it was built
+with. Files that are too large for the memory are refused here.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ from engine.model.gguf_file import read_gguf
 from engine.model.memory_plan import MemoryEstimate, available_memory
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 _WARNING, _ERROR = 3, 4
 """llama.cpp's numbers of the levels of its log that are passed on."""
@@ -37,12 +39,12 @@ def _forward_log(level: int, text: bytes, _data: object) -> None:
 
 
 def forward_log() -> None:
-    """Sends llama.cpp's warnings to `logging`; the callback is a module attribute, so it outlives every call."""
+    """Sends llama.cpp's warnings and errors to `logging`; the callback stays in this module, as it is called later."""
     llama_cpp.llama_log_set(_forward_log, ctypes.c_void_p(0))
 
 
 def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
-    """Writes the weights of `source` in another format, allowing already quantised sources.
+    """Writes the weights of `source` in another format, also where they are quantized already.
 
     Args:
         kind: One of `FILE_TYPES`.
@@ -57,16 +59,22 @@ def quantize(source: Path, target: Path, kind: str, threads: int) -> None:
 
 
 def copy_first_layers(source: Path, target: Path, layers: int, threads: int) -> None:
-    """Writes the first layers of `source` in the same format, and removes other copies from the folder of `target`.
+    """Writes the first layers of `source` in the same format, and deletes the other GGUF files beside `target`, which
+    are earlier copies.
 
     The norm before the output then follows the last of these layers.
 
     Raises:
         ModelError: llama.cpp could not write the file.
-        ModelFileError: `source` is missing or no GGUF file, or the folder cannot be written.
+        ModelFileError: `source` is missing, no GGUF file or does not say how many layers it has, or the folder cannot
+            be written.
     """
     file = read_gguf(source)
-    all_layers = file.number(f"{file.text('general.architecture')}.block_count") or 0
+    all_layers = file.number(f"{file.text('general.architecture')}.block_count")
+    if all_layers is None:
+        raise ModelFileError(
+            f"{source.name} does not say how many layers it has.", "Get the file again."
+        )
     left_out = [*range(layers, all_layers), -1]  # -1 ends the list
     params = _writing_params(threads)
     params.only_copy = True
@@ -130,7 +138,7 @@ def refuse_if_too_large(path: Path, need: MemoryEstimate) -> None:
         )
 
 
-def metadata_of(model: Any) -> Callable[[str], str | None]:
+def metadata_reader(model: Any) -> Callable[[str], str | None]:
     """Returns a look-up of a loaded model's metadata values as text."""
     buffer = ctypes.create_string_buffer(MAX_METADATA_BYTES)
 

@@ -25,7 +25,7 @@ from engine.model.adapter_files import refuse_broken_weights, refuse_other_base
 from engine.model.batched_replies import count_separate, divided_capacity
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, LoadOptions, Logits, Sampling, Span
-from engine.model.llamacpp.files import forward_log, metadata_of, refuse_if_too_large
+from engine.model.llamacpp.files import forward_log, metadata_reader, refuse_if_too_large
 from engine.model.llamacpp.writing import ChatRenderer, Sampler
 
 HIDDEN_STATE_TENSOR = b"result_norm"
@@ -204,7 +204,7 @@ class LlamaModel:
         # Number of sequences with cells of their own; 0 when all share the cache.
         self._separate = 0
         self._hidden_states: HiddenStates | None = None
-        self.meta = metadata_of(self._model)
+        self.meta = metadata_reader(self._model)
         self._adapters: dict[str, Any] = {}
         self._adapter_in_use: str | None = None
         try:

@@ -115,4 +115,3 @@ HANDLERS: Handlers = {
     requests.Tune: _tune,
     requests.Machine: _machine,
 }
-"""The handler of each request to a model."""

@@ -46,7 +46,6 @@ from engine.model.process.protocol import (
 from engine.model.process.requests import Load, ModelClient
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 SERVER_MODULE = "engine.opener.model_process"
 """The module that runs in the model process. It stands above all subjects, since it puts their handlers together."""
@@ -92,7 +91,7 @@ class ModelProcess:
 
     Attributes:
         log_path: File that gets the standard error of the process.
-        loaded: The answer to the last `Load`; None before it.
+        loaded: The answer to the last `Load` that succeeded; None before it.
     """
 
     def __init__(
@@ -215,6 +214,7 @@ class ModelProcess:
         Raises:
             Cancelled: The request was cancelled, or the client closed.
             ModelCrashed: The process ended or was not ready in time.
+            OSError: The program cannot be run, or its log cannot be written.
         """
         self._check_open()
         end_reason = self._end_reason
@@ -310,17 +310,16 @@ class ModelProcess:
             encoded = protocol.encode(request)
         except UnicodeEncodeError:
             raise ModelError("A text for the model has half a surrogate pair.") from None
-        with self._write_lock:
-            self._last_number += 1
-            if self._cancelled_at is not None:
-                raise Cancelled("The request was cancelled.")
-            number = self._in_flight = self._last_number
-            try:
-                frame = Ask(number, type(request).__name__, encoded)
-                protocol.write_frame(cast(BinaryIO, process.stdin), frame)
-            except OSError:
-                raise self._crash_error("died") from None
         try:
+            with self._write_lock:
+                if self._cancelled_at is not None:
+                    raise Cancelled("The request was cancelled.")
+                number = self._in_flight = self._last_number = self._last_number + 1
+                frame = Ask(number, type(request).__name__, encoded)
+                try:
+                    protocol.write_frame(cast(BinaryIO, process.stdin), frame)
+                except OSError:
+                    raise self._crash_error("died") from None
             answer = self._wait_for_answer(number, progress)
         finally:
             self._in_flight = None
@@ -339,7 +338,7 @@ class ModelProcess:
             try:
                 answer = self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                self._kill_if_unresponsive()
+                self._kill_if_cancel_ignored()
                 if idle.is_idle():
                     self._kill()
                     raise self._crash_error("hung and was ended", _IDLE_REASON) from None
@@ -359,9 +358,9 @@ class ModelProcess:
                 ):
                     progress(answer.done, answer.note)
 
-    def _kill_if_unresponsive(self) -> None:
+    def _kill_if_cancel_ignored(self) -> None:
         """Kills the process if it did not end a cancelled request in `CANCEL_GRACE_SECONDS`: native code may be stuck
-        where the flag is not checked.
+        where it does not look whether it is to stop.
 
         Raises:
             Cancelled: The process was killed.
@@ -405,7 +404,7 @@ class _IdleWatch:
         self._last_used: str | None = None
 
     def reset(self) -> None:
-        """Counts from zero again, because the process answered."""
+        """Counts idle samples from zero again, because the process answered."""
         self._idle_samples = 0
 
     def is_idle(self) -> bool:

@@ -1,5 +1,7 @@
-"""The model process: its session, which is the loaded model as the handlers of requests use it, and the server, which
-reads requests on one thread and answers them on the main thread, which owns the model.
+"""The parts of the model process.
+
+`ModelSession` is the loaded model as the handlers of requests use it. `Server` reads requests on one thread and answers
+them on the main thread, which owns the model.
 
 The cache of a model has a cell for each token that it has read, for each sequence. A handler that may find its cells
 again at its next request is the keeper of the cache until another handler claims the model.
@@ -34,7 +36,6 @@ from engine.model.process.protocol import (
 )
 
 log = logging.getLogger(__name__)
-"""Log of this module."""
 
 SECONDS_BETWEEN_REPORTS = 0.1
 """Least time between two reports of progress."""
@@ -43,7 +44,6 @@ Handler = Callable[["ModelSession", Any], Any]
 """A function that answers one kind of request."""
 
 Handlers = Mapping[type[Request[Any]], Handler]
-"""The handler of each kind of request."""
 
 
 class LoadedModel(GenerativeModel, Protocol):
@@ -95,7 +95,7 @@ class ModelSession:
         self._keeper: CellKeeper | None = None
 
     def use(self, path: Path, options: LoadOptions, load: Callable[[], LoadedModel]) -> LoadedModel:
-        """Returns the model of a file, as `claim_shared` does.
+        """Returns the model of a file with an empty cache that all sequences share.
 
         Args:
             load: Loads the model; called if another model or none is loaded, after that one was freed.
@@ -138,7 +138,7 @@ class ModelSession:
         return model
 
     def claim(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """Returns the model as `claim_shared` does, but leaves the layout of the cache as it is."""
+        """Returns the model for one request, with the layout that its cache has; see `claim_shared` for the keeper."""
         model = self.model
         if self._keeper is not None and self._keeper is not keeper:
             self._keeper.forget()
@@ -148,7 +148,7 @@ class ModelSession:
         return model
 
     def progress(self) -> Callable[[int], None]:
-        """Returns a callback that adds up the counts it gets and sends the sum every tenth of a second.
+        """Returns a callback that adds up the counts it gets, and sends the sum at most every tenth of a second.
 
         The callback raises Cancelled when the request was cancelled.
         """
@@ -206,16 +206,18 @@ class Server:
         self._session.close()
 
     def _read_requests(self) -> None:
-        """Queues requests and notes cancellations, until the input closes."""
-        while (frame := protocol.read_frame(self._requests)) is not None:
-            if isinstance(frame, Cancel):
-                self._cancelled_numbers.add(frame.number)
-            elif isinstance(frame, Ask):
-                self._queue.put(frame)
-        # The program has ended or wants this process to end: stop the current request too.
-        if self._current_number is not None:
-            self._cancelled_numbers.add(self._current_number)
-        self._queue.put(None)
+        """Queues requests and notes cancellations, until the input closes or is invalid."""
+        try:
+            while (frame := protocol.read_frame(self._requests)) is not None:
+                if isinstance(frame, Cancel):
+                    self._cancelled_numbers.add(frame.number)
+                elif isinstance(frame, Ask):
+                    self._queue.put(frame)
+        finally:
+            # The program has ended or wants this process to end: stop the current request too.
+            if self._current_number is not None:
+                self._cancelled_numbers.add(self._current_number)
+            self._queue.put(None)
 
     def _answer(self, ask: Ask) -> None:
         """Sends the answer to a request, the error that it raised, or that it was cancelled."""

@@ -52,12 +52,7 @@ class ModelService:
     is none of that name.
     """
 
-    def __init__(
-        self,
-        setup: RunSetup,
-        runner: JobRunner,
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, setup: RunSetup, runner: JobRunner, changed: Callable[[], None]) -> None:
         """Reads nothing yet.
 
         Args:
@@ -78,7 +73,7 @@ class ModelService:
     def facts(self, name: str) -> list[Fact]:
         """Returns all facts about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
         works = ", ".join(WORKS[work] for work in self._works(name))
-        used_for = [Fact("used for", works)] if works else []
+        used_for = [("used for", works)] if works else []
         return [*used_for, *list_facts(self._catalog, name, self._folder)]
 
     def use(self, name: str, works: Sequence[Work]) -> None:
@@ -285,7 +280,7 @@ def list_facts(catalog: Catalog, name: str, folder: Path) -> list[Fact]:
     if endpoint is not None:
         return _endpoint_details(endpoint)
     entry = find_entry(catalog, name)
-    file = Fact("file", folders.shown_path(entry.path, folder))
+    file = ("file", folders.shown_path(entry.path, folder))
     if isinstance(entry, AdapterEntry):
         return [file, *_adapter_details(catalog, entry)]
     machine = machine_memory()
@@ -295,26 +290,26 @@ def list_facts(catalog: Catalog, name: str, folder: Path) -> list[Fact]:
 def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
     """Returns what is known of a model, in the order in which it is shown."""
     if facts.problem:
-        return [Fact("problem", facts.problem)]
+        return [("problem", facts.problem)]
     facts_shown: list[Fact] = []
     manifest, header = facts.manifest, facts.header
     if manifest is not None:
         facts_shown += [
-            Fact("from", f"{manifest.repository} on {manifest.hub}"),
-            Fact("commit", manifest.revision),
-            Fact("pulled", manifest.pulled_at),
+            ("from", f"{manifest.repository} on {manifest.hub}"),
+            ("commit", manifest.revision),
+            ("pulled", manifest.pulled_at),
         ]
     facts_shown += [
-        Fact("license", facts.license or "unknown"),
-        Fact("SHA-256", catalog.sha256(facts.entry.path)),
-        Fact("size", number_format.size(facts.size)),
+        ("license", facts.license or "unknown"),
+        ("SHA-256", catalog.sha256(facts.entry.path)),
+        ("size", number_format.size(facts.size)),
     ]
     if header is not None:
         arch = header.text("general.architecture")
         trained = header.number(f"{arch}.context_length")
         facts_shown += [
-            Fact("model", f"{header.text('general.name')} ({arch})"),
-            Fact("context", f"trained for {trained or 0:,} tokens"),
+            ("model", f"{header.text('general.name')} ({arch})"),
+            ("context", f"trained for {trained or 0:,} tokens"),
         ]
     facts_shown += _memory_details(facts, machine)
     tuning = facts.entry.tuning
@@ -324,7 +319,7 @@ def _model_details(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) 
             f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
             f" {tuning['gain']:.1f} times as fast as the file"
         )
-    return [*facts_shown, Fact("tuning", tuning_text)]
+    return [*facts_shown, ("tuning", tuning_text)]
 
 
 def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
@@ -333,14 +328,14 @@ def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
     if footprint is None:
         return []
     need, plan = footprint.need, footprint.plan
-    memory = Fact(
+    memory = (
         "memory",
         f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
         f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
     )
     if plan is None:
         return [memory]
-    gpu = Fact(
+    gpu = (
         "GPU",
         f"{plan.layers} of {plan.all_layers} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
         f" free on {machine.gpu}",
@@ -350,32 +345,28 @@ def _memory_details(facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
 
 def _adapter_details(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
     """Returns what is known of an adapter, in the order in which it is shown."""
-    adapter = Fact("adapter", _adapter_note(catalog, entry))
+    adapter = ("adapter", _adapter_note(catalog, entry))
     if not entry.path.is_file():
-        return [Fact("problem", "its file is gone"), adapter]
+        return [("problem", "its file is gone"), adapter]
     data = entry.provenance.data_fingerprint
     return [
         adapter,
-        Fact("SHA-256", catalog.sha256(entry.path)),
-        Fact("size", number_format.size(entry.path.stat().st_size)),
-        *([Fact("data", data)] if data else []),
+        ("SHA-256", catalog.sha256(entry.path)),
+        ("size", number_format.size(entry.path.stat().st_size)),
+        *([("data", data)] if data else []),
     ]
 
 
 def _endpoint_details(entry: EndpointEntry) -> list[Fact]:
     """Returns what is known of an endpoint, in the order in which it is shown."""
     key = f"from the variable {entry.key_env}" if entry.key_env else "none"
-    facts_shown = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
+    facts_shown = [("address", entry.url), ("server", entry.can.server), ("key", key)]
     if entry.prices is not None:
         read, written = entry.prices.read, entry.prices.written
-        facts_shown.append(
-            Fact("prices", f"{read:g} read, {written:g} written, for a million tokens")
-        )
+        facts_shown.append(("prices", f"{read:g} read, {written:g} written, for a million tokens"))
     if entry.timeout is not None:
-        facts_shown.append(
-            Fact("time limit", f"{number_format.duration(entry.timeout)} for a request")
-        )
-    return facts_shown + [Fact("work", line) for line in work_lines(entry.can)]
+        facts_shown.append(("time limit", f"{number_format.duration(entry.timeout)} for a request"))
+    return facts_shown + [("work", line) for line in work_lines(entry.can)]
 
 
 # Files

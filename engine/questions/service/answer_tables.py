@@ -127,7 +127,7 @@ _GAPS: tuple[Outcome, ...] = ("unknown", "ambiguous", "not_understood", "repeate
 MAX_FIELDS_SHOWN = 12
 """Number of fields of the file that an error names."""
 
-_YES_OR_NO = {
+YES_OR_NO = {
     **dict.fromkeys(("true", "1", "1.0", "pass", "passed", "success", "complete"), YES),
     **dict.fromkeys(("false", "0", "0.0", "fail", "failed", "failure", "incomplete"), NO),
 }
@@ -204,8 +204,8 @@ def import_file_answers(
         NameTaken: Something answers the question under this name.
     """
     report = FileAnswersReport(" ".join(name.split()) or path.stem)
-    lines = list(_read_lines(path))
-    report.fields = _find_fields(lines, question.name, id_field, value_field, path)
+    lines = list(read_lines(path))
+    report.fields = find_fields(lines, question.name, id_field, value_field, path)
     answers = project.read(_answers_of_lines, lines, question, report)
     return _store_answers(
         project, question, answers, report, path.name, replace=replace, dry_run=dry_run
@@ -361,7 +361,7 @@ def _store_answers(
     return report
 
 
-def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the lines of a file, field -> value: of JSON Lines or JSON if it begins like them, else of CSV.
 
     Raises:
@@ -376,7 +376,7 @@ def _read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
     yield from csv.DictReader(io.StringIO(text, newline=""))
 
 
-def _find_fields(
+def find_fields(
     lines: Iterable[Mapping[str, Any]], question: str, id_field: str, value_field: str, path: Path
 ) -> tuple[str, str]:
     """Returns the fields of ids and answers.
@@ -446,7 +446,7 @@ def _parse_value(question: Question, text: str) -> tuple[str, float | None]:
         UsageError: The question cannot have this answer.
     """
     if question.kind == "yes-no":
-        text = _YES_OR_NO.get(text.casefold(), text)
+        text = YES_OR_NO.get(text.casefold(), text)
         with contextlib.suppress(ValueError):
             p = float(text)
             if 0 < p < 1:

@@ -17,15 +17,18 @@ from engine.conversations.tables import conversations
 from engine.formats.json_values import list_or_empty, object_or_empty, objects_in
 from engine.project.project import Project
 from engine.questions.question import NOTE, YES, Question, make_slug
-from engine.questions.records import Act, AnswerRow
+from engine.questions.records import AnswerRow, NewAnswer
 from engine.questions.service.answer_tables import (
     MAX_EXAMPLE_CHARACTERS,
+    YES_OR_NO,
     Outcomes,
+    find_fields,
     json_records,
+    read_lines,
     read_text,
 )
 from engine.questions.tables import answers as stored_answers
-from engine.questions.tables import questions, second_answers
+from engine.questions.tables import opinions, questions
 
 Outcome = Literal[
     "given", "replaced", "same", "conflicts", "disagreements", "unanswered", "changed", "unknown", "ambiguous",
@@ -140,6 +143,9 @@ def import_answers(
     replace: bool = False,
     annotator: str = "",
     dry_run: bool = False,
+    asked: Question | None = None,
+    id_field: str = "",
+    value_field: str = "",
 ) -> AnswerReport:
     """Takes the verdicts, notes and tags of a file, as one act that triage can undo.
 
@@ -150,17 +156,21 @@ def import_answers(
         replace: Also where the conversation has another verdict.
         annotator: Name of the person whose answers have no name.
         dry_run: Only reports what would happen.
+        asked: The question that each line of the file answers, which is no export then; None for an export of this
+            program or of Label Studio.
+        id_field, value_field: Fields of such lines; empty looks for usual names.
 
     Raises:
-        FormatError: The file cannot be read, or has nothing that looks like an answer.
+        FormatError: The file cannot be read, or has nothing that looks like an answer of a person.
     """
     report = AnswerReport()
     with project.reading() as conn:
         definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
-        given = [
-            _make_storable(answer, annotator.strip())
-            for answer in _read_answers(path, definitions, report)
-        ]
+        if asked is None:
+            answers = _read_answers(path, definitions, report)
+        else:
+            answers = _read_lines(path, asked, annotator, id_field, value_field)
+        given = [_make_storable(answer, annotator.strip()) for answer in answers]
         acts = _plan(conn, given, definitions, replace, report)
     if acts and not dry_run:
         project.write(lambda conn: stored_answers.give_all(conn, acts))
@@ -195,6 +205,31 @@ def _read_answers(
             f"{path} has no answers of Label Studio and no exported answers.",
             "Export tasks with `workbench export PROJECT conversations --as label-studio`.",
         )
+
+
+def _read_lines(
+    path: Path, asked: Question, annotator: str, id_field: str, value_field: str
+) -> Iterator[ImportedAnswer]:
+    """Yields the answers of a file with one answer to a question a line, as JSON Lines, JSON or CSV.
+
+    Args:
+        annotator: Name of the person whose answers have no name; empty if each has one in the field `annotator`.
+        id_field, value_field: As in `import_answers`.
+
+    Raises:
+        FormatError: The file cannot be read, has no such fields, or names nobody.
+    """
+    lines = list(read_lines(path))
+    if not annotator and not any(line.get("annotator") for line in lines):
+        raise FormatError(f"{path} does not say who answered.", "Say it with --annotator NAME.")
+    id_field, value_field = find_fields(lines, asked.name, id_field, value_field, path)
+    for line in lines:
+        text = _answer_text(line.get(value_field))
+        if asked.kind == "yes-no":
+            text = YES_OR_NO.get(text.casefold(), text)
+        values = {NOTE: _join_texts(line.get(NOTE)), asked.name: text}
+        task = ImportedAnswer(None, str(line.get(id_field) or ""), None)
+        yield _with_values(task, values, line.get("annotator"))
 
 
 def answers_of(record: Any, questions: Collection[str]) -> list[ImportedAnswer] | None:
@@ -351,13 +386,13 @@ def _plan(
     definitions: Mapping[str, Question],
     replace: bool,
     report: AnswerReport,
-) -> list[Act]:
+) -> list[NewAnswer]:
     """Returns the acts to be appended to the answers of the project, and counts what becomes of each answer.
 
     Args:
         definitions: The questions of the project, by name.
     """
-    acts: list[Act] = []
+    acts: list[NewAnswer] = []
     for key, own_answers in _answers_by_conversation(conn, answers, report).items():
         now = stored_answers.current(conn, key)
         verdict_acts = _verdict_acts(conn, key, own_answers, now, replace, report)
@@ -367,7 +402,7 @@ def _plan(
             acts += _note_acts(key, own_answers, now)
         in_force = dict(() if now is None else now.answers)
         others = [
-            Act(key, name, value, answer.annotator)
+            NewAnswer(key, name, value, answer.annotator)
             for answer in own_answers
             for name, value in _select_valid(answer, definitions, report)
             if in_force.get(name) != value
@@ -423,7 +458,7 @@ def _verdict_acts(
     now: AnswerRow | None,
     replace: bool,
     report: AnswerReport,
-) -> list[Act]:
+) -> list[NewAnswer]:
     """Returns the verdicts to append on one conversation: one may come into force, others are kept beside it.
 
     Args:
@@ -440,8 +475,8 @@ def _verdict_acts(
     }
     if not new:
         return []
-    opinions = second_answers.opinions_on(conn, key)
-    known = {opinion.annotator: Verdict(opinion.value) for opinion in opinions}
+    known_opinions = opinions.on_conversation(conn, key)
+    known = {opinion.annotator: Verdict(opinion.value) for opinion in known_opinions}
     in_force = None if now is None else now.verdict
     decider = next((name for name, answer in people.items() if answer.in_force), None)
     if decider is not None:
@@ -456,21 +491,21 @@ def _verdict_acts(
         giver = decider or next(name for name, verdict in new.items() if verdict == winner)
     owner = None if now is None or in_force is None else now.annotator
     others = [
-        Act(key, SUCCEEDED, verdict, name, blind=True)
+        NewAnswer(key, SUCCEEDED, verdict, name, blind=True)
         for name, verdict in new.items()
         if name not in (giver, owner) and known.get(name) != verdict
     ]
     if giver is None:
         return others
     notes = _join_notes(answers)
-    give = [Act(key, NOTE, notes, giver)] if notes else []
-    give.append(Act(key, SUCCEEDED, new[giver], giver))
+    give = [NewAnswer(key, NOTE, notes, giver)] if notes else []
+    give.append(NewAnswer(key, SUCCEEDED, new[giver], giver))
     repeats = [
-        Act(key, SUCCEEDED, verdict, giver, blind=True)
+        NewAnswer(key, SUCCEEDED, verdict, giver, blind=True)
         for verdict in map(_parse_verdict, people[giver].repeats)
         if verdict is not None
     ]
-    # who decides comes after those who are overruled: see `engine.questions.tables.second_answers`
+    # who decides comes after those who are overruled: see `engine.questions.tables.opinions`
     is_decision = decider is not None and not people[decider].disputed
     return [*others, *repeats, *give] if is_decision else [*give, *repeats, *others]
 
@@ -494,14 +529,16 @@ def _outcome_of(
     return "replaced" if replace else "conflicts"
 
 
-def _note_acts(key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None) -> list[Act]:
+def _note_acts(
+    key: int, answers: Sequence[ImportedAnswer], now: AnswerRow | None
+) -> list[NewAnswer]:
     """Returns the act that adds the notes which the conversation does not have yet; none if there are none."""
     old = "" if now is None else now.note
     new = [answer for answer in answers if answer.note and answer.note not in old]
     if not new:
         return []
     text = "; ".join(filter(None, (old, _join_notes(new, named=bool(old)))))
-    return [Act(key, NOTE, text, new[0].annotator)]
+    return [NewAnswer(key, NOTE, text, new[0].annotator)]
 
 
 def _parse_verdict(text: str | None) -> Verdict | None:

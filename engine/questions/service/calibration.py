@@ -33,21 +33,20 @@ from engine.questions.records import (
     CalibrationReport,
     Proposal,
     doubt_about,
+    explain_no_share,
     format_threshold,
 )
-from engine.questions.tables import answers, machine_answers, second_answers
+from engine.questions.tables import answers, machine_answers, opinions, triage_queue
 from engine.signs import tables as sign_tables
 
 MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
 MUCH_TROUBLE, MOST = 0.75, 0.5
-"""Share of the conversations that have less trouble than those with much, and share of verdicts from which on most are
-on these."""
+"""Share of conversations with less trouble than those with much, and of verdicts from which most are on these."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
-"""Fields that select conversations by score or verdict; the error rates of the sample do not apply to what such a
-filter selects."""
+"""Fields that select by score or verdict; error rates of the sample do not apply to what such a filter selects."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
 """Reason why the rate of a filter by one of `FIELDS_BY_SCORE` is not corrected."""
@@ -56,7 +55,7 @@ PICKED_BY_TROUBLE = (
     "most verdicts are on conversations with much trouble, which fail more often than others of their score."
     f" {MIN_VERDICTS} drawn at random are needed: “calibration sample” (O in triage) draws"
 )
-"""Reason why such verdicts suggest no threshold."""
+"""Reason why such verdicts suggest no threshold, and no rate without the errors of the scores."""
 
 MIN_CONVERSATIONS_FOR_KAPPA = 10
 """Fewest conversations in common for which sentences state kappa; JSON always has it."""
@@ -102,6 +101,9 @@ class ScoredConversations:
             scores,
             None if calibration.explain_shortage(*judged.counts) else rule.threshold,
         )
+        if not calibrated.why and _are_picked_by_trouble(conn):
+            nothing = calibrated.errors[:0]
+            calibrated = replace(calibrated, why=PICKED_BY_TROUBLE, best=None, errors=nothing)
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
 
@@ -119,7 +121,8 @@ class CalibrationService:
 
     def report(self, query: ListQuery | None = None) -> CalibrationReport:
         """Returns thresholds, AUROC and agreement from the verdicts, and the completion rate of the matching
-        conversations. Slow: reads all scores and draws bootstrap samples.
+        conversations: of all by the verdicts drawn at random where there are enough, else by the scores without their
+        errors. Slow: reads all scores and draws bootstrap samples.
 
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
@@ -133,12 +136,18 @@ class CalibrationService:
             if complete and incomplete:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
-            if calibrated.best is not None and _are_picked_by_trouble(conn):
-                proposal, not_proposed = None, PICKED_BY_TROUBLE
             matching = np.asarray(selecting.ids(conn, query), np.int64)
             states = calibration.count_states(scored.scores[np.isin(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
+            share, drawn = (None, 0) if query.filter else triage_queue.share_of_all(conn, SUCCEEDED)
+            rate = calibration.estimate_completion_rate(
+                calibrated, states, CHOSEN_BY_SCORE if by_score else ""
+            )
+            if share is not None:
+                rate = replace(rate, corrected=share, why="", drawn=drawn)
+            elif rate.corrected is None and not query.filter:
+                rate = replace(rate, why=explain_no_share(drawn))
             return CalibrationReport(
                 rule=rule,
                 complete=complete,
@@ -149,29 +158,23 @@ class CalibrationService:
                 not_proposed=not_proposed,
                 auroc=area,
                 covered=calibrated.covered,
-                rate=calibration.estimate_completion_rate(
-                    calibrated, states, CHOSEN_BY_SCORE if by_score else ""
-                ),
+                rate=rate,
                 model=_agreement_with_model(conn, rule),
                 itself=_agreement_of_repeats(conn),
             )
 
-    def agreements(self, question: str = SUCCEEDED) -> tuple[Agreement, Agreement]:
-        """Returns the agreement of people's answers with the model, of verdicts only, and with their blind repeats."""
-        with self._project.reading() as conn, snapshot(conn):
-            model = Agreement(0)
-            if question == SUCCEEDED:
-                model = _agreement_with_model(conn, score_sets.rule(conn))
-            return model, _agreement_of_repeats(conn, question)
+    def agreement_of_repeats(self, question: str = SUCCEEDED) -> Agreement:
+        """Returns the agreement of people's answers with their blind repeats."""
+        return self._project.read(_agreement_of_repeats, question)
 
     def people(self, question: str = SUCCEEDED) -> PeopleAgreement:
         """Returns how far those agree who answered a question: people, patterns, models and files. Slow with many
         answers: draws bootstrap samples."""
         with self._project.reading() as conn, snapshot(conn):
-            values_by_name = second_answers.values_by_person(conn, question)
+            values_by_name = opinions.by_person(conn, question)
             machines = machine_answers.values_by_name(conn, question, values_by_name)
             values_by_name.update(reversed(machines.items()))
-            disagreements = len(second_answers.disagreements(conn, question))
+            disagreements = len(opinions.disagreements(conn, question))
         people = {name: len(values) for name, values in values_by_name.items()}
         people = dict(sorted(people.items(), key=lambda row: -row[1]))
         pairs = []
@@ -286,7 +289,7 @@ def _agreement_with_model(conn: sqlite3.Connection, rule: DecisionRule) -> Agree
 def _agreement_of_repeats(conn: sqlite3.Connection, question: str = SUCCEEDED) -> Agreement:
     """Returns how first answers agree with blind repeats by the same person."""
     return calibration.measure_agreement(
-        [(first, second) for _, first, second in second_answers.repeated_pairs(conn, question)]
+        [(first, second) for _, first, second in opinions.repeated_pairs(conn, question)]
     )
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.arrays import Bools, Floats, Ints
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import SUCCEEDED
 from engine.base.errors import WorkbenchError
-from engine.base.statistics.intervals import share_of_drawn, wilson
+from engine.base.statistics.intervals import Interval, wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.probe_calibration import SEED
 from engine.completeness.stages.scoring import logs_of
@@ -29,7 +29,6 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import example_fits
 from engine.questions.records import (
-    MIN_DRAWN,
     YES_FROM,
     CompletionRate,
     ExampleProbe,
@@ -39,7 +38,7 @@ from engine.questions.records import (
 from engine.questions.tables import answers, triage_queue
 from engine.questions.tables import example_probes as store
 from engine.signs import tables as sign_tables
-from engine.signs.reading import standard_scores, standardize, trouble
+from engine.signs.sums import standard_scores, standardize, trouble
 
 MIN_CONVERSATIONS_FOR_TAG = 5
 """Number of conversations with the answer yes from which on a probe is fitted without being asked for."""
@@ -211,9 +210,7 @@ class ExampleProbeService:
             standardize(-trouble(scores)),
         )
         return _Conversations(
-            signs.ids,
-            known,
-            np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()]),
+            signs.ids, known, np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()])
         )
 
     def _read_words(self, ids: Sequence[int]) -> list[NDArray[np.uint16]] | None:
@@ -242,7 +239,7 @@ class ExampleProbeService:
         proposals for each conversation."""
         with self._project.reading() as conn, snapshot(conn):
             example_by_id = store.examples(conn, subject)
-            drawn = np.isin(conversations.ids, triage_queue.drawn(conn, subject))
+            share, drawn = triage_queue.share_of_all(conn, subject)
         ids = conversations.ids.tolist()
         marks = np.array([_MARKS[example_by_id.get(key)] for key in ids], np.int64)
         groups = self._group_examples(conversations, conversations.ids[marks != 0].tolist())
@@ -253,7 +250,7 @@ class ExampleProbeService:
         ranked = example_fits.rank_by_information(known.features, marks, p, conversations.scores)
         place_by_index = {index: place for place, index in enumerate(ranked.tolist())}
         probe = ExampleProbe(
-            subject, len(example_by_id), None if p is None else _test(p, marks, drawn)
+            subject, len(example_by_id), None if p is None else _test(p, marks, share, drawn)
         )
         values = [
             (key, None if p is None else float(p[index]), place_by_index.get(index))
@@ -285,22 +282,16 @@ def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     return abs(marks - (0 if newest is None else newest.marks)) >= example_fits.EXAMPLES_PER_FIT
 
 
-def _test(p: Floats, marks: Ints, drawn: Bools) -> ExampleProbeTest:
+def _test(p: Floats, marks: Ints, share: Interval | None, drawn: int) -> ExampleProbeTest:
     """Returns how well the probabilities p separate the examples.
 
     Args:
-        marks: 1, -1 or 0 (no example) for each conversation, shape (conversations,), as of `p` and `drawn`.
-        drawn: Whether it was drawn at random, and a person answered.
+        marks: 1, -1 or 0 (no example) for each conversation, shape (conversations,), as of `p`.
+        share, drawn: As `triage_queue.share_of_all` returns them.
     """
     is_example = marks != 0
     is_positive, values = marks[is_example] > 0, p[is_example]
     above, predicted = values >= YES_FROM, wilson(int((p >= YES_FROM).sum()), len(p))
-    decided = int((drawn & is_example).sum())
-    share = None
-    if decided >= MIN_DRAWN:
-        # who is unsure answers neither, and such conversations are left out of all in the same share
-        of = len(p) * decided / int(drawn.sum())
-        share = share_of_drawn(int((drawn & (marks > 0)).sum()), decided, of)
     return ExampleProbeTest(
         positive=int(is_positive.sum()),
         negative=int((~is_positive).sum()),
@@ -317,9 +308,10 @@ def _test(p: Floats, marks: Ints, drawn: Bools) -> ExampleProbeTest:
             scored=len(p),
             apparent=predicted.value,
             corrected=share,
-            why="" if share else explain_no_share(decided),
+            why="" if share else explain_no_share(drawn),
+            drawn=drawn,
             low=predicted.low,
             high=predicted.high,
         ),
-        drawn=decided,
+        drawn=drawn,
     )

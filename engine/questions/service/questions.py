@@ -17,6 +17,7 @@ from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.answer_check import draw, extend, is_stale, report
+from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import (
     NOTE,
     PEOPLE,
@@ -156,13 +157,22 @@ class QuestionService:
 
         Raises:
             FormatError: The file cannot be read, or is no question.
-            NameTaken: The program's own questions for verdicts and notes have this name.
+            NameTaken: The program's own questions for verdicts and notes have this name, or one that was answered and
+                has answers of another kind.
+            UsageError: A pattern cannot be read.
         """
         question, text = _read(path)
         if question.name in (SUCCEEDED, NOTE):
             raise NameTaken(
                 f"“{question.name}” is a question of every project.", "Give the file another name."
             )
+        if question.name in self.answered():
+            former = self.summary(question.name).question
+            if former.kind != question.kind:
+                raise NameTaken(
+                    f"“{question.name}” has answers already, of the kind {former.kind} and not {question.kind}.",
+                    "Give the file another name.",
+                )
         self._put(question.name, text)
         return question
 
@@ -244,7 +254,14 @@ class QuestionService:
         return rows
 
     def _put(self, name: str, definition: str) -> None:
-        """Stores a question, and says that something changed."""
+        """Stores a question, and says that something changed.
+
+        Raises:
+            UsageError: A pattern cannot be read.
+        """
+        question = parse_question(name, definition)
+        if question.patterns:
+            PatternMatcher(question)
         self._project.write(lambda conn: questions.put(conn, name, definition))
         self._changed()
 

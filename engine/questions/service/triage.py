@@ -13,13 +13,13 @@ from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
 from engine.questions.question import NOTE
-from engine.questions.records import Act, AnswerRow, QueueOrder, TriagePage, TriagePlace
+from engine.questions.records import AnswerRow, NewAnswer, QueueOrder, TriagePage, TriagePlace
 from engine.questions.tables import (
     answers,
     example_probes,
     machine_answers,
+    opinions,
     questions,
-    second_answers,
     triage_queue,
 )
 from engine.signs import tables as sign_tables
@@ -72,21 +72,21 @@ class TriageService:
         self, conversation_id: int, value: str, note: str = "", question: str = SUCCEEDED
     ) -> AnswerRow:
         """Stores an answer as `Question.answer` gives it, and a note with it, and returns the answer."""
-        notes = [Act(conversation_id, NOTE, note, self.annotator)] if note else []
-        acts = [*notes, Act(conversation_id, question, value, self.annotator)]
+        notes = [NewAnswer(conversation_id, NOTE, note, self.annotator)] if note else []
+        acts = [*notes, NewAnswer(conversation_id, question, value, self.annotator)]
         return self._store(lambda conn: answers.append(conn, acts))
 
     def repeat(self, conversation_id: int, value: str, question: str = SUCCEEDED) -> AnswerRow:
         """Stores a second answer, given blind, and returns it; the current answer does not change."""
-        act = Act(conversation_id, question, value, self.annotator, blind=True)
+        act = NewAnswer(conversation_id, question, value, self.annotator, blind=True)
         return self._store(lambda conn: answers.append(conn, [act]))
 
     def note(self, conversation_id: int, note: str) -> AnswerRow:
         """Stores a note, an empty one to clear it, and returns it; the verdict stays as it is."""
-        act = Act(conversation_id, NOTE, note or None, self.annotator)
+        act = NewAnswer(conversation_id, NOTE, note or None, self.annotator)
         return self._store(lambda conn: answers.append(conn, [act]))
 
-    def answer(self, acts: Sequence[Act]) -> int:
+    def answer(self, acts: Sequence[NewAnswer]) -> int:
         """Stores several answers that one undo takes back, and returns the number of conversations that they change;
         answers that are in force already are not stored again."""
         named = [replace(act, annotator=self.annotator) for act in acts]
@@ -115,14 +115,14 @@ class TriageService:
         """Returns the ids of at most `count` conversations to answer again, at random among those that this person
         answered once and not recently."""
         with self._project.reading() as conn:
-            return second_answers.to_repeat(
+            return opinions.draw_for_repeat(
                 conn, count, RECENT_ANSWERS, random.Random(count), self.annotator, question
             )
 
     def to_judge_second(self, count: int, question: str = SUCCEEDED) -> list[int]:
         """Returns the ids of at most `count` conversations at random that others answered and this person did not."""
         return self._project.read(
-            second_answers.to_judge_second, count, random.Random(count), self.annotator, question
+            opinions.draw_for_second_person, count, random.Random(count), self.annotator, question
         )
 
     def place(self) -> TriagePlace:

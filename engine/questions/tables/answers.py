@@ -9,7 +9,7 @@ ones, are one act: its rows are adjacent, have one time that no other act has, a
 
 Each row has the name of the person who gave it, empty without one. The newest answer of the kind `give` is the one in
 force, whoever gave it; those of the kind `repeat` are given without seeing it: by the same person to see how sure they
-are, or by another person (`engine.questions.tables.second_answers`).
+are, or by another person (`engine.questions.tables.opinions`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.completeness.tables import score_sets
 from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
 from engine.project.sql import rows_in, utc_now
 from engine.questions.question import NOTE, YES
-from engine.questions.records import Act, AnswerRow, EarlierAnswers
+from engine.questions.records import AnswerRow, EarlierAnswers, NewAnswer
 
 _COLUMNS = "v.id, v.conversation_id, v.question, v.value, v.given_at, v.kind, v.annotator"
 """The columns of a row `v` of `answer`, in the order of `_StoredAnswer`."""
@@ -73,14 +73,14 @@ class _StoredAnswer(NamedTuple):
     annotator: str
 
 
-def append(conn: sqlite3.Connection, acts: Sequence[Act]) -> AnswerRow:
+def append(conn: sqlite3.Connection, acts: Sequence[NewAnswer]) -> AnswerRow:
     """Stores answers as one act, and returns the row of the last one."""
     give_all(conn, acts)
     row = conn.execute(f"SELECT {_COLUMNS} FROM answer AS v ORDER BY v.id DESC LIMIT 1").fetchone()
     return _row(row, 1)
 
 
-def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
+def give_all(conn: sqlite3.Connection, acts: Sequence[NewAnswer]) -> None:
     """Appends answers as one act.
 
     Raises:
@@ -101,7 +101,7 @@ def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
     )
 
 
-def change(conn: sqlite3.Connection, acts: Sequence[Act]) -> int:
+def change(conn: sqlite3.Connection, acts: Sequence[NewAnswer]) -> int:
     """Appends those answers as one act that are not in force already, and returns on how many conversations they are;
     verdicts and blind answers are appended in any case.
 

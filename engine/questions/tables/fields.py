@@ -37,11 +37,11 @@ from engine.questions.tables.answers import (
 )
 from engine.questions.tables.example_probes import PREDICTIONS, VALUES
 from engine.questions.tables.machine_answers import IN_FORCE
-from engine.questions.tables.second_answers import (
+from engine.questions.tables.opinions import (
     DISAGREEMENTS,
     NAMED_OPINIONS,
-    disagreements_on,
-    opinions_on_question,
+    disagreements_sql,
+    opinions_sql,
 )
 
 DISAGREE = "disagree"
@@ -125,7 +125,7 @@ def _match_answers(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     matching = f"SELECT conversation_id FROM ({sql}) WHERE {condition}"
     result = select_among(conn, among, matching, (*parameters, *compared))
     if DISAGREE in values:
-        result |= select_among(conn, among, disagreements_on(name))
+        result |= select_among(conn, among, disagreements_sql(name))
     return add_any_or_none(term, among, result, lambda: select_among(conn, among, sql, parameters))
 
 
@@ -169,7 +169,7 @@ def _answers_by(
     names = names_by_slug[by]
     in_names = placeholders(names)
     return (
-        f"SELECT conversation_id, verdict AS value FROM ({opinions_on_question(question)})"
+        f"SELECT conversation_id, verdict AS value FROM ({opinions_sql(question)})"
         f" WHERE annotator IN ({in_names}) UNION ALL {MACHINES} AND a.name IN ({in_names})",
         (*names, question, *names),
     )

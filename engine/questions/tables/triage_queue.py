@@ -6,7 +6,7 @@
   are left out unless the filter asks for a state.
 - `lowest`: the lowest score first, unscored ones last.
 - `disagreement`: conversations that two score configurations put into different states, the biggest difference first.
-- `people`: conversations on which people disagree (`engine.questions.tables.second_answers`), in id order; the only
+- `people`: conversations on which people disagree (`engine.questions.tables.opinions`), in id order; the only
   order of what has answers already.
 - `informative`: what would change the probe of the question most: unsure, and unlike what is judged already
   (`engine.questions.example_fits.rank_by_information`); then those that came later, in id order.
@@ -32,6 +32,7 @@ from itertools import islice
 
 from engine.base.conversation import SUCCEEDED, State
 from engine.base.sign import in_words
+from engine.base.statistics.intervals import Interval, share_of_drawn
 from engine.completeness.records import DecisionRule, mode_in_words
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -42,8 +43,15 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.fields import random_numbers
 from engine.project import settings
 from engine.project.sql import IdSet, read_ids, rows_in, snapshot
-from engine.questions.records import NO_NAME, QueueOrder, TriageItem, TriagePage, likely_success
-from engine.questions.tables import example_probes, machine_answers, second_answers
+from engine.questions.records import (
+    MIN_DRAWN,
+    NO_NAME,
+    QueueOrder,
+    TriageItem,
+    TriagePage,
+    likely_success,
+)
+from engine.questions.tables import example_probes, machine_answers, opinions
 from engine.questions.tables.answers import CURRENT_ANSWERS
 from engine.questions.tables.fields import DISAGREE
 from engine.signs import tables as sign_tables
@@ -193,11 +201,11 @@ def _scores_by_distance(
 
 def _opinions_text(conn: sqlite3.Connection, conversation_id: int, question: str) -> str:
     """Returns what each person says of a conversation, as the reason why it is in the queue."""
-    opinions = (
+    texts = (
         f"{opinion.annotator or NO_NAME} says {opinion.value}"
-        for opinion in second_answers.opinions_on(conn, conversation_id, question)
+        for opinion in opinions.on_conversation(conn, conversation_id, question)
     )
-    return f"people disagree: {', '.join(opinions)}"
+    return f"people disagree: {', '.join(texts)}"
 
 
 def _queue_check(conn: sqlite3.Connection, question: str) -> list[tuple[int, str]]:
@@ -385,3 +393,22 @@ def drawn(conn: sqlite3.Connection, question: str) -> list[int]:
     numbers = random_numbers(len(every.flags))
     first = min(map(numbers.__getitem__, (every - answered).ascending()), default=1.0)
     return [key for key in answered.ascending() if numbers[key] < first]
+
+
+def share_of_all(conn: sqlite3.Connection, question: str) -> tuple[Interval | None, int]:
+    """Returns the share of yes among all conversations, by those drawn at random, and how many of these were answered
+    yes or no; the share is None where they are fewer than `MIN_DRAWN`."""
+    drawn_ids = drawn(conn, question)
+    said_yes = example_probes.examples(conn, question)
+    decided = [said_yes[key] for key in drawn_ids if key in said_yes]
+    if len(decided) < MIN_DRAWN:
+        return None, len(decided)
+    (conversations,) = conn.execute("SELECT count(*) FROM conversation").fetchone()
+    # who is unsure answers neither, and such conversations are left out of all in the same share
+    of = conversations * len(decided) / len(drawn_ids)
+    share = share_of_drawn(sum(decided), len(decided), of)
+    # all answers bound it, also those on conversations that people picked
+    low = sum(said_yes.values()) / conversations
+    high = 1 - (len(said_yes) - sum(said_yes.values())) / conversations
+    bounded = (min(max(each, low), high) for each in (share.value, share.low, share.high))
+    return Interval(*bounded), len(decided)

@@ -29,7 +29,6 @@ from engine.results.associations.odds import Incidence, join_incidences
 from engine.results.associations.records import Place, Speaker, WordFeature
 
 MAX_WORDS = 3
-"""Most words of a phrase."""
 
 _GAP = " … "
 """Stands for the middle of a long message, which is not read; no phrase crosses it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, tab_separated, text_table
-from engine.base.sign import Sign
+from engine.base.sign import ANY_SIGN, Sign
 from engine.base.text import one_line
 from engine.conversations.filters import Term
 from engine.results.associations.records import (
@@ -21,6 +21,7 @@ from engine.results.associations.records import (
     Speaker,
     WordFeature,
 )
+from engine.results.comparison.formatting import sign_clauses
 
 MAX_ROWS = 15
 """Most associations of a side that text lists; JSON and screens list all."""
@@ -35,7 +36,6 @@ MAX_NEAR_EQUAL = 3
 """Most near-equal features of an association that are named."""
 
 _FEATURE_CHARACTERS = 60
-"""Most characters of a feature."""
 
 _SPEAKER_NAMES = {
     "system": "system prompt",
@@ -43,7 +43,6 @@ _SPEAKER_NAMES = {
     "assistant": "assistant",
     "tool": "tool result",
 }
-"""Name of each speaker."""
 
 _SENTENCES: dict[tuple[Speaker, Place], str] = {
     ("system", "anywhere"): "the system prompt has",
@@ -62,10 +61,11 @@ _PLACE_NAMES = {"anywhere": "", "first": ", first message", "last": ", last mess
 
 
 def feature_text(feature: Feature) -> str:
-    """Returns a feature in words: a sign, a term as a filter writes it, or words with who says them where."""
+    """Returns a feature in words: a term as a filter writes it, with the words of a sign behind, or words with who says
+    them where."""
     if isinstance(feature, Term):
         if feature.field == "sign":
-            return f"sign: {Sign(feature.values[0]).words}"
+            return f"{feature} ({Sign(feature.values[0]).words})"
         return one_line(str(feature), _FEATURE_CHARACTERS)
     speaker = f"{_SPEAKER_NAMES[feature.speaker]}{_PLACE_NAMES[feature.place]}"
     return f"{speaker}: “{one_line(feature.text, _FEATURE_CHARACTERS)}”"
@@ -130,21 +130,38 @@ def side_lines(result: Associations) -> tuple[str, str]:
 
 
 def conclusion(result: Associations) -> str:
-    """Returns a sentence on how many features go with a side, after one on each goal that is on the first side only."""
+    """Returns sentences on each goal that is on the first side only, on how many features go with a side, and on signs
+    of trouble that differ over all goals."""
     verb, without = result.split.verbs
     only = "".join(
         f"{size:,} of the {result.sizes[0]:,} that {verb} are in the goal “{one_line(label, _FEATURE_CHARACTERS)}”,"
         f" where none {without}. "
         for label, size in result.first_only
     )
-    return only + _counts_of_features(result)
+    return only + _counts_of_features(result) + _unlisted_signs(result)
+
+
+def _unlisted_signs(result: Associations) -> str:
+    """Returns a sentence on the signs of trouble that comparisons of the sides name and no row does; empty where there
+    are none."""
+    listed = {
+        feature.values[0]
+        for row in result.rows
+        for feature in (row.feature, *row.near_equal)
+        if isinstance(feature, Term) and feature.field == "sign"
+    }
+    if listed:  # then they say what signs in general would
+        listed.add(ANY_SIGN)
+    clauses = sign_clauses([each for each in result.sign_changes if each.sign not in listed])
+    return f" By signs alone, A against B: {'; '.join(clauses)}." if clauses else ""
 
 
 def _counts_of_features(result: Associations) -> str:
     """Returns a sentence on how many features go with a side."""
     tested = f"{result.tested:,} words, phrases and properties"
     if not result.rows:
-        return f"Nothing goes with A or B: none of {tested} differs more than chance explains."
+        compared = "Within goals nothing" if result.goals else "Nothing"
+        return f"{compared} goes with A or B: none of {tested} differs more than chance explains."
     lines = (
         f", in {counted(len(result.rows), 'line')}" if len(result.rows) < result.significant else ""
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import Filter, Term
+
+if TYPE_CHECKING:  # numpy takes long, and screens wait for these rows
+    from engine.results.comparison.differences import SignChange
 
 FALSE_DISCOVERY_RATE = 0.03
 """Largest expected share of false associations among those that are listed. It is .03 because at .05 more than 5 of 100
@@ -19,8 +22,7 @@ Place = Literal["anywhere", "first", "last"]
 """In which messages of the speaker a word stands: in any, in the first one, in the last one."""
 
 MOST_TROUBLE = "the most trouble"
-"""Name of the first side where no failures are known: the conversations with the most signs of trouble stand for
-them."""
+"""Name of the first side where no failures are known: those with the most signs of trouble stand for them."""
 
 PROBABLE_FAILURE = "probable failure"
 """Name of the first side where verdicts are few, but a probe that was fitted to them tells failures."""
@@ -105,6 +107,8 @@ class Associations:
         significant: Number of those that go with a side, near-equal ones included.
         rows: These, but of near-equal ones only the clearest, which names the others; those of the first side come
             first, the clearest on top.
+        sign_changes: How many conversations of B, then of A, show each sign of trouble, without regard to goals, as
+            comparisons test it; empty where the sides are chosen by what signs say too.
     """
 
     split: Split
@@ -115,3 +119,4 @@ class Associations:
     tested: int
     significant: int
     rows: tuple[Association, ...]
+    sign_changes: tuple[SignChange, ...] = ()

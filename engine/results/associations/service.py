@@ -55,7 +55,9 @@ from engine.results.associations.records import (
     Split,
     WordFeature,
 )
+from engine.results.comparison.differences import SignChange
 from engine.results.comparison.measures import goal_numbers
+from engine.results.comparison.service import find_sign_changes
 from engine.signs import tables as signs
 
 MIN_SIDE = 10
@@ -96,8 +98,7 @@ _FAILURE_FILTERS = (
     ("truth.success<1", "truth.success>=1"),
     ("truth.reward<1", "truth.reward>=1"),
 )
-"""Pairs of filters, of conversations that failed and of conversations that succeeded, one for each kind of outcome, the
-best known first."""
+"""Pairs of filters, failed and succeeded conversations, one for each kind of outcome, the best known first."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -109,8 +110,7 @@ _SAME_MATTER = (
     {"trouble", "succeeded", "disagreement"},  # people judge first what shows most trouble
     {"trouble", "turns", "messages", "length"},  # a long conversation is a sign of trouble
 )
-"""Groups of fields that say the same of a conversation; a split by a field of a group is not explained by another field
-of the group."""
+"""Groups of fields that say the same of a conversation; a split by one is not explained by another of its group."""
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features besides `COUNTABLE_FIELDS`."""
@@ -207,7 +207,12 @@ class AssociationService:
                 goal += 1  # 0 is in no goal
                 goal[np.bincount(goal)[goal] < MIN_GOAL] = 0  # small goals are no strata
             features, incidence = _read_features(conn, split, sides, by_goal=not goal.any())
-        return _associations(split, sides, features, incidence, goal, labels)
+            sign_changes: tuple[SignChange, ...] = ()
+            if "sign" not in _with_same_matter(_fields_of(split)):
+                both_ids = sides.ids[~sides.is_first], sides.ids[sides.is_first]
+                (sign_changes,) = find_sign_changes(conn, [both_ids])
+        result = _associations(split, sides, features, incidence, goal, labels)
+        return replace(result, sign_changes=sign_changes)
 
 
 # Into which sides conversations can be split
@@ -357,15 +362,9 @@ def _eligible_terms(
     At least `min_count` conversations match a feature, and at least as many do not. The fields by which a side is
     chosen are left out, with those that say the same, and values of others that are only another name of theirs.
     """
-    chosen_fields = {
-        term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
-        for filter in (split.first, split.second)
-        for term in filter.terms
-    }
-    excluded_fields = chosen_fields.union(
-        *(group for group in _SAME_MATTER if group & chosen_fields)
-    )
-    excluded_fields |= {"reason"}  # it explains an answer, by whatever a side is chosen
+    chosen_fields = _fields_of(split)
+    # what is asked of an answer explains it, by whatever a side is chosen
+    excluded_fields = _with_same_matter(chosen_fields) | {"reason"}
     if not by_goal:
         excluded_fields |= {"goal", "theme"}
     fields = [name for name in _candidate_fields(conn) if name not in excluded_fields]
@@ -387,6 +386,20 @@ def _eligible_terms(
         )
         if not is_copy and min_count <= len(members) <= len(among) - min_count:
             yield term, members
+
+
+def _fields_of(split: Split) -> set[str]:
+    """Returns the fields by which the sides are chosen."""
+    return {
+        term.field.partition("@")[0]  # answers to the same question say the same, whoever gave them
+        for filter in (split.first, split.second)
+        for term in filter.terms
+    }
+
+
+def _with_same_matter(fields: set[str]) -> set[str]:
+    """Returns these fields with those that say the same of a conversation."""
+    return fields.union(*(group for group in _SAME_MATTER if group & fields))
 
 
 def _candidate_fields(conn: sqlite3.Connection) -> list[str]:

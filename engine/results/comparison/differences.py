@@ -35,9 +35,8 @@ Measure = Literal[
     "leaves",
 ]
 """Name of what is compared. The first five are shares of conversations, the others means over conversations;
-`succeeded` is by verdicts, `failed` by imported outcomes,
-`trouble` is the sum of the standard scores of signs, `success` the probability of success that is fitted to
-verdicts."""
+`succeeded` is by verdicts, `failed` by imported outcomes, `trouble` is the sum of the standard scores of signs,
+`success` the probability of success that is fitted to verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +167,23 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class PeriodChange:
+    """How a period of time differs from the one before it.
+
+    Attributes:
+        first, last: The two periods, such as the months `2026-02` and `2026-03`.
+        differences: The significant differences, but for those of verdicts and of what is predicted from them: people
+            pick what they judge, and may pick otherwise in each period.
+        sign_changes: As of the `Part` of the last period.
+    """
+
+    first: str
+    last: str
+    differences: tuple[Difference, ...]
+    sign_changes: tuple[SignChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """A project by the values of one field.
 
@@ -177,6 +193,8 @@ class Breakdown:
         without: Number of conversations without a value.
         left_out: Number of values that are not listed, and of their conversations.
         doubt: Why the scores in force mean little; empty where their test does not say so.
+        last_change: How the last of two neighboring periods with enough conversations differs from the other one; None
+            where there are none.
     """
 
     field: str
@@ -184,6 +202,7 @@ class Breakdown:
     without: int
     left_out: tuple[int, int] = (0, 0)
     doubt: str = ""
+    last_change: PeriodChange | None = None
 
 
 # The comparison
@@ -240,10 +259,7 @@ def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> lis
     alone = [difference for difference in overall if difference.measure in MAIN_QUESTIONS]
     others = [difference for difference in overall if difference.measure not in MAIN_QUESTIONS]
     others += sorted(goals, key=lambda difference: difference.p)
-    ps = [
-        *(difference.p for difference in alone),
-        *holm([difference.p for difference in others]),
-    ]
+    ps = [*(difference.p for difference in alone), *holm([difference.p for difference in others])]
     return [
         replace(difference, corrected=1.0 if p is None else p)
         for difference, p in zip([*alone, *others], ps, strict=True)

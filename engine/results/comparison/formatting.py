@@ -20,6 +20,7 @@ from engine.results.comparison.differences import (
     Difference,
     Measure,
     Part,
+    PeriodChange,
     Side,
     SignChange,
 )
@@ -41,11 +42,9 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
-goals."""
+"""Names of measures that differ from those in JSON; the label of the goal follows the name of a measure in goals."""
 
 _SIDE_NAME_CELLS = 60
-"""Most cells of the terminal for the name of a side."""
 
 _DIGITS = {
     "trouble": 2,
@@ -191,10 +190,10 @@ def _answer_row(change: AnswerChange) -> ReportRow:
     first, second = change.shares
     name = f"{change.question}: {change.value} ({change.by}"
     if change.change is None:
-        cells = (f"{name}, not corrected)", first.apparent_in_words, second.apparent_in_words)
+        cells = (f"{name}, not corrected)", first.apparent_text, second.apparent_text)
         return ReportRow((*cells, "", ""), details={"filter": None})
     is_mean = change.value == MEAN
-    values = (share.in_words.partition(" ")[0] for share in change.shares)
+    values = (share.text.partition(" ")[0] for share in change.shares)
     ends = change.change.value, change.change.low, change.change.high
     value, low, high = (with_minus(f"{end:+.2f}") if is_mean else points(end) for end in ends)
     text = f"{value} ({low} to {high})"
@@ -333,19 +332,44 @@ def sign_clauses(changes: Sequence[SignChange]) -> list[str]:
     return clauses
 
 
-def sign_sentences(breakdown: Breakdown) -> list[str]:
-    """Returns for each value which signs of trouble differ significantly from those of what it is compared with."""
+def change_clauses(change: PeriodChange) -> list[str]:
+    """Returns what differs between two periods: the significant differences, then the signs of trouble."""
+    signs = sign_clauses(change.sign_changes)
+    # signs say more than that there is more trouble, which is their sum
+    told = (each for each in change.differences if not signs or each.measure != "trouble")
+    return [*map(_change_text, told), *signs]
+
+
+def _change_text(difference: Difference) -> str:
+    """Returns a difference in words: the measure, whether it rose or fell, and both values."""
+    name, first, last, *_ = difference_cells(difference)
+    rose = difference.change.value > 0
+    # standard scores mean nothing to a reader
+    if difference.measure in ("trouble", "trouble in goal"):
+        return f"{'more' if rose else 'less'} {name}"
+    verb = "rose" if rose else "fell"
+    return f"{name} {verb} from {first} to {last}"
+
+
+def change_sentences(breakdown: Breakdown) -> list[str]:
+    """Returns for each value which signs of trouble differ significantly from those of what it is compared with; for
+    the last period all that differs."""
+    last = breakdown.last_change
     return [
         f"{part.value} against {part.against}: {'; '.join(clauses)}."
         for part in breakdown.parts
-        if (clauses := sign_clauses(part.sign_changes))
+        if (
+            clauses := change_clauses(last)
+            if last is not None and last.last == part.value
+            else sign_clauses(part.sign_changes)
+        )
     ]
 
 
 def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
     """Yields notes on what is not listed, and on how to read the table."""
     yield from _doubts(breakdown)
-    yield from sign_sentences(breakdown)
+    yield from change_sentences(breakdown)
     values, conversations = breakdown.left_out
     if values:
         yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"

@@ -35,7 +35,9 @@ from engine.results.comparison.differences import (
     AnswerChange,
     Breakdown,
     Comparison,
+    Measure,
     Part,
+    PeriodChange,
     Side,
     SignChange,
     compare,
@@ -55,6 +57,12 @@ from engine.signs import tables as signs
 
 ALL = "all"
 """Name of the only row of a table of rates without a field."""
+
+MIN_IN_PERIOD = 20
+"""Fewest conversations of a period of time that is compared with another one in all."""
+
+BY_VERDICTS: tuple[Measure, ...] = ("succeeded", "success")
+"""Measures that go by verdicts."""
 
 MAX_VALUES = 40
 """Most values of a field that are compared: the most frequent ones, or for a field of time the latest."""
@@ -100,7 +108,7 @@ class ComparisonService:
         comparison = compare((first_side, second_side), *parts)
         with self._project.reading() as conn, snapshot(conn):
             changes = _answer_changes(conn, set(first_ids.tolist()), set(second_ids.tolist()))
-            (sign_changes,) = _sign_changes(conn, [parts])
+            (sign_changes,) = find_sign_changes(conn, [(first_ids, second_ids)])
             return replace(
                 comparison,
                 answer_changes=tuple(changes),
@@ -143,7 +151,8 @@ class ComparisonService:
         sides = _sides_of_values(measures, members, values, ids_with_value, in_time=in_time)
         is_mirrored = not in_time and len(members) == 2
         with self._project.reading() as conn, snapshot(conn):
-            sign_changes = _sign_changes(conn, [side[1:] for side in sides], mirrored=is_mirrored)
+            id_pairs = [(others.ids, part.ids) for _, others, part in sides]
+            sign_changes = find_sign_changes(conn, id_pairs, mirrored=is_mirrored)
             doubt = doubt_in_force(score_sets.sets(conn))
         parts = [
             Part(
@@ -159,16 +168,15 @@ class ComparisonService:
                 values, sides, sign_changes, strict=True
             )
         ]
+        parts = _correct_p_values(parts, mirrored=is_mirrored)
         unlisted_values = set(order) - set(values)
         return Breakdown(
             field,
-            tuple(_correct_p_values(parts, mirrored=is_mirrored)),
+            tuple(parts),
             without=len(measures.ids) - len(ids_with_value),
-            left_out=(
-                len(unlisted_values),
-                sum(len(members[value]) for value in unlisted_values),
-            ),
+            left_out=(len(unlisted_values), sum(len(members[value]) for value in unlisted_values)),
             doubt=doubt,
+            last_change=_last_change(sides, parts) if in_time else None,
         )
 
     def sizes(self, field: str, filter: Filter = NO_FILTER) -> dict[str, int]:
@@ -307,18 +315,43 @@ def _answer_changes(
             yield AnswerChange(name, by, before.value, (before, after), change)
 
 
-def _sign_changes(
-    conn: sqlite3.Connection, sides: Sequence[tuple[Measures, Measures]], *, mirrored: bool = False
+def _last_change(
+    sides: Sequence[tuple[str, Measures, Measures]], parts: Sequence[Part]
+) -> PeriodChange | None:
+    """Returns how a period differs from the one before it, of the last two neighbors with `MIN_IN_PERIOD` conversations
+    each; None where there are none.
+
+    Args:
+        sides: As `_sides_of_values` returns them.
+        parts: The part of each period.
+    """
+    for (before, first, last), part in zip(reversed(sides), reversed(parts), strict=True):
+        if min(len(first.ids), len(last.ids)) < MIN_IN_PERIOD:
+            continue
+        rated = Side(before, None, first.rate()), Side(part.value, part.filter, last.rate())
+        differences = (
+            part.change if each.measure == "completion" else each
+            for each in compare(rated, first, last).differences
+            if each.measure not in BY_VERDICTS
+        )
+        significant = (each for each in differences if each is not None and each.significant)
+        return PeriodChange(before, part.value, tuple(significant), part.sign_changes)
+    return None
+
+
+def find_sign_changes(
+    conn: sqlite3.Connection, sides: Sequence[tuple[Ints, Ints]], *, mirrored: bool = False
 ) -> list[tuple[SignChange, ...]]:
     """Returns for each pair of sides how many conversations show any sign of trouble, then each sign.
 
     Args:
+        sides: Ids of the conversations of the sides of each pair.
         mirrored: Whether there are two pairs, the second one the first turned round, which are one test.
     """
-    ids_by_sign = signs.ids_by_sign(conn)
+    ids_by_sign, ids_read = signs.ids_by_sign(conn), signs.trouble_by_id(conn).keys()
     counts = []
     for pair in sides:
-        first, second = (set(side.ids[~np.isnan(side.trouble)].tolist()) for side in pair)
+        first, second = (ids_read & side.tolist() for side in pair)
         counts += [
             (len(first & ids), len(first), len(second & ids), len(second))
             for ids in ids_by_sign.values()

@@ -46,7 +46,7 @@ from engine.results.records import (
 from engine.results.validation import cuts
 from engine.results.validation.claims import JUDGED_FAILED, claims_of
 from engine.training.config import ConfigError, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
 
 KEYWORDS = "keyword rule"

@@ -1,4 +1,4 @@
-"""Compares the clustering in use, before and after merges, with gold goals.
+"""Compares the clustering of goals, before and after merges, with gold goals.
 
 A *gold goal* is the goal that came with a conversation as `truth.goal`. A clustering puts conversations into
 *clusters*; people and models merge these into *groups*, which are what stands now.
@@ -45,7 +45,7 @@ _COLUMNS = (
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
     ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
-"""Columns of the table."""
+"""Columns of the table; the key of each but the first is a field of `GoldAgreement`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class GoalValidation:
     Attributes:
         embedder: Name of the embedder, as the user gave it.
         asked: Number of matching conversations that have a gold goal.
-        n: Number of these conversations that are in the clustering.
+        n: Number of these conversations that are in the clustering, which are compared.
         goals: Number of distinct gold goals among the `n`.
         outside: Number of the `n` that are in no current group.
         rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`). The first is
@@ -71,7 +71,7 @@ class GoalValidation:
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
-    """Returns the agreement of the clustering in use with the gold goals of the matching conversations.
+    """Returns the agreement of the clustering of goals with the gold goals of the matching conversations.
 
     Raises:
         NotYet: There is no clustering, or no clustered conversation has a gold goal.
@@ -81,7 +81,9 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         stored = stored_clustering(conn, clusterings.goals_clustering_id(conn))
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
         clustered, clusters = clusterings.membership(conn, stored.id)
-        cluster_by_id = dict(zip(clustered, clusters, strict=True))
+        # outliers are in no group, so they count as outside of all clusters too
+        numbers = [OUTSIDE if cluster == clusterings.OUTLIER else cluster for cluster in clusters]
+        cluster_by_id = dict(zip(clustered, numbers, strict=True))
         gold = _gold_goals(conn, query)
     in_no_group = view.members(None).tolist()
     group_by_id = {
@@ -92,18 +94,18 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     clustered_ids = [conversation_id for conversation_id in gold if conversation_id in group_by_id]
     names = [gold[conversation_id] for conversation_id in clustered_ids]
     _require_two_goals(names, len(gold))
-    labels_by_row: dict[str, Groups] = {}
+    numbers_by_row: dict[str, Groups] = {}
     # conversations that were assigned after clustering have a group now, but were in no cluster
     if cluster_by_id.keys() >= set(clustered_ids):
-        labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
-    labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
+        numbers_by_row[BEFORE] = _group_numbers(cluster_by_id, clustered_ids)
+    numbers_by_row[NOW] = _group_numbers(group_by_id, clustered_ids)
     return GoalValidation(
         embedder=stored.embedder,
         asked=len(gold),
         n=len(clustered_ids),
         goals=len(set(names)),
-        outside=int((labels_by_row[NOW] == OUTSIDE).sum()),
-        rows={name: gold_agreement(names, labels) for name, labels in labels_by_row.items()},
+        outside=int((numbers_by_row[NOW] == OUTSIDE).sum()),
+        rows={name: gold_agreement(names, groups) for name, groups in numbers_by_row.items()},
     )
 
 
@@ -135,13 +137,13 @@ def _require_two_goals(names: Sequence[str], with_gold: int) -> None:
         )
     if len(set(names)) == 1:
         raise UsageError(
-            f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
+            f"All {len(names):,} clustered conversations with a gold goal have the same one: it tells nothing apart.",
             "Import conversations with other goals, or look at them without --filter.",
         )
 
 
-def _labels(group_by_id: Mapping[int, int], ids: Sequence[int]) -> Groups:
-    """Returns the group of each conversation, in the order of `ids`, shape (ids,)."""
+def _group_numbers(group_by_id: Mapping[int, int], ids: Sequence[int]) -> Groups:
+    """Returns the number of the group or cluster of each conversation, in the order of `ids`, shape (ids,)."""
     return np.array([group_by_id[conversation_id] for conversation_id in ids], dtype=np.int64)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from engine.base.errors import NotFound
+from engine.base.errors import FormatError
 from engine.base.request_options import Option, declare_option, switch
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.formats.registry import reader_named
@@ -175,11 +175,12 @@ def files_to_watch(
         most_unpacked: Bytes to which a file may unpack; None for the usual limit.
 
     Raises:
-        UsageError: A file, a folder or the format does not exist.
+        FormatError: A file or a folder does not exist.
+        NotFound: The format does not exist.
     """
     missing = next((path for path in paths if not os.path.exists(path)), None)
     if missing is not None:
-        raise NotFound(f"There is no file or folder {missing}.", "Make it first; it may be empty.")
+        raise FormatError(f"There is no file or folder {missing}.", "Make one; it may be empty.")
     if format is not None:
         reader_named(format)
     return WatchedFiles(paths, format, most_unpacked)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
+import msgspec
+
 from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
 from engine.formats.file_names import logs_in
@@ -152,7 +154,7 @@ class WatchedFiles:
         Args:
             state: The state of the file when it was scanned.
             is_settled: Whether the file is the same as at the last look; only then a last line without a line break is
-                read.
+                read, if it is a whole record.
         """
         assert position.format is not None
         with open(path, "rb") as file:
@@ -163,7 +165,7 @@ class WatchedFiles:
             if len(lines) == MAX_READ_BYTES and not end:  # the line is longer than what was read
                 lines = _read_line(file, lines)
                 offset = file.tell()
-            elif not is_settled or len(lines) == MAX_READ_BYTES:
+            elif not is_settled or len(lines) == MAX_READ_BYTES or not _is_whole(lines[end:]):
                 lines = lines[:end]
                 offset = position.offset + end
             line_count = position.lines + lines.count(b"\n")
@@ -204,6 +206,15 @@ class WatchedFiles:
                 states[file] = _FileState(status.st_size, status.st_mtime_ns)
                 self._argument_of_file[file] = path
         return dict(sorted(states.items()))
+
+
+def _is_whole(last_line: bytes) -> bool:
+    """Returns whether a line without a line break is nothing or a whole record, and not the beginning of one."""
+    try:
+        msgspec.json.decode(last_line or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _read_line(stream: BinaryIO, beginning: bytes) -> bytes:

@@ -63,7 +63,6 @@ MAX_GROUP_LABELS = 5
 """Most labels of a group that a schema allows."""
 
 FALLBACK_GROUP_LABELS = 4
-"""Labels of a group that a fallback makes."""
 
 MAX_TARGETS = 8
 """Most fields that one question can name as its targets."""

@@ -47,7 +47,6 @@ FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 """The actions that the baseline chooses from after an answer."""
 
 QUESTION_SCHEMA = object_schema({"question": TEXT})
-"""The schema of a reply with a question."""
 
 QUESTION = Module("question_generation", "baseline-question", max_tokens=128)
 """Asks the first question about the open labels."""

@@ -42,7 +42,6 @@ Category = Literal[
 """A category of a reply of the assistant."""
 
 CATEGORIES: tuple[Category, ...] = get_args(Category)
-"""All categories of replies."""
 
 Condition = Literal["full", "concat", "shuffle-concat", "sharded", "recap", "snowball"]
 """A way in which the user gives the instruction; the docstring of the module says what each is."""
@@ -60,8 +59,7 @@ NO_SHARD = -1
 """The shard id of a turn that reveals no shard."""
 
 MAX_IDLE_TURNS = 2
-"""Largest number of consecutive turns without a new shard. After them the user must reveal one, so that every play
-ends."""
+"""Most consecutive turns without a new shard. After them the user must reveal one, so that every play ends."""
 
 _MAX_EXTRACT_TOKENS = 60
 """Longest reply that copies an answer of less than ten words, in tokens."""

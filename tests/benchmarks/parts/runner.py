@@ -21,13 +21,7 @@ from tests.benchmarks.parts.importing import bench_import
 from tests.benchmarks.parts.training import bench_training
 from tests.benchmarks.parts.trees import bench_trees
 
-SECONDS = {
-    "import": 70,
-    "completeness": 205,
-    "trees": 185,
-    "goals": 60,
-    "training": 80,
-}
+SECONDS = {"import": 70, "completeness": 205, "trees": 185, "goals": 60, "training": 80}
 """How much of `BUDGET` each part gets."""
 
 PARTS = tuple(SECONDS)
@@ -39,13 +33,8 @@ LATE = 1.1
 
 QUICK_ROWS = 300
 PACKAGES = (
-    "conversation-workbench",
-    "llama-cpp-python",
-    "textual",
-    "numpy",
-    "scikit-learn",
-    "hnswlib",
-)
+    "conversation-workbench", "llama-cpp-python", "textual", "numpy", "scikit-learn", "hnswlib",
+)  # fmt: skip
 
 
 def run(

@@ -21,7 +21,7 @@ from engine.completeness.scoring import log_item
 from engine.model.catalog import embedded_model
 from engine.simulate.demo import sample_conversations
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.benchmarks.tool import REPOSITORY
 
 EXAMPLES, BATCH = 6, 2

@@ -24,11 +24,11 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine.base import network_guard
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from tests.benchmarks.rounds import rounds
 from training.base import add_adapter, load_base
 from training.examples import Example, make_examples, read_logs
-from training.loop import WEIGHT_DECAY, AdapterTrainer, arguments, budget_for, collate
+from training.loop import WEIGHT_DECAY, AdapterTrainer, budget_for, collate, trainer_arguments
 from training.validation import Validation
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
@@ -107,7 +107,7 @@ def _seconds_plain(model: Any, batches: Sequence[Sequence[Example]], config: Tra
 def _seconds_ours(
     model: Any, examples: Sequence[Example], config: TrainConfig, run: RunDirectory
 ) -> float:
-    options = arguments(
+    options = trainer_arguments(
         config,
         run.checkpoints,
         "adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",

@@ -24,7 +24,7 @@ from engine.project import settings
 from engine.project.backups import restore
 from engine.project.project import Project
 from engine.results.document import write_document
-from engine.training.service import TrainingRuns
+from engine.training.service import RunDirectories
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
 from tests.benchmarks.reproduction.document import as_json, document, plots
 from tests.benchmarks.reproduction.goals import label_one_by_one
@@ -310,7 +310,7 @@ def _train(project: Path, words: Sequence[str], done: Sequence[str]) -> int:
     """
     name = words[words.index("--name") + 1]
     here = [
-        history for history in TrainingRuns(project).histories() if history.run.path.name == name
+        history for history in RunDirectories(project).histories() if history.run.path.name == name
     ]
     if not here:
         return _run(words)

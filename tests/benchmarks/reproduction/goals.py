@@ -48,8 +48,7 @@ MAX_CATEGORIES = 10
 def measured_goals(workspace: OpenProject) -> dict[str, Any] | None:
     """Returns what was measured as JSON values: the clustering of the lowest seed over all conversations, those of
     other seeds beside it, the hold-out of the clustering over fewer, and the baseline. None before any run."""
-    with workspace.project.reading() as conn:
-        made = [each for each in clusterings.clusterings(conn) if each.paper]
+    made = [each for each in workspace.project.read(clusterings.every) if each.paper]
     if not made:
         return None
     most = max(each.conversations for each in made)

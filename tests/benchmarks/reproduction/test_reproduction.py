@@ -12,7 +12,7 @@ from engine.completeness.tables import scores
 from engine.project import settings
 from engine.project.project import Project
 from engine.training import service
-from engine.training.events import lock_run
+from engine.training.run_directory import lock_run
 from tests.benchmarks.reproduction.__main__ import DONE_KEY, main
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from tests.engine.project.support import fill

@@ -101,11 +101,7 @@ def _printed(progress: Iterator[Progress]) -> Iterator[Progress]:
 
 
 def stages(
-    project: Project,
-    process: ModelProcess,
-    *,
-    telling: bool = False,
-    selection: Selection = ALL,
+    project: Project, process: ModelProcess, *, telling: bool = False, selection: Selection = ALL
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _PrintingScoring if telling else ScoringStage

@@ -18,24 +18,21 @@ class TestTidying:
     @pytest.mark.parametrize(
         ("prompt", "reply", "cut", "expected"),
         [
-            (LISTED, " book the flight\n- pay", False, "- book the flight\n- pay"),
             (LISTED, " book the flight\n- pay\n", False, "- book the flight\n- pay"),
             (LISTED, " book\n\n- book\n- book\n- pay", False, "- book\n- pay"),
             (LISTED, " book the flight\n- pay with the", True, "- book the flight"),
-            (
-                LISTED,
-                " book the flight and then pay wi",
-                True,
-                "- book the flight and then pay wi …",
-            ),
+            (LISTED, " book\n- pay\n- ", True, "- book\n- pay"),
+            (LISTED, " book\n- pay\n- pay", True, "- book\n- pay"),
+            (LISTED, " book\n- pay\n", True, "- book\n- pay"),
+            (replace(SPOKEN, reply="1."), "\n2. pay", False, "2. pay"),
             (SPOKEN, " pay.", False, f"{SPOKEN.reply} pay."),
             (SPOKEN, " book and", True, f"{SPOKEN.reply} book and …"),
             (LOGGED, " 4, STEP 7, user chat:\nAnd?", False, "TURN 4, STEP 7, user chat:\nAnd?"),
         ],
     )
     def test_tasks(self, prompt: Prompt, reply: str, cut: bool, expected: str) -> None:
-        """Each line is one task; duplicates are dropped, and so is an unfinished last line unless it is the
-        only one.
+        """Each line is one task; duplicates and the bare opening are dropped, and so is an unfinished last line unless
+        it is the only one; a finished one before it stays.
         """
         assert remaining_tasks(prompt, reply, cut=cut) == (expected, None)
 

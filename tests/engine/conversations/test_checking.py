@@ -93,11 +93,9 @@ def test_a_cancel_keeps_what_was_committed(
     stage.interrupt()
     with pytest.raises(Cancelled):
         list(steps)
-    with project.reading() as conn:
-        assert len(facets.unchecked_ids(conn)) == 3
+    assert len(project.read(facets.unchecked_ids)) == 3
     run(project, [CheckStage(project)])
-    with project.reading() as conn:
-        counts = facets.check_counts(conn)
+    counts = project.read(facets.check_counts)
     assert counts is not None
     assert sum(counts.languages.values()) == 9
 

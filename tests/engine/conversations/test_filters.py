@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import State
 from engine.base.errors import FilterError, WorkbenchError
+from engine.base.sign import Sign
 from engine.conversations.filter_completion import completions
 from engine.conversations.filter_fields import FIELDS, WORD_FIELD
 from engine.conversations.filters import Filter, Term, parse_filter
@@ -55,6 +56,12 @@ class TestReading:
         assert found.terms == (Term("state", ":", (state,)),)
         assert parse_filter(f'state:"{state.word}"') == found == parse_filter(str(found))
         assert str(found) == f"state:{state.word.replace(' ', '-')}"
+
+    def test_a_sign_is_read_by_its_words(self) -> None:
+        """`sign:"refusal or apology"`, as lists show it, is `sign:refused`; a refusal names all signs."""
+        for sign in Sign:
+            assert str(parse_filter(f'sign:"{sign.words}"')) == f"sign:{sign}"
+        assert str(getattr(read("sign:sad"), "hint", "")).startswith("One of refused, ")
 
     def test_the_page_has_every_field(self) -> None:
         """docs/filters.md has each field in its table, and no other."""
@@ -118,12 +125,15 @@ class TestRefusing:
             ('a "b', 2, "not closed"),
             ("date>tomorrow", 5, "no value"),
             ("date:2026-W54", 5, "no value"),
+            ("date:2026-02-30", 5, "no value"),
+            ("since:2026-13", 6, "no value"),
             ("turns>-1", 6, "no value"),
             ("p:nan", 2, "no value"),
             ("-draw:.1", 6, "never just that"),
             ("meta:web", 0, "name of a field"),
             ("since:2026..2027", 6, "no value"),
             ("tool<x", 4, "compared"),
+            ('rude@"Ana B":no', 5, "who answered"),
             ("leaves>-1", 7, "no value"),
             ("like:any", 5, "no value"),
             ("like:none", 5, "no value"),

@@ -31,9 +31,9 @@ from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import Act, EarlierAnswers
+from engine.questions.records import EarlierAnswers, NewAnswer
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import second_answers
+from engine.questions.tables import opinions
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import check_whole, content, give_scores, give_states
 
@@ -212,7 +212,7 @@ class TestGrown:
         triage = TriageService(project)
         triage.give(1, Verdict.YES, "she knows")
         triage.repeat(1, Verdict.NO)
-        triage.answer([Act(1, "tram", YES)])
+        triage.answer([NewAnswer(1, "tram", YES)])
         stage = self._grow(project, tmp_path)
         assert "1 had a verdict on the earlier text" in stage.summary()
         current = triage.current(1)
@@ -225,7 +225,7 @@ class TestGrown:
         assert triage.tally()[Verdict.YES] == 0
         assert [item.conversation_id for item in triage.queue().items] == [1]
         assert found_by(project, "tag:tram") == [1]
-        (exported,) = project.read(second_answers.answered_conversations)
+        (exported,) = project.read(opinions.answered_conversations)
         assert exported.in_force == current
         assert exported.repeats == ()
 
@@ -318,7 +318,7 @@ class TestRunsAfterwards:
             assert second != first
             with project.reading() as conn:
                 for key in (first, second):
-                    stored = clusterings.clustering(conn, key)
+                    stored = clusterings.find(conn, key)
                     assert stored is not None
                     members = clusterings.membership(conn, key)[0]
                     assert len(read_vectors(conn, stored.vector_config, members)[0]) == 48
@@ -336,6 +336,6 @@ def _cluster(project: Project, log: DecisionLog) -> int:
 
 
 def _vector(conn: sqlite3.Connection, clustering_id: int) -> Any:
-    stored = clusterings.clustering(conn, clustering_id)
+    stored = clusterings.find(conn, clustering_id)
     assert stored is not None
     return read_vectors(conn, stored.vector_config, [1])[1]

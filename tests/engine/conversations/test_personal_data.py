@@ -15,6 +15,8 @@ from engine.conversations.personal_data import Redactor, find_kinds, find_person
 FOUND = [
     ("email", "write to jane.doe+shop@mail.example.co.uk, please", "jane.doe+shop@mail.example.co.uk"),
     ("email", "[mail](mailto:jo@example.com)", "jo@example.com"),
+    ("email", "bei zoë_müller@example.de!", "zoë_müller@example.de"),
+    ("email", "_jo@example.com_", "jo@example.com"),
     ("phone", "call (555) 123-4567 now", "(555) 123-4567"),
     ("phone", "call 555-123-4567.", "555-123-4567"),
     ("phone", "work: (213)445-0399x85208", "(213)445-0399x85208"),
@@ -65,6 +67,7 @@ NOT_FOUND = [
     "1700000000 seconds, id 550e8400-e29b-41d4-a716-446655440000",
     "GB82 WEST 1234 5698 7654 33",
     "ff02::1 and fe80::1",
+    "a::b and dad::cafe are code",
     "reservation HATHAT, flight HAT170, ticket 0000-000-0000",
     "user@localhost and @name and a@b",
     "3.14159265358979",
@@ -94,7 +97,8 @@ def test_not_found(text: str) -> None:
     assert find_personal_data(text) == []
 
 
-pieces = st.sampled_from([piece for _, _, piece in FOUND])
+# JSON inside a text may write other letters as escapes, which make another piece of an address
+pieces = st.sampled_from([piece for _, _, piece in FOUND if piece.isascii()])
 words = st.text('abc xyz,.\n"\\ü', max_size=12)
 
 
@@ -125,4 +129,6 @@ def test_the_same_gets_the_same_name() -> None:
     redactor = Redactor()
     assert redactor.text("a@x.org A@X.org b@x.org") == "[email 1] [email 1] [email 2]"
     assert redactor.text("+44 20 7946 0958, +442079460958") == "[phone 1], [phone 1]"
-    assert redactor.counts == {"email": 2, "phone": 1}
+    assert redactor.text("8.88.1.1 88.8.1.1 ::ffff:8.88.1.1") == "[ip 1] [ip 2] [ip 3]"
+    assert redactor.text("2A00:1450::200e 2a00:1450:0::200E") == "[ip 4] [ip 4]"
+    assert redactor.counts == {"email": 2, "phone": 1, "ip": 4}

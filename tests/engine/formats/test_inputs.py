@@ -51,16 +51,14 @@ def test_folder_is_walked_in_sorted_order(tmp_path: Path) -> None:
 
 
 def test_names_in_a_folder(tmp_path: Path) -> None:
-    """A conversation without an id is named after its path inside the folder, so that equal file names differ; in a
-    file that was passed itself, after the file name.
-    """
+    """A conversation without an id is named after its path inside the folder, so that equal file names differ, and its
+    line; in a file that was passed itself, after the file name."""
     for parent in ("a", "b"):
         (tmp_path / parent).mkdir()
         (tmp_path / parent / "1.json").write_bytes(b'[{"role": "user", "content": "hello"}]')
-    (tmp_path / "2.jsonl.gz").write_bytes(
-        gzip.compress(2 * (b'[{"role": "user", "content": "hi"}]' + b"\n"))
-    )
-    assert external_ids(tmp_path) == ["2-1", "2-2", "a/1", "b/1"]
+    lines = b'\n[{"role": "user", "content": "hi"}]\n[{"role": "user", "content": "ho"}]'
+    (tmp_path / "my.chats.jsonl.gz").write_bytes(gzip.compress(lines))
+    assert external_ids(tmp_path) == ["a/1", "b/1", "my.chats-2", "my.chats-3"]
     assert external_ids(tmp_path / "a" / "1.json") == ["1"]
 
 
@@ -151,13 +149,6 @@ def test_content_decides_not_the_ending(tmp_path: Path, name: str, data: bytes) 
     """A list in a .jsonl file, lines in a .json file and gzip without .gz are recognized by their content."""
     (tmp_path / name).write_bytes(data)
     assert external_ids(tmp_path / name) == ["x-1", "x-2"]
-
-
-def test_ids_come_from_the_file_name_when_there_are_none(tmp_path: Path) -> None:
-    """A record without an id is called after its file and its line."""
-    path = tmp_path / "my.chats.jsonl.gz"
-    path.write_bytes(gzip.compress(b"\n" + ROW + ROW))
-    assert external_ids(path) == ["my.chats-2", "my.chats-3"]
 
 
 def test_ids_are_unique_within_a_file() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from engine.conversations.service import account_lines
-from engine.formats.messages.times import date_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Account, Detection, Parsed, SourceReport, Unread
 from engine.formats.registry import all_readers, parse_record
@@ -277,32 +276,6 @@ def test_nulls_of_a_table_are_no_arguments() -> None:
     assert said(one(lines(record)))[1] == ("assistant", 'water{"bed": "roses"}')
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"$date": {"$numberLong": "1767261600000"}},
-        {"_seconds": 1767261600, "_nanoseconds": 0},
-        "/Date(1767261600000)/",
-        "Thu, 01 Jan 2026 10:00:00 +0000",
-        1767261600000000000,
-        "20260101T100000+0000",
-    ],
-)
-def test_dates_of_every_form(value: Any) -> None:
-    """A time of MongoDB, Firestore, .NET, RFC 2822 or since 1970 is the same time."""
-    assert date_of(value) == "2026-01-01T10:00:00+00:00"
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["January 1, 2026 10:00 AM", "1st Jan 2026, 10:00", "Thursday, 1 January 2026 10:00:00", "01.01.2026 10:00",
-     "1/1/2026 10:00 am"],
-)  # fmt: skip
-def test_dates_as_people_write_them(value: str) -> None:
-    """A date with the name of its month, and one whose day and month are certain, is a date."""
-    assert date_of(value) == "2026-01-01T10:00:00"
-
-
 def test_fields_of_which_one_is_a_conversation_are_no_conversations() -> None:
     """Of an event with objects as its fields one may hold messages; the others are not broken conversations."""
     event = {
@@ -529,10 +502,7 @@ CALLED = [
 
 ANSWERED = "llm__output_messages__{}__message__"
 """Beginning of the attributes of a message that an agent answered."""
-WITH_ANSWER = {
-    ANSWERED.format(0) + "role": "assistant",
-    ANSWERED.format(0) + "content": "Watered.",
-}
+WITH_ANSWER = {ANSWERED.format(0) + "role": "assistant", ANSWERED.format(0) + "content": "Watered."}
 WITH_CALL = {
     ANSWERED.format(0) + "role": "assistant",
     ANSWERED.format(0) + "tool_calls__0__tool_call__function__name": "water",

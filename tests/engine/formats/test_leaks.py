@@ -147,10 +147,7 @@ def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
         ("Think: counted.\n\nAct: answer(220)", "Think: counted.\n\n220"),
         ("Think: all set.\n\nAct: finish", "Think: all set."),
         ("I submit the patch.\n```\nsubmit\n```", "I submit the patch."),
-        (
-            "So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```",
-            "So.",
-        ),
+        ("So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```", "So."),
         ("All done here.\n<function=finish>\n</function>", "All done here."),
         ("<function=finish><parameter=message>Three files.</parameter></function>", "Three files."),
         (
@@ -215,16 +212,17 @@ def test_finishing_call_leaves_text_answer_and_other_calls() -> None:
 
 
 def test_outcome_fields_become_truth() -> None:
-    """Fields that state an outcome go to the truth and are listed, also within metadata, where they count less."""
+    """Fields that state an outcome go to the truth and are listed, also within metadata, where they count less; other
+    fields within metadata stand beside it, but for one whose name is there."""
     conversation, leaks = guarded(
         Message("assistant", "3"),
         Reward=1.0,
         model="m",
-        metadata={"termination-reason": "user_stop", "team": "a", "Reward": 0.0},
+        metadata={"termination-reason": "user_stop", "team": "a", "Reward": 0.0, "model": "n"},
         rating=None,
     )
     assert conversation.truth == {"Reward": 1.0, "termination-reason": "user_stop", "rating": None}
-    assert conversation.meta == {"model": "m", "metadata": {"team": "a"}}
+    assert conversation.meta == {"model": "m", "team": "a", "metadata": {"model": "n"}}
     assert leaks == (
         Leak(None, "truth-field", "Reward = 1.0"),
         Leak(None, "truth-field", "termination-reason = user_stop"),

@@ -80,7 +80,7 @@ def test_threads_of_messages(tmp_path: Path) -> None:
         ("h3", "tool_call", None, {"name": "look", "arguments": {}, "tool_call_id": "t"}),
         ("h4", "tool_result", None, {"name": "look", "output": "rain", "tool_call_id": "t"}),
         ("h5", "text", "Yes.", None),
-        ("h9", "text", "No.", None),
+        ("h9", "text", "No.", {"text_ref": [5, "damaged"]}),
     ]
     rows = ", ".join(
         f"({number}, '{key}', 0, '{kind}', {repr(text) if text else 'null'},"

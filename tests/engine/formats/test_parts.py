@@ -18,58 +18,14 @@ def messages(*items: dict[str, Any]) -> tuple[Message, ...]:
     return one(json.dumps({"id": "c", "messages": items}).encode()).conversation.messages
 
 
-def test_anthropic_blocks_are_calls_answers_and_reasoning() -> None:
-    """A `tool_use` is a call, a `tool_result` in a user's message is a tool's message, `thinking` is reasoning, and the
-    text beside them stays the user's or the assistant's."""
-    assert messages(
-        {"role": "user", "content": "What is on?"},
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "thinking", "thinking": "I look it up.", "signature": "EqQB"},
-                {"type": "text", "text": "One moment."},
-                {"type": "tool_use", "id": "t1", "name": "films", "input": {"day": "today"}},
-            ],
-        },
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": "t1",
-                    "content": [{"type": "text", "text": "Metropolis"}],
-                },
-                {"type": "text", "text": "Only old ones."},
-            ],
-        },
-    ) == (
-        Message("user", "What is on?"),
-        Message(
-            "assistant",
-            "One moment.",
-            tool_calls=(ToolCall("films", '{"day": "today"}', "t1"),),
-            reasoning="I look it up.",
-        ),
+def test_an_answer_of_a_tool_in_a_message_of_the_user_is_the_tools() -> None:
+    """A `tool_result` of Anthropic is a tool's message, and the text beside it stays the user's."""
+    said = [{"type": "text", "text": "Metropolis"}]
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": said}
+    content = [result, {"type": "text", "text": "Only old ones."}]
+    assert messages({"role": "user", "content": content}) == (
         Message("tool", "Metropolis", tool_call_id="t1"),
         Message("user", "Only old ones."),
-    )
-
-
-def test_an_answer_among_the_parts_keeps_its_place() -> None:
-    """Text after a server's answer is a message after it, not before."""
-    assert messages(
-        {
-            "role": "assistant",
-            "content": [
-                {"type": "mcp_tool_use", "id": "m1", "name": "echo", "input": {"text": "hi"}},
-                {"type": "mcp_tool_result", "tool_use_id": "m1", "content": "hi"},
-                {"type": "text", "text": "It said hi."},
-            ],
-        }
-    ) == (
-        Message("assistant", "", tool_calls=(ToolCall("echo", '{"text": "hi"}', "m1"),)),
-        Message("tool", "hi", tool_call_id="m1"),
-        Message("assistant", "It said hi."),
     )
 
 

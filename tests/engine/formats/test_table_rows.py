@@ -105,13 +105,37 @@ def test_questions_of_several_objects_are_not_taken_apart() -> None:
     assert len(parsed(json.dumps({"data": record["rounds"]}).encode())) == 2
 
 
-def test_transcript_in_a_column() -> None:
-    """A text with turns is divided, and nothing of it is lost."""
-    rows = b'Call ID,Transcript,Team\n7,"Agent: Good day.\nCustomer: I want to pay.\nNow.",a\n'
-    (only,) = parsed(rows + b'8,"Agent: Good day.\nCustomer: No.",b\n')[:1]
-    assert said(only) == [("assistant", "Good day."), ("user", "I want to pay.\nNow.")]
-    assert only.conversation.external_id == "7"
-    assert only.conversation.meta == {"Team": "a"}
+def test_column_of_the_conversation() -> None:
+    """A column with one value in the rows of each conversation is its field, of one with a single row too; where few of
+    many conversations have several values, they have all. In a file of one conversation nothing tells it."""
+    rows = [
+        {"session_id": n, "speaker": speaker, "text": f"text {n}", "channel": "web", "mood": mood}
+        for n in range(1, 21)
+        for speaker, mood in (("customer", "calm"), ("bot", f"{n}"))
+    ]
+    lines = [json.dumps(row).encode() for row in [*rows, {**rows[0], "session_id": 21}]]
+    moved = lines[1].replace(b"web", b"phone")
+    first, *others = parsed(b"\n".join([lines[0], moved, *lines[2:]]))
+    assert first.conversation.meta == {"channel": ["web", "phone"]}
+    assert [record.conversation.meta for record in others] == [{"channel": "web"}] * 20
+    assert first.account.columns == {"channel": "conversation", "mood": "message"}
+    assert first.account.share("nowhere") == 0
+    (alone,) = parsed(b"\n".join(lines[:2]))
+    assert alone.conversation.meta == {}
+
+
+@pytest.mark.parametrize("names", [("role", "content"), ("sender", "text")])
+def test_column_of_the_tool(names: tuple[str, str]) -> None:
+    """A column with the name of a tool names an answer of the tool and makes JSON of the assistant its call."""
+    said = [("user", "Hi"), ("assistant", 'find({"q": 1})'), ("tool", "{}"), ("assistant", "No.")]
+    table = [
+        {"chat_id": 1, names[0]: role, names[1]: text, "tool": "find" * (role != "user")}
+        for role, text in said
+    ]
+    (only,) = parsed(b"\n".join(json.dumps(row).encode() for row in table))
+    _, call, answer, last = only.conversation.messages
+    assert [(one.name, one.arguments) for one in call.tool_calls] == [("find", '{"q": 1}')]
+    assert (call.content, answer.name, last.name, last.content) == ("", "find", None, "No.")
     assert only.account.share("nowhere") == 0
 
 

@@ -220,13 +220,16 @@ def test_damaged_parquet_is_told(tmp_path: Path) -> None:
 
 
 def database(path: Path) -> sqlite3.Connection:
-    """A database with a table of two rows, an empty table and a view."""
+    """A database with a table of three rows, an empty table, a view, and a table whose module is not there."""
     made = sqlite3.connect(path)
     made.execute("create table chat (id, text, blob)")
     made.execute("create table empty (id)")
     made.execute('create view "all chats" as select * from chat')
     made.execute("insert into chat values (1, 'hi', x'0001'), (2.5, '[{\"a\": 1}]', null)")
     made.execute("insert into chat values (3, cast(x'47ff' as text), 'x')")
+    made.execute("pragma writable_schema = on")
+    virtual = "'table', 'v', 'v', 0, 'create virtual table v using absent'"
+    made.execute(f"insert into sqlite_master values ({virtual})")
     made.commit()
     return made
 
@@ -241,6 +244,16 @@ def test_values_of_sqlite(tmp_path: Path) -> None:
         {"id": 2.5, "text": '[{"a": 1}]', "blob": None},
         {"id": 3, "text": "G\ufffd", "blob": "x"},
     ]
+
+
+def test_a_damaged_table_is_not_left_out(tmp_path: Path) -> None:
+    """A table whose first page is damaged is read, which says so."""
+    path = tmp_path / "t.db"
+    database(path).close()
+    path.write_bytes(path.read_bytes()[: 2 * 4096] + bytes([9]) * 4096)  # of three pages the last
+    assert sqlite_tables(str(path), "t.db", Bounds()) == ["chat", "empty"]
+    (frame,) = sqlite_rows(str(path), "empty", unlimited())
+    assert "malformed" in str(frame.reason)
 
 
 def test_a_database_in_use_is_read_and_left_alone(tmp_path: Path) -> None:

@@ -167,18 +167,26 @@ def test_every_usual_form_of_a_date_is_the_same_moment(moment: datetime) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "date"),
+    ("value", "date"),
     [
         ("Sat Mar 14 2026 09:30:05 GMT+0100 (CET)", "2026-03-14T09:30:05+01:00"),
         ("March 14, 2026 9:30 PM UTC", "2026-03-14T21:30:00+00:00"),
         ("14.03.2026 09:30:05Z", "2026-03-14T09:30:05+00:00"),
         ("14.03.2026 09:30-11:00", "2026-03-14T09:30:00"),
         ("2026-03-14 9:30 PM", "2026-03-14T21:30:00"),
+        ("1st Mar 2026, 10:00", "2026-03-01T10:00:00"),
+        ("Sunday, 1 March 2026 10:00:00", "2026-03-01T10:00:00"),
+        ("3/3/2026 10:00 am", "2026-03-03T10:00:00"),
+        ("20260101T100000+0000", "2026-01-01T10:00:00+00:00"),
+        ("/Date(1767261600000)/", "2026-01-01T10:00:00+00:00"),
+        ({"_seconds": 1767261600, "_nanoseconds": 0}, "2026-01-01T10:00:00+00:00"),
+        ({"$date": {"$numberLong": "1767261600000"}}, "2026-01-01T10:00:00+00:00"),
     ],
 )
-def test_a_written_date_has_its_offset(text: str, date: str) -> None:
-    """The offset from UTC after a time of day is part of it; the end of a span of time is none."""
-    assert date_of(text) == date
+def test_other_forms_of_a_date(value: Any, date: str) -> None:
+    """Dates as people write them, where day and month are certain, and as programs do. The offset from UTC after a time
+    of day is part of it; the end of a span of time is none."""
+    assert date_of(value) == date
 
 
 NUMBERS = (

@@ -65,10 +65,7 @@ DOCUMENT = {
             ["assistant: One. f(7)", "assistant: Two."],
         ),
         (
-            {
-                "role": "assistant",
-                "parts": [ERROR_PART, {"type": "text", "text": "Sorry."}],
-            },
+            {"role": "assistant", "parts": [ERROR_PART, {"type": "text", "text": "Sorry."}]},
             ["assistant: f(1)", "tool: It broke.", "assistant: Sorry."],
         ),
         (
@@ -140,19 +137,6 @@ def test_people_called_a_and_b_are_no_answers(text: str) -> None:
     """Where speakers are called A and B the first is the user; A answers only where Q asks."""
     assert spoken(one(text.encode())) == ["user: Hi", "assistant: Ho"]
     assert spoken(one(b"Q: Hi\nA: Ho\n")) == ["user: Hi", "assistant: Ho"]
-
-
-def test_events_of_codex_exec_are_a_conversation() -> None:
-    """Of the items of `codex exec --json` the last state counts; commands are calls with their output."""
-    ran = {"id": "i1", "type": "command_execution", "command": "ls", "aggregated_output": ""}
-    assert said(
-        {"type": "thread.started", "thread_id": "t"},
-        {"type": "item.completed", "item": {"id": "i0", "type": "reasoning", "text": "Hm."}},
-        {"type": "item.started", "item": ran},
-        {"type": "item.completed", "item": {**ran, "aggregated_output": "a.py", "exit_code": 0}},
-        {"type": "item.completed", "item": {"id": "i2", "type": "agent_message", "text": "One."}},
-        {"type": "turn.completed", "usage": {}},
-    ) == ["assistant: [Hm.] command_execution(i1)", "tool: a.py", "assistant: One."]
 
 
 def test_events_of_genai_may_be_log_records() -> None:

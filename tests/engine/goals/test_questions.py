@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions import MAX_LABEL_WORDS, clean_label, numbered_lists, read_merge
+from engine.goals.questions import MAX_LABEL_WORDS, clean_label, clipped, numbered_lists, read_merge
 
 
 def test_numbered_lists() -> None:
@@ -17,6 +17,12 @@ def test_numbered_lists() -> None:
     assert len(lists) < 2_200
     shown = lists.count("\n") - 6
     assert f"[{41 - shown} more are left out here]\n</group>" in lists
+
+
+def test_clipped() -> None:
+    """What is left out has a mark, and runs of spaces leave nothing out."""
+    assert clipped("a" + " " * 200 + "MIDDLE" + " " * 200 + "b", 20) == "a MIDDLE b"
+    assert clipped("first" + " words" * 40 + "  last", 20) == "first words w … last"
 
 
 class TestNames:

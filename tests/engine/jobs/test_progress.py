@@ -103,7 +103,7 @@ class TestTimeLeft:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (None, "time left not known yet"),
+        (None, ""),
         (0, "a few seconds left"),
         (9, "about 10 s left"),
         (44, "about 40 s left"),

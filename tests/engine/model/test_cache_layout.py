@@ -36,11 +36,11 @@ def test_every_reply_is_in_one_layout(needs: list[int]) -> None:
     found = layouts(needs, room)
     assert sorted(number for layout in found for number in layout.members) == [*range(len(needs))]
     for layout in found:
-        if layout.separate:
-            assert len(layout.members) >= MIN_SEPARATE_SEQUENCES <= layout.separate <= PARALLEL
-            own = divided_capacity(replace(ROOMY, context=9000), CELLS, layout.separate)
+        if sequences := layout.separate_sequences:
+            assert len(layout.members) >= MIN_SEPARATE_SEQUENCES <= sequences <= PARALLEL
+            own = divided_capacity(replace(ROOMY, context=9000), CELLS, sequences)
             assert max(needs[number] for number in layout.members) <= own.context
-    assert sum(not layout.separate for layout in found) <= 1
+    assert sum(not layout.separate_sequences for layout in found) <= 1
 
 
 class TestToy:

@@ -48,6 +48,18 @@ def fresh(model: LlamaModel, tokens: list[int]) -> Logits:
     return read(model, tokens, 0, 0)
 
 
+def read_and_continued(model: LlamaModel) -> tuple[list[int], list[int], int, Logits]:
+    """Reads a long text on an empty cache; returns its tokens, those of another text, a place in it, and the
+    probabilities after the other text where that follows the text up to the place."""
+    tokens = model.tokenize(PROMPT.decode(), start=True)
+    more = model.tokenize(AFTER.decode())
+    place = len(tokens) // 3
+    expected = fresh(model, [*tokens[:place], *more])
+    model.clear()
+    read(model, tokens, 0, 0)
+    return tokens, more, place, expected
+
+
 class TestSliding:
     def test_what_came_before_the_window_matters(self, sliding: LlamaModel) -> None:
         """The output of the sliding-window model depends on tokens before the window, so the test can detect a wrong
@@ -60,14 +72,7 @@ class TestSliding:
 
     def test_a_fork_at_an_earlier_place(self, sliding: LlamaModel) -> None:
         """A sequence forked at an earlier position, after much else was read and dropped, continues as a fresh one."""
-        tokens, more = (
-            sliding.tokenize(PROMPT.decode(), start=True),
-            sliding.tokenize(AFTER.decode()),
-        )
-        place = len(tokens) // 3
-        expected = fresh(sliding, [*tokens[:place], *more])
-        sliding.clear()
-        read(sliding, tokens, 0, 0)
+        tokens, more, place, expected = read_and_continued(sliding)
         for other in range(1, 9):
             for at, token in enumerate(tokens[:60]):
                 read(sliding, [token], at, other)
@@ -79,14 +84,7 @@ class TestSliding:
 
     def test_going_back(self, sliding: LlamaModel) -> None:
         """A sequence whose tail is dropped from an early position continues from there as a fresh one."""
-        tokens, more = (
-            sliding.tokenize(PROMPT.decode(), start=True),
-            sliding.tokenize(AFTER.decode()),
-        )
-        place = len(tokens) // 3
-        expected = fresh(sliding, [*tokens[:place], *more])
-        sliding.clear()
-        read(sliding, tokens, 0, 0)
+        tokens, more, place, expected = read_and_continued(sliding)
         for _ in range(8):
             for at, token in enumerate(tokens[:60]):
                 read(sliding, [token], len(tokens) + at, 0)

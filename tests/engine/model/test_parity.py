@@ -75,13 +75,6 @@ def by_yardstick(llama: llama_cpp.Llama, prompt: list[int], count: int) -> list[
 
 
 class TestGreedy:
-    @pytest.mark.parametrize("number", range(3))
-    def test_one_sequence(self, model: LlamaModel, yardstick: llama_cpp.Llama, number: int) -> None:
-        """One prompt alone gives the same tokens."""
-        prompt = wanted(model, number)
-        (reply,) = generate(model, uniform_tasks([prompt], sampling=Sampling(), max_tokens=16))
-        assert list(reply.tokens) == by_yardstick(yardstick, prompt, 16)
-
     def test_many_sequences(
         self, model: LlamaModel, yardstick: llama_cpp.Llama, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -100,13 +93,6 @@ class TestProbabilities:
         llama.eval(prompt)
         scores = cast(Logits, np.array(llama.scores[: len(prompt)], dtype=np.float32))
         return probabilities(scores)
-
-    def test_one_sequence(self, model: LlamaModel, thorough: llama_cpp.Llama) -> None:
-        """After every token of a text the distributions differ by less than 1e-4."""
-        prompt = wanted(model, 20)
-        rows = model.decode([Span(prompt, 0, (0,), tuple(range(len(prompt))))])
-        difference = np.abs(probabilities(rows) - self.reference(thorough, prompt))
-        assert difference.max() < 1e-4
 
     def test_many_sequences(self, model: LlamaModel, thorough: llama_cpp.Llama) -> None:
         """Six texts in one batch give after every token what each gives alone, within 1e-4."""

@@ -57,8 +57,7 @@ class TestRepliesOfAProject:
             (key, (f"reply {key[-3:]}", "end", None)) for key in keys
         ]
         project.write(lambda conn: tables.add_replies(conn, said))
-        with project.reading() as conn:
-            found = tables.replies(conn, [*keys, "f" * 64])
+        found = project.read(tables.replies, [*keys, "f" * 64])
         assert found == dict(said)
 
     def test_the_first_reply_stays(self, project: Project) -> None:
@@ -66,5 +65,4 @@ class TestRepliesOfAProject:
         key = "ab" * 32
         project.write(lambda conn: tables.add_replies(conn, [(key, ("first", "end", None))]))
         project.write(lambda conn: tables.add_replies(conn, [(key, ("second", "stop", "x"))]))
-        with project.reading() as conn:
-            assert tables.replies(conn, [key])[key] == ("first", "end", None)
+        assert project.read(tables.replies, [key])[key] == ("first", "end", None)

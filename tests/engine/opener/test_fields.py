@@ -19,7 +19,7 @@ from engine.conversations.tables import facets
 from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.answers import append, undo
 from engine.results.comparison.measures import conversations_by_value
@@ -207,7 +207,7 @@ def test_disagreement(project: Project) -> None:
 def second(conn: sqlite3.Connection, verdict: Verdict, name: str) -> None:
     """Somebody judges the last two conversations blind."""
     for n in (COUNT - 1, COUNT):
-        append(conn, [Act(n, "succeeded", verdict, name, blind=True)])
+        append(conn, [NewAnswer(n, "succeeded", verdict, name, blind=True)])
 
 
 def test_a_field_that_no_conversation_has(project: Project) -> None:

@@ -18,7 +18,7 @@ from engine.opener.open_project import OpenProject
 from engine.opener.report import write_report
 from engine.project.project import Project
 from engine.questions.question import read_built_in
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.results.document import Document, Paragraph, Quote, Section, to_html
 from engine.signs.stages import SignStage
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run
@@ -77,7 +77,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
     path = tmp_path_factory.mktemp("report") / "p.wb"
     with Project.open(path, create=True) as project:
         fill_topics(project)
-        fill(project, [talk("odd", HOSTILE, "write to a@example.org")], "odd.jsonl")
+        odd = talk("odd", HOSTILE, "write to a@example.org", meta={"model": "m1"})
+        fill(project, [odd], "odd.jsonl")
         cluster(project, k=4)
     with OpenProject(path, read_only=True) as workspace:
         yield workspace
@@ -104,6 +105,7 @@ def test_what_it_says(services: OpenProject, tmp_path: Path) -> None:
     text = plain_text(html)
     assert "34 conversations with" in text
     assert "28 of 34 are scored. Ended is not succeeded" in text
+    assert re.search(r"^m1 \| 1\nnot known \| 33$", text, re.MULTILINE)
     assert re.search(r"^2026-01 \| 11 \| ", text, re.MULTILINE)
     assert text.count("| for example\n") == 1
     answers = re.findall(r'<p class="important">(\w[^:]*): ', html.partition("<nav")[0])
@@ -111,7 +113,7 @@ def test_what_it_says(services: OpenProject, tmp_path: Path) -> None:
     text, _, unknown = text.partition("## Not known")
     assert "How sure the model was is not known" in unknown
     assert "workbench run trees PROJECT grows" in unknown
-    assert "needs 5 verdicts that say yes, has 0" in unknown
+    assert "0 of the answers are on conversations drawn at random, 10 are needed" in unknown
     assert "(set " in unknown or "(set " in text
 
 
@@ -141,7 +143,7 @@ def test_goals_of_one_theme(tmp_path: Path) -> None:
             project.merge_review.rename(group.id, label)
         project.merge_review.place([first.id, second.id], "both")
         ids = project.conversations.ids(ListQuery())
-        project.triage.answer([Act(key, SUCCEEDED, "yes") for key in ids])
+        project.triage.answer([NewAnswer(key, SUCCEEDED, "yes") for key in ids])
         write_report(project, tmp_path / "r.html", parse_filter(""))
         rates = project.comparison.rates(read_built_in()[SUCCEEDED], "goal")
         in_goals = sum(group.size for group in project.goals.groups())
@@ -216,7 +218,7 @@ def test_what_people_judged(tmp_path: Path) -> None:
     assert "no share of all" not in one
     assert "status" not in text
     assert text.count(": judged failed · ") == 2
-    assert "no0 | Where is no0? | judged failed · " in text
+    assert "no0 | Where is no0? | " not in text  # what to read first is not judged yet
     assert "succeeded | people | no | 4 | 2 (50%) |" in text
     assert "succeeded | people | unsure | 4 | 1 (25%) |" in text
 

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message, Verdict
-from engine.base.errors import DiskFull
 from engine.base.line_files import write_file, write_parquet
 from engine.formats.records import Parsed
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from engine.project.project import Project
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
 from tests.engine.opener.test_fields import COUNT, conversation, project
@@ -33,7 +32,7 @@ META = {"meta.channel", "meta.cost", "meta.labels", "meta.model", "meta.user.pla
 
 def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
     """State, scores, verdict, remaining tasks and figures of trees are those that the screens read, row by row."""
-    TriageService(project).answer([Act(3, "odd", "yes")])
+    TriageService(project).answer([NewAnswer(3, "odd", "yes")])
     TriageService(project).note(3, "look")
     store = ConversationService(project)
     with project.reading() as conn:
@@ -97,12 +96,7 @@ def test_two_fields_of_one_name_have_two_columns(tmp_path: Path) -> None:
         with made.reading() as conn:
             (line,) = table_lines(conn, None)
     fields = {name: value for name, value in line.items() if name.startswith("meta")}
-    assert fields == {
-        'meta."a.b"': 1,
-        "meta.a.b": "in a",
-        "meta.a.c.d": True,
-        r'meta."\"a.b\""': 2,
-    }
+    assert fields == {'meta."a.b"': 1, "meta.a.b": "in a", "meta.a.c.d": True, r'meta."\"a.b\""': 2}
 
 
 def test_the_views_have_the_goals() -> None:
@@ -142,28 +136,11 @@ def test_other_programs_read_the_views(project: Project) -> None:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
-def test_a_full_disk_has_an_error_of_its_own() -> None:
-    """An export that finds no room raises the error that a project raises, and says what to do."""
-    with pytest.raises(DiskFull, match="/dev/full could not be written") as caught:
-        write_file([{"text": "a"}], Path("/dev/full"), "jsonl")
-    assert "Free some space" in caught.value.hint
-
-
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
     """In CSV a text that a spreadsheet would run gets an apostrophe; numbers, also those of logs, stay numbers."""
     inert = [
-        "=1+1",
-        "+cmd",
-        "-x",
-        "@SUM(A1)",
-        "\t=1",
-        "\r=1",
-        "- a list",
-        "-5%+1",
-        "-.",
-        "+49 170 1234567",
-    ]
+        "=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "- a list", "-5%+1", "-.", "+49 170 1234567",
+    ]  # fmt: skip
     as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", "-.5", "-5%", "+.5e-3", [1], None]
     lines = [{"text": text, "number": -0.5} for text in (*inert, *as_they_are)]
 

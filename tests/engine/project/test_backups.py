@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sqlite3
@@ -15,6 +14,7 @@ import pytest
 from engine.base.errors import ProjectError, ProjectLocked
 from engine.project.backups import back_up, backups_of, restore
 from engine.project.project import Project
+from tests.command_line import result
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -139,6 +139,5 @@ def test_commands(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = capsys.readouterr().out.strip()
     assert main(["restore", str(path)]) == 0
     assert made in capsys.readouterr().out
-    assert main(["restore", str(path), made, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["kept"] == f"{path}.before-restore"
+    assert result("restore", str(path), made)["kept"] == f"{path}.before-restore"
     assert main(["backup", str(path), "--keep", "0"]) == 2

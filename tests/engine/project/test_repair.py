@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from contextlib import closing
@@ -17,6 +16,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.project.repair import repair
 from engine.questions.service.triage import TriageService
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -123,8 +123,7 @@ def test_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "Some rows could not be read of: message." in out
     assert "lost messages: c" in out
     assert main(["repair", str(path), "-o", new]) == 1
-    assert main(["repair", str(path), "-o", str(tmp_path / "n.wb"), "--json"]) == 3
-    assert json.loads(capsys.readouterr().out)["whole"] is False
+    assert result("repair", path, "-o", tmp_path / "n.wb", code=3)["whole"] is False
 
 
 def test_what_is_no_project(path: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_a_number_has_a_mean() -> None:
     assert (mean.corrected.low, mean.corrected.value, mean.corrected.high) == pytest.approx(
         (0, 0, 0), abs=1e-9
     )
-    assert mean.in_words == "0.00 (0.00 to 0.00)"
+    assert mean.text == "0.00 (0.00 to 0.00)"
 
 
 def test_other_answers_make_a_check_stale() -> None:

@@ -103,11 +103,13 @@ def test_what_cannot_be_matched_is_refused(pattern: str) -> None:
         "text = 3",
         'text = "?"\nkind = "choice"',
         'text = "?"\ncolour = "red"',
+        'text = "?"\nkind = "number"\nbetween = [10, 0]',
+        'text = "?"\nkind = "choice"\n[labels]\n"two\\nlines" = ""',
         'text = "?"\n[[patterns]]\nanswer = "perhaps"\nwords = ["a"]',
     ],
 )
 def test_a_file_that_is_no_question(file: str) -> None:
-    """A file without text or labels, with a field that nobody reads or an answer it cannot have, is refused."""
+    """A file without text or labels, with a field that nobody reads or an answer that nobody can give, is refused."""
     with pytest.raises(FormatError):
         parse_question("q", file)
 

@@ -140,6 +140,16 @@ def test_the_same_call_with_the_same_result_is_a_repeat() -> None:
         Message("assistant", "", tool_calls=(ToolCall("search", query),)) for query in ("1", "2")
     ]
     assert sign_of(Sign.REPEATS, calls) is None
+    # equal calls in one message are no repeat, so the reason is that of the answer
+    several = Message("assistant", "", tool_calls=(ToolCall("search", "{}"),) * 3)
+    reading = sign_of(Sign.REPEATS, [several, *[Message("assistant", "Wait.")] * 2])
+    assert getattr(reading, "reason", None) == "the same answer 2 times"
+
+
+def test_a_call_of_the_user_at_the_end_is_no_call_of_the_assistant() -> None:
+    """A message of the user that has a call asks for an answer, as any other."""
+    call = Message("user", "Look.", tool_calls=(ToolCall("search", "{}"),))
+    assert [each.sign for each in read_signs([call])] == [Sign.UNANSWERED]
 
 
 def test_a_retry_that_succeeds_and_a_test_after_a_change_are_no_repeats() -> None:
@@ -181,10 +191,17 @@ def test_a_complaint_is_quoted() -> None:
         ("bis heute hat sich keiner gemeldet", True),
         ("send me the link", False),
         ("ich warte auf den Link", False),
+        ("wrong street", True),
+        ("sorry wrong street, i meant the other one", False),
+        ("no 14, like i said", False),
+        ("Sorry, falsche Straße", False),
+        ("sorry, wrong number, but the link is dead", True),
     ],
 )
-def test_what_never_came_is_a_complaint(text: str, complains: bool) -> None:
-    """A dead link and a call that nobody made are complaints, in English and German."""
+def test_what_never_came_is_a_complaint_and_a_correction_is_none(
+    text: str, complains: bool
+) -> None:
+    """A dead link and a call that nobody made are complaints, a user's own mistake is none, in English and German."""
     reading = sign_of(Sign.COMPLAINT, chat("Hello", "Here you are.", text, "Ok"))
     assert (reading is not None) == complains
 

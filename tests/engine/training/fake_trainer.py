@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from engine.training.events import EventLog, RunDirectory, lock_run
+from engine.training.events import EventLog
+from engine.training.run_directory import RunDirectory, lock_run
 
 LOCK_SECONDS = 5.0
 """Whoever asks whether the run is running holds its lock for a moment."""
@@ -29,7 +30,7 @@ def main() -> None:
     while time.monotonic() < until:
         with lock_run(run) as had:
             if had:
-                run.lock.write_text(str(os.getpid()))
+                run.lock_file.write_text(str(os.getpid()))
                 return work(run, kind)
         time.sleep(0.02)
     raise AssertionError("another works on it")
@@ -64,7 +65,7 @@ def work(run: RunDirectory, kind: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         if kind == "finishes" and step == 3:
             return done(run, events, step, "finished")
-        if ended or (kind == "obeys" and run.stop.exists()):
+        if ended or (kind == "obeys" and run.stop_file.exists()):
             events.write("validating", step=step)
             return done(run, events, step, "stopped")
         time.sleep(0.05)

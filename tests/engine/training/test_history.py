@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.training.events import EventLog, RunDirectory, lock_run
+from engine.training.events import EventLog
 from engine.training.history import RunHistory
+from engine.training.run_directory import RunDirectory, lock_run
 from tests.engine.training.training_project import bare_run
 
 
@@ -97,8 +98,10 @@ class TestCurves:
         say(
             run,
             started(), step(9, 0.9), valid(10, 0.7, True), step(11, 0.8), valid(20, 0.9, True), step(21),
-            started(10), step(11, 0.6),
+            started(10),
         )  # fmt: skip
+        assert RunHistory(run).row().loss is None
+        say(run, step(11, 0.6))
         detail = RunHistory(run).detail()
 
         assert [(point.step, point.loss) for point in detail.loss] == [(9, 0.9), (11, 0.6)]

@@ -17,7 +17,7 @@ from engine.training.base import GIB, Machine
 from engine.training.events import EventLog
 from engine.training.plan import TrainingPlanner
 from engine.training.run_files import create_run
-from engine.training.service import TrainingRuns, TrainingService
+from engine.training.service import RunDirectories, TrainingService
 from engine.training.training_request import TrainingRequest
 from tests.engine.project.support import fill, talk
 from tests.engine.training.training_project import fill_with_talks
@@ -38,7 +38,7 @@ def planner(project: Project, tmp_path: Path) -> TrainingPlanner:
     return TrainingPlanner(
         project,
         Catalog(tmp_path / "data", tmp_path / "cache"),
-        TrainingRuns(Path(project.path)).histories,
+        RunDirectories(Path(project.path)).histories,
         machine=lambda: CPU,
     )
 
@@ -100,7 +100,7 @@ class TestFigures:
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
-            TrainingRuns(Path(project.path)).histories,
+            RunDirectories(Path(project.path)).histories,
             machine=lambda: Machine("CPU", GIB),
         )
         found = planner.plan(TrainingRequest()).estimate

@@ -15,9 +15,10 @@ from engine.base.errors import UsageError
 from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, is_running, read_events
+from engine.training.events import read_events
 from engine.training.history import RunHistory
 from engine.training.process import Trainers, pid_of
+from engine.training.run_directory import RunDirectory, is_running
 from tests.engine.training import fake_trainer
 from tests.engine.training.training_project import bare_run, fake_trainers, wait_for, wait_for_end
 
@@ -82,7 +83,7 @@ class TestStarting:
         monkeypatch.setenv("FAKE_TRAINER", "obeys")
         pid = fake_trainers().start(other)
         wait_for(lambda: steps(other) > 1)
-        run.lock.write_text(str(pid))
+        run.lock_file.write_text(str(pid))
 
         assert not is_running(run)
         assert pid_of(run) is None

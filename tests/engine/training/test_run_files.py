@@ -15,7 +15,7 @@ from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
 from engine.project.project import Project
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, lock_run
+from engine.training.run_directory import RunDirectory, lock_run
 from engine.training.run_files import (
     DataPlan,
     all_runs,

@@ -13,8 +13,8 @@ import pytest
 from engine.project.project import Project
 from engine.training import base
 from engine.training.config import TrainConfig
-from engine.training.events import RunDirectory, is_running
 from engine.training.process import Grace, Trainers
+from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import all_runs, runs_folder
 from tests.engine.project.support import fill, talk
 from tests.engine.training import fake_trainer

@@ -45,8 +45,7 @@ def grow(
 
 
 def stored(project: Project) -> list[TreeRow]:
-    with project.reading() as conn:
-        return trees.rows(conn)
+    return project.read(trees.rows)
 
 
 class TestGrowing:

@@ -36,8 +36,7 @@ def test_the_one_that_is_shown(project: Project) -> None:
         assert trees.frame(conn, 2, 2) is None
         assert trees.frame(conn, 2, 2, "cafe") is not None
     project.write(lambda conn: trees.register(conn, CONFIG))
-    with project.reading() as conn:
-        assert [row.conversation_id for row in trees.rows(conn)] == [1, 2]
+    assert [row.conversation_id for row in project.read(trees.rows)] == [1, 2]
 
 
 def test_seconds(project: Project) -> None:

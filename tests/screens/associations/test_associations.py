@@ -28,8 +28,10 @@ def desk() -> list[Sample]:
 
 
 async def test_of_the_overview_it_shows_the_best_known_outcome() -> None:
-    """`!` says what goes with breaking off; enter reads the conversations of that side with the words marked."""
-    async with opened(project_of(desk()), mode="1") as pilot:
+    """`!` says what goes with breaking off, after verdicts and `r` with failure; enter reads the conversations of that
+    side with the words marked."""
+    support = project_of(desk())
+    async with opened(support, mode="1") as pilot:
         await press(pilot, "exclamation_mark")
         seen = text(pilot)
         assert "A  20 conversations that broke off (state:broken-off)" in seen
@@ -41,7 +43,12 @@ async def test_of_the_overview_it_shows_the_best_known_outcome() -> None:
         assert isinstance(front, ReaderScreen)
         assert "1 of 20" in text(pilot)
         assert "refund" in text(pilot)
-        await press(pilot, "escape", "escape", "escape")
+        await press(pilot, "escape", "escape")
+        for number in range(1, 21):
+            support.triage.give(number, "no" if number % 2 else "yes")
+        await press(pilot, "r")
+        assert "A  10 conversations that failed (succeeded:no)" in text(pilot)
+        await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, AssociationScreen | ReaderScreen)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.questions.question import YES
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from screens.conversations.screen import ConversationsBehindScreen
 from tests.screens.driving import opened, press, text
 from tests.screens.project import project
@@ -30,8 +30,8 @@ async def test_two_filters() -> None:
 async def test_a_field() -> None:
     """The fields of the project are listed; each value stands with its rate, and enter lists its conversations."""
     found = project()
-    found.triage.answer([Act(key, "slow", YES) for key in (1, 2)])
-    found.triage.answer([Act(3, "rude", YES)])
+    found.triage.answer([NewAnswer(key, "slow", YES) for key in (1, 2)])
+    found.triage.answer([NewAnswer(3, "rude", YES)])
     async with opened(found, mode="1") as pilot:
         await press(pilot, "C")
         assert "by tag" in text(pilot)

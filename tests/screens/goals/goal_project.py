@@ -88,8 +88,7 @@ def build(path: Path, payload: str = "") -> None:
 
 def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     """Stores one cluster for each goal, with its label and stability, whatever k-means would find."""
-    with project.reading() as conn:
-        ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
+    ids, rows = project.read(read_vectors, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
     clusters, members = [], list[Member]((key, None, 0.9) for key in OUTLIERS)
     centers = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
@@ -101,11 +100,7 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
         clusters.append(Cluster(number, len(own), (f"word{number}",), center))
     run_id = project.write(
         lambda conn: runs.create(
-            conn,
-            stage="cluster",
-            config_hash="c0ffee",
-            params={},
-            fingerprints={},
+            conn, stage="cluster", config_hash="c0ffee", params={}, fingerprints={}
         )
     )
     names = {

@@ -131,7 +131,7 @@ class PlacedModels(ModelService):
         return [replace(row, source=_placed(row.source)) for row in super().rows()]
 
     def facts(self, name: str) -> list[Fact]:
-        return [replace(fact, value=_placed(fact.value)) for fact in super().facts(name)]
+        return [(key, _placed(value)) for key, value in super().facts(name)]
 
 
 def _placed(text: str) -> str:

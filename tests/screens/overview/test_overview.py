@@ -31,6 +31,7 @@ from screens.overview.facts import (
     figures_of,
     load_overview,
     rate_content,
+    verdicts_content,
 )
 from screens.overview.screen import OverviewScreen
 from screens.shell.dialogs import ChoiceDialog
@@ -69,7 +70,7 @@ class TestFigures:
             assert "55% [38, 70] ended, ≥ .50  (n 33 · 92% scored)" in shown
             assert "● 15 ended" in shown
             assert "· 3 not scored" in shown
-            assert "corrected for the model's errors: needs verdicts" in shown
+            assert "No verdicts yet." in shown
             assert "▲ .50" in shown
 
     async def test_scores_at_chance_are_not_to_come(self) -> None:
@@ -97,6 +98,11 @@ class TestFigures:
             "212 duplicates left out",
             "3 endings hidden from the model",
         ]
+
+    def test_imported_outcomes_stand_in_for_verdicts(self) -> None:
+        """Without verdicts the card says what failed by the outcomes that came with the logs."""
+        shown = verdicts_content(found(project()), (81, 300)).plain
+        assert shown == "27% (22% to 32%) failed, by imported outcomes"
 
     def test_an_answer_that_does_not_fit_goes_on_below(self) -> None:
         """The first clause of an answer is wrapped, not cut, since its end may be its figure."""
@@ -175,8 +181,7 @@ class TestNext:
             for n in range(6)
         ]
         fill(support.file, records, "agents.jsonl")
-        with support.file.reading() as conn:
-            shared = shared_text.find(conn)
+        shared = support.file.read(shared_text.find)
         support.file.write(lambda conn: shared_text.put(conn, shared))
         async with opened(support, size=(80, 24), mode="1") as pilot:
             assert "6 share a text (B shows it)" in text(pilot)

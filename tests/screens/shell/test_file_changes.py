@@ -47,7 +47,9 @@ async def test_a_file_that_is_moved_is_no_longer_written(tmp_path: Path) -> None
 
 
 async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
-    """When the file is deleted, the screens say so by themselves, and save all that is stored as a new file to open."""
+    """When the file is deleted, the screens say so by themselves, and save all that is stored as a new file; who
+    turns that down is asked again before the program ends.
+    """
     path, saved = tmp_path / "real.wb", tmp_path / "saved.wb"
     fill(path, 20).close()
     with OpenProject(path) as workspace:
@@ -58,6 +60,10 @@ async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
             path.unlink()
             workspace.file.look()
             await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+            await press(pilot, "enter", "escape")
+            await until(pilot, lambda: "Stay here" in text(pilot))
+            await press(pilot, "escape", "q")
+            await until(pilot, lambda: "Quit. What was stored" in text(pilot))
             await press(pilot, "enter", *str(saved), "enter")
             await until(pilot, lambda: app.next_project is not None)
         assert app.next_project == str(saved)

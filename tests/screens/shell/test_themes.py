@@ -65,7 +65,8 @@ class TestThemes:
         assert set(ANSI.variables) >= set(DARK.variables)
 
     async def test_no_color(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With NO_COLOR nothing on the screen has a hue, and states are still told apart by their glyphs."""
+        """With NO_COLOR the screen has the colors of the terminal and no hue, and states are still told apart by their
+        glyphs."""
         monkeypatch.setenv("NO_COLOR", "1")
         app = app_with(Shell())
         async with app.run_test(size=(100, 30)) as pilot:
@@ -80,5 +81,6 @@ class TestThemes:
                 > 8
             }
             assert not hues
+            assert app.native_ansi_color
             assert "○" in text(pilot)
             assert "●" in text(pilot)

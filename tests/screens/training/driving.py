@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.model.service.run_setup import use_adapter
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from screens.training import screen
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import lines, settle
@@ -53,7 +53,7 @@ def running(support: ScreenProject, name: str, step: int) -> RunDirectory:
 
 def directory(support: ScreenProject, name: str) -> RunDirectory:
     """The directory of a run."""
-    return support.training.run_directories.history(name).run
+    return support.training.directories.history(name).run
 
 
 def in_front(pilot: Pilot[None]) -> TrainingScreen:

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from engine.base import folders
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.training.events import is_running
+from engine.training.run_directory import is_running
 from engine.training.run_files import all_runs
 from engine.training.service import TrainingService
 from screens.training import screen

@@ -94,7 +94,7 @@ class TestActions:
         """s asks, with the harmless answer first; then the run is stopping. R resumes a run that did not finish, D
         deletes one after a question; neither touches a running one."""
         support = trained()
-        stop = directory(support, RUNNING).stop
+        stop = directory(support, RUNNING).stop_file
         async with opened(support, mode="7") as pilot:
             await press(pilot, "s", "enter")
             assert not stop.exists()

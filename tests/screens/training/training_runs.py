@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.training.config import TrainConfig
-from engine.training.events import Event, RunDirectory, lock_run
+from engine.training.events import Event
 from engine.training.process import Trainers
+from engine.training.run_directory import RunDirectory, lock_run
 from engine.training.run_files import machine_name, runs_folder
 
 STEPS = 640
@@ -57,7 +58,7 @@ class HeldTrainers(Trainers):
         return 0
 
     def stop(self, run: RunDirectory) -> None:
-        run.stop.touch()
+        run.stop_file.touch()
 
 
 def write_run(

@@ -45,8 +45,7 @@ def names(pilot: Pilot[None]) -> list[str]:
 
 
 def measured(project: Project) -> list[TreeRow]:
-    with project.reading() as conn:
-        return stored.rows(conn)
+    return project.read(stored.rows)
 
 
 class TestTable:

@@ -71,7 +71,7 @@ class TestScreen:
             await until(pilot, lambda: "AUROC of success" in text(pilot))
             assert "likely to have succeeded, by your verdicts" in text(pilot)
             assert re.search(
-                r"least likely to have succeeded first · by \d\d answers of", text(pilot)
+                r"least likely to have succeeded first · fitted to \d\d verdicts", text(pilot)
             )
             await choose_order(pilot, "informative")
             await until(pilot, lambda: "most informative first" in text(pilot))
@@ -79,7 +79,7 @@ class TestScreen:
             await settle(pilot)
             assert "most informative first" in text(pilot)
             await press(pilot, "K")
-            assert "of the examples were drawn at random, 10 are needed" in text(pilot)
+            assert "on conversations drawn at random, 10 are needed" in text(pilot)
             assert "the success column" in text(pilot)
 
     async def test_verdicts_at_chance_propose_nothing(self) -> None:

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 
 from engine.base.conversation import Role, ToolCall
 from engine.base.text import display_safe
-from engine.conversations.records import LeakRow, MessageRow
+from engine.conversations.records import MessageRow
+from engine.formats.records import Leak
 from screens.widgets.messages import STRONG, part_texts, wrap
 from screens.widgets.transcript import QUOTED, quote_spans
 from screens.widgets.transcript_layout import NO_PART, Layout, turn_starts
@@ -68,9 +69,7 @@ class TestLayout:
             message(3, "assistant", ""),
             message(4, "user", "Thanks", 2, hidden=True),
         ]
-        layout = Layout(
-            messages, {0: [LeakRow(0, "stop-token", "###STOP###")]}, {}, 70, frozenset()
-        )
+        layout = Layout(messages, {0: [Leak(0, "stop-token", "###STOP###")]}, {}, 70, frozenset())
 
         assert shown(layout) == [
             "user 1  Exchange the lamp ###STOP###",

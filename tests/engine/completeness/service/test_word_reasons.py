@@ -66,8 +66,7 @@ def test_the_log_odds_are_those_of_the_scores(project: Project, features: ProbeF
     assert run(project, FittingStage(project, features, states_key=lambda: KEY)).state == "done"
     service = WordReasons(project)
     found = []
-    with project.reading() as conn:
-        stored = scores.current_scores(conn, range(1, COUNT + 1, 3))
+    stored = project.read(scores.current_scores, range(1, COUNT + 1, 3))
     for key, score in stored.items():
         for point in score.curve:
             reasons = service.of_conversation(key, point.message)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -35,8 +35,9 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.scoring import logs_of
 from engine.completeness.stages.training_set import AT_CHANCE
-from engine.completeness.tables import hidden_states, score_sets, scores, word_weights
+from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.completeness.word_reasons import WordWeights
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.stages import ImportStage
@@ -63,10 +64,7 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
 
 
 def fitting(
-    project: Project,
-    features: ProbeFeatures = "states",
-    *,
-    required: bool = True,
+    project: Project, features: ProbeFeatures = "states", *, required: bool = True
 ) -> FittingStage:
     """The stage on words, on the states under `KEY`, or on both, which the built-in model reads."""
     if features == "words":
@@ -220,8 +218,7 @@ class TestFitting:
             assert config.config_hash == key
         project.write(lambda conn: score_sets.drop(conn, key))
         run(project, fitting(project, "words"))
-        with project.reading() as conn:
-            assert scores.normalized_curves(conn, key, range(1, COUNT + 1)) == in_parts
+        assert project.read(scores.normalized_curves, key, range(1, COUNT + 1)) == in_parts
 
     def test_fits_that_end_at_the_same_time(
         self, project: Project, monkeypatch: pytest.MonkeyPatch
@@ -246,8 +243,7 @@ class TestFitting:
             stages = [fitting(project, "words"), fitting(project, "states")]
             outcomes = list(pool.map(partial(run, project), stages))
         assert [outcome.state for outcome in outcomes] == ["done", "done"]
-        with project.reading() as conn:
-            scored_by_features = {row.features: row.scored for row in score_sets.sets(conn)}
+        scored_by_features = {row.features: row.scored for row in project.read(score_sets.sets)}
         assert scored_by_features == {"words": COUNT, "states": COUNT}
 
     @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
@@ -302,8 +298,7 @@ class TestFitting:
 
         monkeypatch.setattr(probe, "cross_fit", cross_fit)
         run(project, fitting(project))
-        with project.reading() as conn:
-            usable = [entry for entry in all_entries(conn, KEY) if entry.places]
+        usable = [entry for entry in project.read(all_entries, KEY) if entry.places]
         ends = np.cumsum([len(entry.places) for entry in usable]) - 1
         for group in seen:
             of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
@@ -382,8 +377,7 @@ class TestWords:
         assert fitting(project, "words").waiting() == COUNT + 4
         run(project, fitting(project, "words"))
         assert len(curves(project)) == COUNT + 4
-        with project.reading() as conn:
-            assert len(score_sets.sets(conn)) == 1
+        assert len(project.read(score_sets.sets)) == 1
 
     @pytest.mark.parametrize("required", [True, False])
     def test_too_few(self, tmp_path: Path, required: bool) -> None:
@@ -447,8 +441,7 @@ class TestBoth:
         for read in (0, MIN_CONVERSATIONS_FOR_PROBE - 1):
             give_states(project, list(range(1, read + 1)))
             run(project, fitting(project, "both"))
-            with project.reading() as conn:
-                config = score_sets.config_in_force(conn)
+            config = project.read(score_sets.config_in_force)
             assert config is not None
             assert (config.mode, config.features) == ("probe", "both")
             assert curves(project) == by_words
@@ -500,18 +493,8 @@ class TestBoth:
 
 
 NOUNS = [
-    "river",
-    "stone",
-    "paper",
-    "table",
-    "lamp",
-    "door",
-    "window",
-    "chair",
-    "glass",
-    "metal",
-    "cloud",
-]
+    "river", "stone", "paper", "table", "lamp", "door", "window", "chair", "glass", "metal", "cloud",
+]  # fmt: skip
 
 
 def made_chats(count: int, seed: int, nouns: Sequence[str] = NOUNS) -> Iterator[Json]:
@@ -599,8 +582,7 @@ class TestKinds:
                 alone = Selection(parse_filter(source))
                 stage = FittingStage(project, "words", selection=alone)
                 run(project, stage)
-                with project.reading() as conn:
-                    found = scores.normalized_curves(conn, stage.config_hash, range(1, 76))
+                found = project.read(scores.normalized_curves, stage.config_hash, range(1, 76))
                 assert found == {key: together[key] for key in ids}
 
     def test_few_of_a_kind_are_scored_by_a_fit_to_all(self, tmp_path: Path) -> None:
@@ -647,8 +629,7 @@ class TestKinds:
             run(project, fitting(project, "words"))
             chats = [] if alone else list(range(1, 71))
             assert list(curves(project)) == chats
-            with project.reading() as conn:
-                found = scores.current_scores(conn, range(1, 200))
+            found = project.read(scores.current_scores, range(1, 200))
             assert {found[key].reason for key in found if key not in chats} == {AT_CHANCE}
             assert len(found) == len(chats) + 40
 
@@ -658,12 +639,8 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
     reasons add up to, at all boundaries of conversations that one fit scored. Weights are stored with three digits, so
     that neighbors may change places."""
     reasons = WordReasons(project)
-    with project.reading() as conn:
-        config = score_sets.config_in_force(conn)
-        assert config is not None
-        weights = word_weights.get(conn, config.config_hash)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(word_weights, "get", lambda *_: weights)  # else unpacked for each
+        patched.setattr(WordWeights, "unpacked", cache(WordWeights.unpacked))
         found = [
             reasons.of_conversation(key, message)
             for key, curve in curves(project).items()
@@ -678,16 +655,16 @@ def assert_reasons_explain(project: Project, ids: Iterable[int]) -> None:
 
 
 class TestReading:
+    @pytest.fixture(autouse=True)
+    def single_layer(self, single_layer_weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Reads with one layer of the shipped weights."""
+        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
+
     def test_states_at_every_boundary_and_nothing_is_read_twice(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess
     ) -> None:
         """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
         and then of all reads the part once, and the states are the same up to batch noise."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         scored.make(tmp_path / "a.wb")
         shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
         kept = []
@@ -695,10 +672,7 @@ class TestReading:
             with Project.open(tmp_path / f"{name}.wb") as project:
                 for text in filters:
                     stage = ReadingStage(
-                        project,
-                        process,
-                        scored.model(),
-                        selection=Selection(parse_filter(text)),
+                        project, process, scored.model(), selection=Selection(parse_filter(text))
                     )
                     outcome = run(project, stage)
                     assert outcome.state == "done"
@@ -727,14 +701,9 @@ class TestReading:
         assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
 
     def test_what_words_leave_open_is_read_first(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Those without a score by words are read first, then those whose score is nearest to one half."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)  # blocks of four
         scored.make(tmp_path / "a.wb")
         by_words = {key: 0.5 + 0.04 * (key % 6) for key in range(1, 13)}
@@ -743,8 +712,7 @@ class TestReading:
             stage = ReadingStage(project, process, scored.model(), words_key=lambda: "w")
             read: list[set[int]] = []
             for _ in stage.run(1):
-                with project.reading() as conn:
-                    now = set(hidden_states.ids_with_entry(conn, stage.config_hash))
+                now = set(project.read(hidden_states.ids_with_entry, stage.config_hash))
                 read += [now] if now and now not in read else []
         nearest = sorted(by_words, key=lambda key: (key != 11, by_words[key]))
         assert [len(ids) for ids in read] == [4, 8, 12]
@@ -752,14 +720,9 @@ class TestReading:
         assert read[0] < read[1] <= set(nearest[:9])
 
     def test_over_its_time_it_stops_once_a_probe_is_possible(
-        self,
-        tmp_path: Path,
-        process: ModelProcess,
-        single_layer_weights: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, tmp_path: Path, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Without any time left, conversations are read until a probe can be fitted to their states, and no more."""
-        monkeypatch.setenv(scored.WEIGHTS, str(single_layer_weights))
         monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
         clock = SimpleNamespace(monotonic=count(0, 100).__next__)  # each look takes 100 s
         monkeypatch.setattr(reading_states, "time", clock)

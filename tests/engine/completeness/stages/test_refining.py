@@ -116,8 +116,7 @@ def test_it_is_fitted_to_on_the_way_in_one_run(project: Project, process: ModelP
         ["words", "probe · shipped"],
     ]
     assert followed.shares == sorted(followed.shares)
-    with project.reading() as conn:
-        read, *_ = runs.all_runs(conn)
+    read, *_ = project.read(runs.all_runs)
     assert (read.stage, read.state, read.done, read.total) == ("read", "done", COUNT, COUNT)
 
 

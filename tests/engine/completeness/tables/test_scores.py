@@ -23,11 +23,7 @@ WORDS = ScoreConfig("w", "words", "", features="words")
 BOTH = ScoreConfig("b", "probe", "m", features="both")
 
 
-@given(
-    st.none() | st.floats(0, 1),
-    st.floats(0, 1),
-    st.floats(0, 0.5),
-)
+@given(st.none() | st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.5))
 def test_sql_and_python_agree_on_the_state(
     score: float | None, threshold: float, band: float
 ) -> None:
@@ -137,8 +133,7 @@ class TestScores:
         fill(project, [talk("a", "hi")])
         _score(project, BOTH, [1])
         project.write(lambda conn: score_sets.put_partial(conn, "b"))
-        with project.reading() as conn:
-            assert [one.config_hash for one in score_sets.sets(conn)] == ["b"]
+        assert [one.config_hash for one in project.read(score_sets.sets)] == ["b"]
         if chosen:
             project.write(lambda conn: score_sets.switch_with_rules(conn, "b"))
         assert _score(project, replace(BOTH, config_hash="b2"), [1]) == "b2"
@@ -148,8 +143,7 @@ class TestScores:
             assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
             assert set(scores.normalized_curves(conn, "b", [1])) == ({1} if chosen else set())
         project.write(lambda conn: score_sets.put_partial(conn, None))
-        with project.reading() as conn:
-            assert [one.config_hash for one in score_sets.sets(conn)] == [*kept, "b2"]
+        assert [one.config_hash for one in project.read(score_sets.sets)] == [*kept, "b2"]
 
     @pytest.mark.parametrize("in_force", [False, True])
     def test_older_sets_by_words_go(self, project: Project, in_force: bool) -> None:
@@ -161,8 +155,7 @@ class TestScores:
         if in_force:
             project.write(lambda conn: score_sets.switch_with_rules(conn, "w"))
         project.write(lambda conn: score_sets.drop_other_words(conn, "w2"))
-        with project.reading() as conn:
-            left = {one.config_hash for one in score_sets.configs(conn)}
+        left = {one.config_hash for one in project.read(score_sets.configs)}
         assert left == {"b", "w2"} | ({"w"} if in_force else set())
 
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
@@ -252,8 +245,7 @@ def _score(
         score_sets.put_in_force_if_due(conn, config.config_hash)
 
     project.write(work)
-    with project.reading() as conn:
-        return score_sets.hash_in_force(conn)
+    return project.read(score_sets.hash_in_force)
 
 
 def _run(project: Project) -> int:

@@ -14,7 +14,6 @@ from engine.goals.clusters.neighbors import (
     NearestRows,
     Neighbors,
     find_fragments,
-    find_loose_groups,
     settle,
 )
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
@@ -125,7 +124,7 @@ def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) 
     assert MIN_SETTLE_SHARE > 0.5
 
 
-def test_fragments_and_loose_groups() -> None:
+def test_fragments() -> None:
     """Clusters that mix are fragments of one goal, over several steps; a cluster whose nearest others are not among
     those that may be joined stays alone, and so do few and large ones, which mix by chance."""
     shares = np.zeros((5, 5), dtype=np.float32)
@@ -136,8 +135,5 @@ def test_fragments_and_loose_groups() -> None:
     assert find_fragments(shares, large, [0, 1, 2, 3]) == []
     assert find_fragments(shares, small, [3, 4]) == [[3, 4]]
     assert find_fragments(shares, small, [0, 3]) == find_fragments(shares, small, []) == []
-    assert find_loose_groups(shares, small, [2, 3, 4]) == [[2, 3, 4]]
-    assert find_loose_groups(shares, large, [3, 4]) == [[3, 4]]
-    assert find_loose_groups(shares, large, [2, 3, 4]) == []
-    assert find_loose_groups(shares, small, [0, 1, 3]) == []
-    assert find_loose_groups(shares, small, []) == []
+    assert find_fragments(shares, small, [0, 1, 2, 3, 4]) == [[0, 1, 2, 3, 4]]
+    assert find_fragments(shares, small, [0, 1, 2, 3, 4], mutual=True) == [[3, 4]]

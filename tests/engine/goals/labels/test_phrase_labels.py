@@ -43,14 +43,9 @@ def test_what_members_ask_for() -> None:
 def test_a_thing_is_named_with_what_is_done_about_it() -> None:
     """Where members use different verbs about one thing, the label has one of the verbs, and is not the thing alone."""
     stations = [
-        "Take me to the gas station.",
-        "Find the gas station.",
-        "Please locate a gas station.",
-        "Show me a gas station.",
-        "I need to check the gas station.",
-        "Send me the gas station.",
-        "Gas station?",
-    ]
+        "Take me to the gas station.", "Find the gas station.", "Please locate a gas station.",
+        "Show me a gas station.", "I need to check the gas station.", "Send me the gas station.", "Gas station?",
+    ]  # fmt: skip
     assert named(stations, TABLES)[0].label == "Go to the gas station"
 
 
@@ -149,11 +144,11 @@ def test_no_common_request() -> None:
 
 
 def test_no_common_request_but_common_things() -> None:
-    """Members that ask for nothing in common are told by words that many of them have; an act that nearly all of them
+    """Members that ask for nothing in common are called by words that many of them have; an act that nearly all of them
     name goes before."""
     jobs = ["The nightly job failed.", "My job is red.", "The job died again.", "The job!", "?"]
     name = named(jobs, FLIGHTS)[0]
-    assert (name.label, name.support) == ("Other requests · job", None)
+    assert (name.label, name.support, name.by_words) == ("Job", Support(4, 5), True)
     back = ["I want to return the hat.", "Send me a label to return it.", "How do I return a rug?"]
     back += ["Return my lamp please.", "Please send a form so that I can return both."]
     assert named(back, FLIGHTS)[0].label == "Return something"
@@ -174,12 +169,12 @@ def test_topic() -> None:
 
 def test_what_things_are_for() -> None:
     """Members that look for different things for one use have that in the name; those that look for things of one
-    material have nothing in common."""
+    material have only its word in common."""
     wares = ("lamp", "rug", "chair", "bed", "mirror", "table")
     rooms = [f"I am looking for a {ware} for my room." for ware in wares]
     assert named(rooms, FLIGHTS, TABLES)[0].label == "Look for something for my room"
     wood = [f"I am looking for a {ware} made of wood." for ware in wares]
-    assert named(wood, FLIGHTS, TABLES)[0].label == "Look for other things"
+    assert named(wood, FLIGHTS, TABLES)[0].label == "Wood"
 
 
 def test_act_of_few() -> None:
@@ -231,15 +226,8 @@ def test_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reasons_ask_for_nothing() -> None:
     """A cluster of reasons that share nothing is named by other reasons, not as requests."""
     reasons = [
-        "Rude.",
-        "Too slow!",
-        "Why me?",
-        "Nothing works.",
-        "Lost.",
-        "Enough.",
-        "Sad.",
-        "Bad.",
-    ]
+        "Rude.", "Too slow!", "Why me?", "Nothing works.", "Lost.", "Enough.", "Sad.", "Bad.",
+    ]  # fmt: skip
     (name,) = phrase_labels(reasons, np.zeros(8, np.int32), kind="explanation:frustrated").values()
     assert name.label == "Other reasons"
 
@@ -255,18 +243,8 @@ def test_values_in_lower_case() -> None:
     """Words of which many stand before one noun, and places after "from" or "in", are values, without capital
     letters, too; they tell groups of one name apart."""
     kinds = [
-        "thai",
-        "french",
-        "welsh",
-        "polish",
-        "greek",
-        "swiss",
-        "danish",
-        "irish",
-        "turkish",
-        "korean",
-        "basque",
-    ]
+        "thai", "french", "welsh", "polish", "greek", "swiss", "danish", "irish", "turkish", "korean", "basque",
+    ]  # fmt: skip
     groups = [[f"i want a {kind} restaurant in oxford, {n}." for n in range(6)] for kind in kinds]
     labels = [name.label for name in named(*groups).values()]
     assert labels == [f"Get a restaurant · {kind}" for kind in kinds]
@@ -324,7 +302,8 @@ def test_who_needs_a_thing_supports_every_act_on_it() -> None:
 
 
 def test_single_people_and_codes_tell_no_groups_apart() -> None:
-    """What tells groups of one name apart are no ids, nor the names of members, but values of what they want."""
+    """What tells groups of one name apart are no ids, nor the names of members, but values of what they want; who
+    introduces themselves is in no name of words."""
     codes = ("XEHMQB", "XEWRDA")
     people = ("emma", "raj")
     cities = ("Denver", "Boston")
@@ -337,6 +316,10 @@ def test_single_people_and_codes_tell_no_groups_apart() -> None:
     ]
     labels = [name.label for name in named(*clusters).values()]
     assert labels == ["Cancel my flight · Denver", "Cancel my flight · Boston"]
+    things = [
+        f"{thing}, the name is {name}." for thing in ("Lamp", "Rug") for name in ("Mary", "mary")
+    ]
+    assert named(things, FLIGHTS, TABLES)[0].label == "Lamp, rug"
 
 
 def test_assent_is_no_goal() -> None:

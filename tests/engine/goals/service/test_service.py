@@ -14,6 +14,7 @@ from engine.goals.clustering_request import ClusteringRequest
 from engine.goals.records import Theme
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers
@@ -106,6 +107,11 @@ class TestLater:
         # The built-in model is asked as in the paper only.
         assert (found.items, found.seconds, found.model) == (33, None, "tfidf")
         assert found.asked == ()
+        embedder = Path(clustered.path).with_name("vectors.gguf")
+        embedder.touch()
+        gguf = ClusteringRequest(embedder=str(embedder), labels=False)
+        stages.setup.process = ModelProcess(embedder)  # which is not started
+        assert stages.estimate(gguf).model == gguf.embedder
         paper = stages.estimate(ClusteringRequest(paper=True))
         assert (paper.model, paper.asked) == ("smollm2-135m", ("summaries", "labels", "merges"))
         for request in (ClusteringRequest("summary"), ClusteringRequest(decide="llm")):

@@ -10,7 +10,6 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.goals.records import Author, GoalDecision
-from engine.goals.stages import labeling
 from engine.goals.stages.deciding import DecideStage
 from engine.goals.stages.labeling import NameStage
 from engine.goals.tables.clusterings import goals_clustering_id, source_of, stored_clustering
@@ -22,11 +21,7 @@ from tests.engine.goals import goal_runs
 
 class TestDecidingByProbability:
     def decide(self, project: Project, decision_log: DecisionLog, threshold: float) -> DecideStage:
-        stage = DecideStage(
-            project,
-            MergeQueueCache(project, decision_log),
-            threshold=threshold,
-        )
+        stage = DecideStage(project, MergeQueueCache(project, decision_log), threshold=threshold)
         (outcome,) = goal_runs.run(project, [stage])
         assert outcome.state == "done"
         return stage
@@ -147,14 +142,21 @@ def test_names_of_people(project: Project, decision_log: DecisionLog) -> None:
     assert groups[second].label == kept
 
 
-def test_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups whose members have no request in common become one, which is in no proposal; the act is undone as one. In
-    a language whose requests are not read they stay apart."""
+@pytest.mark.parametrize(
+    ("thing", "names"),
+    [
+        ("My parcel is", ["Find a cheap flight", "Get help with my parcel"]),
+        ("", ["Find a cheap flight", "Other requests", "Other requests (2)"]),
+    ],
+)
+def test_fragments(tmp_path: Path, thing: str, names: list[str]) -> None:
+    """Groups without a common request that mix become one where they have one together, as one act that is undone as
+    one; else they stay apart, and are in no proposal."""
     nouns = ["sky", "sea", "car", "hat", "bag", "cup", "pen", "box"]
     texts = [
         *(f"I want to find a cheap flight to {noun} island." for noun in nouns),
-        *(f"Quite blue blue blue: {noun}." for noun in nouns),
-        *(f"Rather old old old: {noun}." for noun in reversed(nouns)),
+        *(f"{thing} quite blue blue blue: {noun}." for noun in nouns),
+        *(f"{thing} rather old old old: {noun}." for noun in reversed(nouns)),
     ]
     talks = [
         Conversation(f"talk-{n:02}", (Message("user", text), Message("assistant", "Done.")))
@@ -168,15 +170,12 @@ def test_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             key = stored_clustering(conn, goals_clustering_id(conn)).id
         before = labels(decision_log, key)
         stage = name(project, decision_log)
-        assert stage.joined == 2
-        assert "joined 2 without a common request" in stage.summary()
-        state = decision_log.state(key)
-        assert sorted(labels(decision_log, key)) == ["Find a cheap flight", "Other requests"]
-        (rest,) = (group for group in state.current if state.groups[group].is_rest)
-        assert len(state.members(rest)) == 16
-        assert state.open_pairs() == []
+        assert stage.joined == (2 if thing else 0)
+        assert sorted(labels(decision_log, key)) == names
         assert name(project, decision_log).joined == 0
-        decision_log.undo(key, decision_log.history(key)[0].act)
-        assert labels(decision_log, key) == before
-        monkeypatch.setattr(labeling, "language_of", lambda texts: "de")
-        assert name(project, decision_log).joined == 0
+        if not thing:
+            assert decision_log.state(key).open_pairs() == []
+        else:
+            assert "joined 2 without a common request" in stage.summary()
+            decision_log.undo(key, decision_log.history(key)[0].act)
+            assert labels(decision_log, key) == before

@@ -145,8 +145,7 @@ class TestClustering:
         runner.cancel(job)
         assert runner.close(60)
         released.set()
-        with project.reading() as conn:
-            assert clusterings.clusterings(conn) == []
+        assert project.read(clusterings.every) == []
 
 
 class TestAssigning:
@@ -252,8 +251,7 @@ class TestSharedText:
         return embed
 
     def _rows(self, project: Project, key: str) -> Vectors:
-        with project.reading() as conn:
-            return read_vectors(conn, key)[1]
+        return project.read(read_vectors, key)[1]
 
     def test_vectors_are_those_of_the_rest(self, tmp_path: Path) -> None:
         """Instructions in front of each goal change no vector, and texts that people read go without them; vectors
@@ -267,8 +265,7 @@ class TestSharedText:
             self._add(project, made, "b", self.PROMPT)
             embed = self._made(project)
             assert self._rows(project, embed.vector_key) == pytest.approx(expected, abs=1e-5)
-            with project.reading() as conn:
-                (entry,) = TextSource("all-user").read(conn, [1])
+            (entry,) = project.read(TextSource("all-user").read, [1])
             assert entry.text == made[0].messages[0].content.strip()
         assert "without" in embed.params
         assert bare.params.keys() == {"text", "goals", "embedder", "fitted_on"}

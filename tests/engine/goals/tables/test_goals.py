@@ -19,7 +19,7 @@ from engine.goals.tables.texts import NOT_EXPLAINED, NOTHING_WRITTEN, GoalEntry,
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
 from engine.questions.question import NOTE
-from engine.questions.records import Act, Answerer, MachineAnswer
+from engine.questions.records import Answerer, MachineAnswer, NewAnswer
 from engine.questions.tables import answers, machine_answers
 from tests.engine.goals.clustered import clustering, conversations_with_vectors, run_of
 from tests.engine.project.support import fill, give_scores, record, talk
@@ -93,8 +93,9 @@ class TestTexts:
             }
 
     def test_how_the_assistant_failed_is_no_part_of_a_goal(self, project: Project) -> None:
-        """Where a third of the answers refuse, or two and a third repeat one, these and the replies to them are left
-        out of the text of both sides, so that what failed is not clustered apart."""
+        """Where a third of the answers refuse, or two and a third repeat one, or one repeats and one refuses, these and
+        the replies to them are left out of the text of both sides, so that what failed is not clustered apart."""
+        assert goals.failed_messages({"refused": [1], "repeats": [3]}) == {1, 3}
         fill(project, [talk("a", "Book a room.", "In Rome?", "Yes.", "Sorry, no.", "Why?", "Bye.")])
         whole, rest = "Yes.\nSorry, no.\nWhy?\n", "Yes.\n"
         for sign, share, messages, text in (
@@ -131,9 +132,11 @@ class TestTexts:
             rows = [MachineAnswer(key, value, None, text, cites) for key, value, text in given]
             pattern = Answerer("p", "refused", "pattern", "pattern")
             machine_answers.put(conn, pattern, run_id, rows)
-            answers.give_all(conn, [Act(4, "refused", "no"), Act(5, "refused", "yes")])
+            answers.give_all(conn, [NewAnswer(4, "refused", "no"), NewAnswer(5, "refused", "yes")])
             for key, verdict, note in ((5, Verdict.NO, "too late"), (1, Verdict.YES, "fine")):
-                answers.give_all(conn, [Act(key, NOTE, note), Act(key, SUCCEEDED, verdict)])
+                answers.give_all(
+                    conn, [NewAnswer(key, NOTE, note), NewAnswer(key, SUCCEEDED, verdict)]
+                )
 
         project.write(work)
         with project.reading() as conn:
@@ -178,7 +181,11 @@ class TestClusterings:
         label("a", {0: ClusterName("Pay", "They pay."), 1: ClusterName("", "", "it rambled")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
-            assert clusterings.labels_version(conn, key) == ("a", 2)
+            before = clusterings.labels_version(conn, key)
+        project.write(lambda conn: clusterings.forget_failures(conn, key, "a"))
+        run_id = project.write(run_of)
+        label("a", {1: ClusterName("Ask", "They ask.")})
+        assert project.read(clusterings.labels_version, key) != before
         label("b", {1: ClusterName("Buy", "They buy.")})
         with project.reading() as conn:
             assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
@@ -207,9 +214,8 @@ class TestFigures:
         fill(project, [talk("later", "one more")], "b.jsonl")
         give_scores(project, {1: 0.9})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
-        with project.reading() as conn:
-            assert measurements.months(conn, groups) == [
-                ("2026-01", 2, 1, StateCounts(unscored=1)),
-                ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
-                ("2026-03", 1, 1, StateCounts(unscored=1)),
-            ]
+        assert project.read(measurements.months, groups) == [
+            ("2026-01", 2, 1, StateCounts(unscored=1)),
+            ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
+            ("2026-03", 1, 1, StateCounts(unscored=1)),
+        ]

@@ -303,8 +303,7 @@ def test_killed(tmp_path: Path) -> None:
             "kept “things” and “word3 · thing” apart for good",
             "merged “word0 · thing” and “word1 · thing” into “things”",
         ]
-        with project.reading() as conn:
-            following = goal_decisions.next_id(conn)
+        following = project.read(goal_decisions.next_id)
         (row,) = decision_log.decide(1, plans(SPLIT))
         assert row.id == following
     check_whole(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
-from tests.engine.model.endpoints.toy_peer import on_thread
+from tests.engine.model.endpoints.toy_peer import JsonHandler, on_thread
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
@@ -38,13 +37,13 @@ class Endpoint:
         self.models = ["small"]
         endpoint = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(JsonHandler):
             def do_GET(self) -> None:
                 found = self.path == "/v1/models"
-                self._say(200 if found else 404, {"data": [{"id": n} for n in endpoint.models]})
+                self.say(200 if found else 404, {"data": [{"id": n} for n in endpoint.models]})
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                body = self.body()
                 endpoint.asked.append(body)
                 endpoint.keys.append(self.headers.get("authorization"))
                 answers = endpoint.answers
@@ -52,17 +51,7 @@ class Endpoint:
                 code, said = (
                     answer(body) if self.path == "/v1/embeddings" else (404, "no such path")
                 )
-                self._say(code, said)
-
-            def _say(self, code: int, said: Any) -> None:
-                raw = said if isinstance(said, bytes) else json.dumps(said).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(raw)))
-                self.end_headers()
-                self.wfile.write(raw)
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Says nothing."""
+                self.say(code, said)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"

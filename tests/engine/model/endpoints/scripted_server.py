@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
 from math import log
 from typing import Any, Literal
 
-from tests.engine.model.endpoints.toy_peer import QuietServer, on_thread
+from tests.engine.model.endpoints.toy_peer import JsonHandler, QuietServer, on_thread
 
 MODEL = "scripted"
 
@@ -210,34 +209,22 @@ def _listed(token: str) -> dict[str, Any]:
     return {**entry, "top_logprobs": [entry, {"token": turned, "logprob": log(0.2)}]}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     """Answers HTTP requests."""
 
     server_of: ScriptedServer
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         """Lists the model."""
         known = self.path == "/v1/models"
-        self._send(200 if known else 404, {"data": [{"id": MODEL}]} if known else {})
+        self.say(200 if known else 404, {"data": [{"id": MODEL}]} if known else {})
 
     def do_POST(self) -> None:
         """Answers messages; knows no other path."""
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if self.path == "/v1/chat/completions":
-            self._send(*self.server_of.answer(body))
+            self.say(*self.server_of.answer(self.body()))
         else:
-            self._send(404, {"error": "no such path"})
-
-    def _send(self, code: int, what: Any) -> None:
-        raw = json.dumps(what).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing."""
+            self.say(404, {"error": "no such path"})
 
 
 @contextmanager

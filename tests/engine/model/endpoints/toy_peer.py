@@ -235,32 +235,15 @@ def on_thread(server: ThreadingHTTPServer) -> Iterator[None]:
         thread.join()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers HTTP requests for a peer."""
+class JsonHandler(BaseHTTPRequestHandler):
+    """Reads and sends JSON, and logs nothing."""
 
-    peer: ToyPeer
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
-        """Sends the peer's answer."""
-        self.peer.keys.append(self.headers.get("authorization"))
-        self.say(*self.peer.get(self.path))
-
-    def do_POST(self) -> None:
-        """Sends the peer's answer, or does what the fault of this request requires."""
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        peer = self.peer
-        peer.keys.append(self.headers.get("authorization"))
-        peer.requests.append((self.path, body))
-        with peer.under_way():
-            if self.path.endswith("completions"):
-                time.sleep(peer.delay)
-                if fault := peer.next_fault():
-                    answer = fault(self, body)
-                    if answer is not None:
-                        self.say(*answer)
-                    return
-            self.say(*peer.post(self.path, body))
+    def body(self) -> dict[str, Any]:
+        """The body of the request."""
+        read: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        return read
 
     def say(self, code: int, what: Any, headers: dict[str, str] | None = None) -> None:
         """Sends an answer."""
@@ -274,6 +257,32 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Logs nothing."""
+
+
+class Handler(JsonHandler):
+    """Answers HTTP requests for a peer."""
+
+    peer: ToyPeer
+
+    def do_GET(self) -> None:
+        """Sends the peer's answer."""
+        self.peer.keys.append(self.headers.get("authorization"))
+        self.say(*self.peer.get(self.path))
+
+    def do_POST(self) -> None:
+        """Sends the peer's answer, or does what the fault of this request requires."""
+        body, peer = self.body(), self.peer
+        peer.keys.append(self.headers.get("authorization"))
+        peer.requests.append((self.path, body))
+        with peer.under_way():
+            if self.path.endswith("completions"):
+                time.sleep(peer.delay)
+                if fault := peer.next_fault():
+                    answer = fault(self, body)
+                    if answer is not None:
+                        self.say(*answer)
+                    return
+            self.say(*peer.post(self.path, body))
 
 
 def says(code: int, what: Any, **headers: str) -> Fault:

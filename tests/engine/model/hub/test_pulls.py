@@ -54,7 +54,7 @@ def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPl
     """The hub, and the pull plan for its one file."""
     hub = Hub(server.url, token)
     repository = read_repository(hub, NAME)
-    return hub, plan_pull(data, hub, repository, repository.file(None))
+    return hub, plan_pull(data, hub, repository, repository.find_file(None))
 
 
 def pulled(
@@ -155,10 +155,7 @@ class TestInterrupted:
 
         def report(progress: PullProgress) -> None:
             if progress.done and not refused:
-                for act in (
-                    lambda: carry_out(hub, plan, lambda _: None),
-                    lambda: forget(plan),
-                ):
+                for act in (lambda: carry_out(hub, plan, lambda _: None), lambda: forget(plan)):
                     with pytest.raises(UsageError, match="being pulled already") as caught:
                         act()
                     refused.append(caught.value)
@@ -219,7 +216,7 @@ class TestRefused:
         hub = Hub(server.url)
         repository = read_repository(hub, NAME)
         with pytest.raises(UsageError, match="cannot be the name"):
-            plan_pull(tmp_path, hub, repository, repository.file(None), name)
+            plan_pull(tmp_path, hub, repository, repository.find_file(None), name)
 
 
 class TestSentOn:

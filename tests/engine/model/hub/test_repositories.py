@@ -41,11 +41,11 @@ class TestRepository:
     def test_a_piece_of_the_name(self, server: HubServer) -> None:
         """A file is found by a part of its name that no other has; otherwise the error lists the files."""
         found = read_repository(Hub(server.url), "one/Small-GGUF")
-        assert found.file("Q8").path == "small-q8_0.gguf"
-        assert found.file("small-q4_0.gguf").size == 400
+        assert found.find_file("Q8").path == "small-q8_0.gguf"
+        assert found.find_file("small-q4_0.gguf").size == 400
         for piece in ("small", "q2", None):
             with pytest.raises(UsageError, match=r"one/Small-GGUF") as caught:
-                found.file(piece)
+                found.find_file(piece)
             assert "small-q4_0.gguf" in caught.value.hint
             assert "small-q8_0.gguf" in caught.value.hint
 

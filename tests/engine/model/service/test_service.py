@@ -97,7 +97,7 @@ class TestEndpoints:
         found = row(bench, "far")
         assert (found.kind, found.source, found.size) == ("endpoint", entry.url, None)
         assert "llama-server" in found.note
-        facts = {fact.name: fact.value for fact in bench.models.facts("far")}
+        facts = dict(bench.models.facts("far"))
         assert facts["key"] == "from the variable FAR_KEY"
         assert facts["prices"] == "1.5 read, 6 written, for a million tokens"
         assert bench.models.removal("far") == "forget the endpoint far"
@@ -119,7 +119,7 @@ class TestKeeping:
         assert (found.origin, found.source, found.license) == ("pulled", "someone/Tiny-GGUF", "mit")
         assert found.size == path.stat().st_size
         assert found.fits is True
-        facts = {fact.name: fact.value for fact in bench.models.facts("tiny-f32")}
+        facts = dict(bench.models.facts("tiny-f32"))
         assert facts["from"] == "someone/Tiny-GGUF on http://hub"
         assert "weights" in facts["memory"]
         entry = bench.catalog.entry("tiny-f32")

@@ -14,6 +14,7 @@ from engine.project.project import Project
 from engine.questions.question import parse_question, read_built_in
 from engine.questions.service.answer_tables import import_field_answers, import_file_answers
 from engine.questions.service.questions import QuestionService
+from tests.command_line import result
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -174,5 +175,4 @@ def test_command(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Name one with --value. Fields of the file: id, mark." in capsys.readouterr().err
     assert main([*words, "--value", "mark", "--dry-run"]) == 3
     assert "Nothing is stored" in capsys.readouterr().out
-    assert main([*words, "--value", "mark", "--name", "my judge", "--json"]) == 3
-    assert json.loads(capsys.readouterr().out)["name"] == "my judge"
+    assert result(*words, "--value", "mark", "--name", "my judge", code=3)["name"] == "my judge"

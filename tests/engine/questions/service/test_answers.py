@@ -14,10 +14,10 @@ from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
 from engine.questions.question import YES, parse_question, read_built_in
-from engine.questions.records import Act
+from engine.questions.records import NewAnswer
 from engine.questions.service.answers import AnswerReport, import_answers
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers
+from engine.questions.tables import answers, opinions
 from tests.engine.project.support import fill, talk
 
 
@@ -62,6 +62,19 @@ def imported(project: Project, tmp_path: Path, tasks: Any, **options: Any) -> An
     return import_answers(project, file, **options)
 
 
+def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
+    """Lines with an id, an answer and a name, or imported under one, are verdicts of people, of whom most decide; those
+    without any name are no person's."""
+    lines = [{"id": "c1", "answer": "failed", "annotator": name, "note": "loop"} for name in "ab"]
+    lines += [{"id": "c1", "answer": "yes", "annotator": "z"}, {"id": "c2", "answer": "yes"}]
+    question = read_built_in()[SUCCEEDED]
+    report = imported(project, tmp_path, lines, asked=question, annotator="ann")
+    assert report.annotators == {"a": 1, "b": 1, "z": 1, "ann": 1}
+    assert stands(project) == {2: (Verdict.NO, "a: loop; b: loop"), 3: (Verdict.YES, "")}
+    with pytest.raises(FormatError, match="who answered"):
+        imported(project, tmp_path, lines[3:], asked=question)
+
+
 def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
     with project.reading() as conn:
         found = ((key, answers.current(conn, key)) for key in range(1, 9))
@@ -102,8 +115,7 @@ def test_label_studio(project: Project, tmp_path: Path) -> None:
 
     assert imported(project, tmp_path, answered, replace=True).outcomes.counts["replaced"] == 1
     assert stands(project)[2] == (Verdict.NO, "")
-    with project.reading() as conn:
-        assert (answers.current(conn, 2) or missing()).annotator == "7"
+    assert (project.read(answers.current, 2) or missing()).annotator == "7"
     project.write(answers.undo)
     assert stands(project)[2] == (Verdict.YES, "")
     project.write(answers.undo)
@@ -131,18 +143,17 @@ def test_questions_of_all_kinds(project: Project, tmp_path: Path) -> None:
     annotations = [{"completed_by": 7, "result": results}]
     report = imported(project, tmp_path, [{**found[0], "annotations": annotations}])
     assert (report.others, report.outcomes.counts) == (3, {"not_understood": 1})
-    with project.reading() as conn:
-        assert (answers.current(conn, 1) or missing()).answers == (
-            ("city", "Ulm"),
-            ("detail-level", "2"),
-            ("intent", "Planning,Search"),
-        )
+    assert (project.read(answers.current, 1) or missing()).answers == (
+        ("city", "Ulm"),
+        ("detail-level", "2"),
+        ("intent", "Planning,Search"),
+    )
 
 
 def said(project: Project) -> list[dict[str, Any]]:
     """All that was said in a project, as `export answers` writes it, without the times."""
     with project.reading() as conn:
-        lines = map(answer_line, second_answers.answered_conversations(conn))
+        lines = map(answer_line, opinions.answered_conversations(conn))
         return [{**line, "given_at": None} for line in lines]
 
 
@@ -167,20 +178,17 @@ def test_people(project: Project, tmp_path: Path) -> None:
         {"annotator": "cy", "succeeded": "no"},
     ]
     assert (found["c2"]["annotator"], found["c2"]["disagreement"]) == ("dee", False)
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == [1]
+    assert project.read(opinions.disagreements) == [1]
     imported(project, tmp_path, [{**tasks[0], "annotator": "cy"}])
     with project.reading() as conn:
-        assert second_answers.disagreements(conn) == []
+        assert opinions.disagreements(conn) == []
         assert (answers.current(conn, 1) or missing()).verdict is Verdict.YES
     for name in ("dee", "eve"):
         imported(project, tmp_path, [{**tasks[1], "annotator": name}])
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == [1]
-    act = Act(1, SUCCEEDED, Verdict.NO, "ann")
+    assert project.read(opinions.disagreements) == [1]
+    act = NewAnswer(1, SUCCEEDED, Verdict.NO, "ann")
     project.write(lambda conn: answers.append(conn, [act]))
-    with project.reading() as conn:
-        assert second_answers.disagreements(conn) == []
+    assert project.read(opinions.disagreements) == []
 
 
 def test_round_trip(project: Project, tmp_path: Path) -> None:
@@ -197,7 +205,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
         triage.repeat(key, Verdict.NO if key < 4 else Verdict.YES)
     triage.give(3, Verdict.NO, "decided")
     triage.repeat(6, Verdict.YES)
-    triage.answer([Act(key, "late", YES) for key in (5, 6, 7)])
+    triage.answer([NewAnswer(key, "late", YES) for key in (5, 6, 7)])
     triage.annotator = "ann"
     triage.repeat(6, Verdict.UNSURE)
     triage.note(8, "only a note")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from pathlib import Path
@@ -18,6 +17,7 @@ from engine.project.project import Project
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -37,10 +37,7 @@ def score(number: int) -> float:
 @pytest.fixture
 def project(project: Project) -> Project:
     """Two hundred scored conversations, half of them short, and one that is not scored."""
-    fill(
-        project,
-        [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
-    )
+    fill(project, [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)])
     give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
     return project
 
@@ -108,7 +105,8 @@ class TestRule:
         assert "would count as ended" in report.not_proposed
 
     def test_verdicts_on_the_most_trouble(self, project: Project) -> None:
-        """Verdicts that are mostly on conversations with much trouble suggest no threshold, but what is needed."""
+        """Verdicts that are mostly on conversations with much trouble suggest no threshold and no rate, but what is
+        needed."""
         judge(project, 60)
         assert CalibrationService(project).report().proposal is not None
         judged = {key for key, *_ in project.read(answers.judged_pairs)}
@@ -121,7 +119,9 @@ class TestRule:
         project.write(give_trouble)
         report = CalibrationService(project).report()
         assert report.proposal is None
-        assert "40 drawn at random are needed" in report.not_proposed
+        assert "40 drawn at random are needed" in report.no_proposal
+        part = ListQuery(parse_filter("draw<1"))
+        assert CalibrationService(project).report(part).rate.corrected is None
 
 
 class TestReport:
@@ -150,14 +150,15 @@ class TestReport:
         same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.YES)]
         for n, verdict in ((1, truth(1)), (2, Verdict.UNSURE)):
             triage.repeat(n, verdict)
-        model, itself = CalibrationService(project).agreements()
+        service = CalibrationService(project)
+        model, itself = service.report().model, service.agreement_of_repeats()
         assert model.same is not None
         assert model.n == pytest.approx(len(decided), abs=1)
         assert model.same.part == pytest.approx(len(same), abs=1)
         assert itself.same is not None
         assert (itself.same.part, itself.n) == (1, 2)
         triage.undo()
-        assert CalibrationService(project).agreements()[1].n == 1
+        assert service.agreement_of_repeats().n == 1
 
 
 class TestCommand:
@@ -167,8 +168,7 @@ class TestCommand:
         judge(project, 50)
         path = project.path
         project.close()
-        assert main(["calibrate", path, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = result("calibrate", path)
         assert found["rule"]["source"] == "default"
         assert found["best"] == pytest.approx(0.3, abs=0.04)
         now, then = found["proposal"]["now"], found["proposal"]["then"]

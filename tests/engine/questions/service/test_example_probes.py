@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +17,10 @@ from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
 from engine.project.project import Project
 from engine.questions.question import YES
-from engine.questions.records import MIN_EXAMPLES_OF_EACH, Act, TriagePlace
+from engine.questions.records import MIN_EXAMPLES_OF_EACH, NewAnswer, TriagePlace
 from engine.questions.tables import example_probes
 from engine.results.associations.formatting import notes
+from tests.command_line import result
 from tests.engine.project.support import fill, give_scores, give_states, talk
 from workbench.cli import main
 
@@ -68,7 +68,8 @@ def matching(workspace: OpenProject, text: str) -> list[int]:
 
 class TestSuccess:
     def test_a_share_of_all(self, workspace: OpenProject) -> None:
-        """Verdicts that a person chose tell no share of all conversations; so many as are drawn at random do."""
+        """Verdicts that a person chose tell no share of all conversations; so many as are drawn at random do, and the
+        report of the verdicts has the same one."""
         for item in workspace.triage.queue("lowest").items[:12]:
             workspace.triage.give(item.conversation_id, Verdict.NO)
         for item in workspace.triage.queue("sample").items[:20]:
@@ -78,14 +79,15 @@ class TestSuccess:
         assert found.test is not None
         assert found.test.rate.corrected is not None
         assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
-        assert "by 2" in dict(found.facts())["share of all"]
-        assert found.test is not None
+        rate = workspace.calibration.report().rate
+        assert rate.corrected == found.test.rate.corrected
+        assert "by 2" in rate.corrected_text
         contradicted = replace(found, test=replace(found.test, above=0))
         assert "not told: it would be 0%" in dict(contradicted.facts())["predicted yes"]
         for _ in range(15):
             workspace.triage.undo()
         facts = dict(workspace.example_probes.fit(SUCCEEDED).facts())
-        assert "drawn at random, 10 are needed" in facts["share of all"]
+        assert workspace.calibration.report().rate.corrected is None
         assert "not told" in facts["predicted yes"]
 
     def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
@@ -153,7 +155,9 @@ class TestSuccess:
         assert triage.better_order("trouble", SUCCEEDED) == "failures"
         page = triage.queue("failures")
         first = page.items[0]
-        assert re.fullmatch(r"\d+% likely to have succeeded, by 25 answers of yours", first.why)
+        assert re.fullmatch(
+            r"\d+% likely to have succeeded, fitted to 25 verdicts yes or no", first.why
+        )
         ids = [item.conversation_id for item in page.items]
         p = [row.success or 0 for row in workspace.conversations.rows(ids)]
         assert (len(ids), p) == (COUNT + 1 - 25, sorted(p))
@@ -202,16 +206,18 @@ class TestTag:
     def test_marks(self, workspace: OpenProject) -> None:
         """The answers yes and no to a question are its examples; what was taken away, and `unsure`, are none."""
         triage = workspace.triage
-        triage.answer([Act(key, "rude", YES) for key in (3, 4)])
-        triage.answer([Act(5, "rude", "no"), Act(6, "rude", "unsure"), Act(4, "rude", None)])
+        triage.answer([NewAnswer(key, "rude", YES) for key in (3, 4)])
+        triage.answer(
+            [NewAnswer(5, "rude", "no"), NewAnswer(6, "rude", "unsure"), NewAnswer(4, "rude", None)]
+        )
         with workspace.project.reading() as conn:
             assert example_probes.examples(conn, "rude") == {3: True, 5: False}
             assert example_probes.examples(conn, "never-used") == {}
 
     def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
         """`NAME@examples:yes` finds what is like those answered yes and not answered; that gives no answer."""
-        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4, 6, 8, 10)])
-        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3, 5, 7, 9)])
+        workspace.triage.answer([NewAnswer(key, "good", YES) for key in (2, 4, 6, 8, 10)])
+        workspace.triage.answer([NewAnswer(key, "good", "no") for key in (1, 3, 5, 7, 9)])
         workspace.example_probes.wait()
         found = matching(workspace, "good@examples:yes")
         assert len(found) > 20
@@ -225,8 +231,8 @@ class TestTag:
         self, path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
     ) -> None:
         """`ask --by examples` prints its test out of fold."""
-        workspace.triage.answer([Act(key, "good", YES) for key in (2, 4)])
-        workspace.triage.answer([Act(key, "good", "no") for key in (1, 3)])
+        workspace.triage.answer([NewAnswer(key, "good", YES) for key in (2, 4)])
+        workspace.triage.answer([NewAnswer(key, "good", "no") for key in (1, 3)])
         workspace.close()
         assert main(["ask", path, "good", "--by", "examples"]) == 0
         out = capsys.readouterr().out
@@ -244,5 +250,4 @@ def test_the_command_for_success(
     workspace.close()
     assert main(["ask", path, "succeeded", "--by", "examples"]) == 0
     assert "in force           the success column" in capsys.readouterr().out
-    assert main(["ask", path, "succeeded", "--by", "examples", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["marks"] == 30
+    assert result("ask", path, "succeeded", "--by", "examples")["marks"] == 30

@@ -21,7 +21,7 @@ from engine.questions import records
 from engine.questions.question import NOTE, YES, make_slug
 from engine.questions.records import AnswerRow
 from engine.questions.service.triage import TriageService
-from engine.questions.tables import answers, second_answers, triage_queue
+from engine.questions.tables import answers, opinions, triage_queue
 from tests.engine.project.support import fill, give_scores, talk
 
 CONVERSATIONS = 3
@@ -65,11 +65,7 @@ class Model:
             return None
         given = [verdict for _, _, verdict, _ in mine if verdict is not None]
         notes = [note for kind, _, _, note in mine if kind == "note" or (kind == "give" and note)]
-        return (
-            given[-1] if given else None,
-            notes[-1] if notes else "",
-            self.tags(conversation),
-        )
+        return (given[-1] if given else None, notes[-1] if notes else "", self.tags(conversation))
 
 
 _conversation = st.integers(1, CONVERSATIONS)
@@ -134,14 +130,14 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
     for action in actions:
         match action:
             case ("give", int(key), Verdict() as verdict, str(note)):
-                acts = [records.Act(key, NOTE, note)] if note else []
-                answers.append(conn, [*acts, records.Act(key, SUCCEEDED, verdict)])
+                acts = [records.NewAnswer(key, NOTE, note)] if note else []
+                answers.append(conn, [*acts, records.NewAnswer(key, SUCCEEDED, verdict)])
                 model.append(("give", (key,), verdict, note))
             case ("repeat", int(key), Verdict() as verdict):
-                answers.append(conn, [records.Act(key, SUCCEEDED, verdict, blind=True)])
+                answers.append(conn, [records.NewAnswer(key, SUCCEEDED, verdict, blind=True)])
                 model.append(("repeat", (key,), verdict, ""))
             case ("note", int(key), str(note)):
-                answers.append(conn, [records.Act(key, NOTE, note or None)])
+                answers.append(conn, [records.NewAnswer(key, NOTE, note or None)])
                 model.append(("note", (key,), None, note))
             case ("tag" | "untag" as kind, list(keys), str(name)):
                 # what has the tag already, or lacks it, is no part of the act
@@ -149,7 +145,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
                     k for k in dict.fromkeys(keys) if (name in model.tags(k)) == (kind == "untag")
                 ]
                 value = YES if kind == "tag" else None
-                acts = [records.Act(key, make_slug(name), value) for key in keys]
+                acts = [records.NewAnswer(key, make_slug(name), value) for key in keys]
                 assert answers.change(conn, acts) == len(wanted)
                 if wanted:
                     model.append((kind, tuple(wanted), None, name))
@@ -169,7 +165,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
         if stands and stands[0]:
             expected[stands[0]] += 1
         repeated = tuple(v for k, keys, v, _ in model.active if k == "repeat" and key in keys)
-        assert second_answers.repeats(conn, key) == repeated
+        assert opinions.repeats(conn, key) == repeated
     assert answers.counts(conn, SUCCEEDED) == {each: n for each, n in expected.items() if n}
     conn.close()
 
@@ -198,8 +194,7 @@ class TestStore:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
         TriageService(project).give(1, Verdict.YES, "ok")
-        with project.reading() as conn:
-            (judged,) = second_answers.answered_conversations(conn)
+        (judged,) = project.read(opinions.answered_conversations)
         assert judged.in_force.verdict == Verdict.YES
         assert judged.conversation.names() == {
             "id": "a",
@@ -275,8 +270,7 @@ class TestQueue:
         triage = TriageService(project)
         order = [item.conversation_id for item in triage.queue("sample").items]
         assert sorted(order) == list(range(1, 202))
-        with project.reading() as conn:
-            tenth = selecting.ids(conn, ListQuery(parse_filter("draw<.1")))
+        tenth = project.read(selecting.ids, ListQuery(parse_filter("draw<.1")))
         assert {*order[: len(tenth)]} == {*tenth}
         give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
         for key in (*order[:7], *order[8:12]):
@@ -284,8 +278,7 @@ class TestQueue:
         assert [item.conversation_id for item in triage.queue("sample").items] == [
             order[7], *order[12:]
         ]  # fmt: skip
-        with project.reading() as conn:
-            assert triage_queue.drawn(conn, SUCCEEDED) == sorted(order[:7])
+        assert project.read(triage_queue.drawn, SUCCEEDED) == sorted(order[:7])
 
 
 class TestAgain:
@@ -303,8 +296,8 @@ class TestAgain:
         assert triage.tally()[Verdict.YES] == 25
         assert set(triage.to_repeat(10)) == set(range(1, 16)) - set(asked)
         with project.reading() as conn:
-            pairs = second_answers.repeated_pairs(conn)
-            judged = list(second_answers.answered_conversations(conn))
+            pairs = opinions.repeated_pairs(conn)
+            judged = list(opinions.answered_conversations(conn))
         lines = {one.conversation.external_id: one.repeats for one in judged}
         assert pairs == [(n, Verdict.YES, Verdict.NO) for n in sorted(asked)]
         assert lines[str(asked[0])] == (Verdict.NO,)
@@ -324,15 +317,14 @@ class TestAgain:
         triage.annotator = "cy"
         assert len(triage.to_judge_second(50)) == 30
         assert triage.to_repeat(50) == []
-        with project.reading() as conn:
-            assert second_answers.repeated_pairs(conn) == []
+        assert project.read(opinions.repeated_pairs) == []
 
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
         triage = TriageService(project)
-        triage.answer([records.Act(2, "late", YES)])
-        triage.answer([records.Act(key, "late", YES) for key in (1, 2, 3)])
+        triage.answer([records.NewAnswer(2, "late", YES)])
+        triage.answer([records.NewAnswer(key, "late", YES) for key in (1, 2, 3)])
         taken = triage.undo()
         assert taken is not None
         assert (taken.answers, taken.count) == ((("late", "yes"),), 2)

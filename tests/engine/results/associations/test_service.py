@@ -28,6 +28,7 @@ from engine.results.associations.formatting import (
 )
 from engine.results.associations.records import Associations, Split, WordFeature
 from engine.results.associations.service import AssociationService
+from engine.results.comparison.differences import SignChange
 from engine.signs import tables as signs
 from tests.engine.goals.service.goal_project import cluster
 from tests.engine.project.support import fill, give_scores, talk
@@ -144,7 +145,7 @@ class TestAssociations:
             "B  40 conversations that succeeded (truth.reward>=1)",
         )
         (term,) = parse_filter("sign:refused-last").terms
-        assert feature_text(term) == "sign: refusal or apology in the last answer"
+        assert feature_text(term) == "sign:refused-last (refusal or apology in the last answer)"
 
     def test_odds_whose_range_includes_even_ones_may_be_chance(self, airline: Project) -> None:
         """The cell, the sentence, the notes and JSON say so of such a row, and nothing of the others."""
@@ -186,10 +187,14 @@ class TestAssociations:
         assert by_way.rows == ()  # the field `way` says the same
 
     def test_a_split_at_random_shows_nothing_and_says_so(self, airline: Project) -> None:
-        """Where nothing differs the sentence says how much was tested."""
+        """Where nothing differs the sentence says how much was tested, and which signs a comparison names."""
         result = service_of(airline).associations(Split(parse_filter("draw<.5"), parse_filter("")))
         assert result.rows == ()
         assert f"none of {result.tested} words" in conclusion(result)
+        changes = (SignChange("errors", (0, 79, 12, 84), 0.01), SignChange("long", (1, 9, 2, 9), 1))
+        assert conclusion(replace(result, sign_changes=changes)).endswith(
+            "By signs alone, A against B: “error” in 14% against 0%."
+        )
 
     def test_sides_must_be_large_and_apart(self, airline: Project) -> None:
         """Too few conversations, and conversations on both sides, are refused with what to do."""
@@ -299,7 +304,12 @@ class TestSplit:
             project.write(signs.compare)
             split = service_of(project).split()
             assert (str(split.first), str(split.second)) == ("trouble>=3.0", "")
-            assert "not who failed" in notes(service_of(project).associations(split))[0]
+            result = service_of(project).associations(split)
+            assert "not who failed" in notes(result)[0]
+            assert result.sign_changes == ()
+            by_chance = Split(parse_filter("draw<.5"), parse_filter(""))
+            (_, change) = service_of(project).associations(by_chance).sign_changes
+            assert (change.sign, change.counts[1] + change.counts[3]) == ("complaint", 150)
             for key in (1, 2, 3):
                 TriageService(project).give(key, Verdict.NO)
             assert service_of(project).split().shortage == (

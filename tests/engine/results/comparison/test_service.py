@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import UsageError
 from engine.base.statistics.intervals import Interval
 from engine.completeness.records import EndingTest
@@ -23,16 +24,16 @@ from engine.jobs.runner import JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
-from engine.questions.records import Act, Answerer, ExampleProbe, MachineAnswer
+from engine.questions.records import Answerer, ExampleProbe, MachineAnswer, NewAnswer
 from engine.questions.service.questions import QuestionService
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import answers, example_probes, machine_answers
 from engine.results.comparison.differences import Comparison, Difference, Side, compare
 from engine.results.comparison.formatting import (
     breakdown_table,
+    change_sentences,
     comparison_table,
     sign_clauses,
-    sign_sentences,
 )
 from engine.results.comparison.measures import Measures
 from engine.results.comparison.service import ComparisonService
@@ -188,8 +189,7 @@ class TestFilters:
 
     def test_random_halves(self, better: Project) -> None:
         """Of 200 random halves, at most 5 in 100 show a difference in what ended, and as many in anything else."""
-        with better.reading() as conn:
-            every = Measures.read(conn, None)
+        every = better.read(Measures.read, None)
         random = np.random.default_rng(3)
         alarms = other_alarms = 0
         for _ in range(200):
@@ -230,10 +230,11 @@ class TestFilters:
         checking = QuestionService(better)
         for _ in range(10):
             checking.draw_check("refused")
-            with better.reading() as conn:
-                check = machine_answers.newest_check(conn, "refused")
+            check = better.read(machine_answers.newest_check, "refused")
             assert check is not None
-            acts = [Act(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn]
+            acts = [
+                NewAnswer(key, "refused", "yes" if key % 4 == 0 else "no") for key in check.drawn
+            ]
             better.write(partial(answers.give_all, acts=acts))
         (change,) = service_of(better).compare(*sides).answer_changes
         assert change.change is not None
@@ -273,7 +274,8 @@ class TestFilters:
 
     def test_signs_of_trouble(self, better: Project) -> None:
         """Signs that more conversations show in one month are told alike by a comparison of two filters and by months,
-        each with its shares; both values of a field with two have one p; without signs nothing is told."""
+        each with its shares; both values of a field with two have one p; without signs nothing is told. By months all
+        that changed in the last one is told, but for what verdicts say, which people pick."""
         assert service_of(better).by("month").parts[1].sign_changes == ()
         with Project.open(Path(better.path).with_name("signs.wb"), create=True) as opened:
             fill(
@@ -290,13 +292,18 @@ class TestFilters:
                 ],
             )
             JobRunner(opened, lambda event: None).run(SignStage(opened))
+            for key in range(1, 41):
+                TriageService(opened).give(key, Verdict.NO if key % 2 else Verdict.YES)
             comparing = service_of(opened)
             months, teams = comparing.by("month"), comparing.by("meta.team")
             both = comparing.compare(parse_filter("date:2026-01"), parse_filter("date:2026-02"))
         clauses = sign_clauses(both.sign_changes)
         assert "“refusal or apology” in 100% against 10%" in clauses
-        assert sign_sentences(months) == [f"2026-02 against 2026-01: {'; '.join(clauses)}."]
-        rates = [row.cells[5] for row in breakdown_table(months).rows]
+        assert found(both, "succeeded").significant
+        assert change_sentences(months) == [
+            f"2026-02 against 2026-01: characters fell from 36 to 33; {'; '.join(clauses)}."
+        ]
+        rates = [row.cells[6] for row in breakdown_table(months).rows]
         assert rates == ["10% [4, 21]", "100% [93, 100]"]
         assert [[change.corrected for change in part.sign_changes] for part in teams.parts] == 2 * [
             [change.corrected for change in both.sign_changes]

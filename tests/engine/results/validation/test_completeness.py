@@ -22,7 +22,7 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.training.config import Recipe, TrainConfig
-from engine.training.events import RunDirectory
+from engine.training.run_directory import RunDirectory
 from engine.training.run_files import runs_folder
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
@@ -73,11 +73,7 @@ def score(
 
     def work(conn: sqlite3.Connection) -> None:
         run_id = runs.create(
-            conn,
-            stage="complete",
-            config_hash=config.config_hash,
-            params={},
-            fingerprints=used,
+            conn, stage="complete", config_hash=config.config_hash, params={}, fingerprints=used
         )
         score_sets.register(conn, config)
         entries = [
@@ -202,10 +198,7 @@ class TestTable:
             "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
         )
         assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
-        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == [
-            "base",
-            "keyword rule",
-        ]
+        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == ["base", "keyword rule"]
         head, base = out.splitlines()[3:5]
         assert head.index("AUROC") + len("AUROC") == base.index(".50") + len(".50")
         assert head.index("ECE") + len("ECE") == len(base)

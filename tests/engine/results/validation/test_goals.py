@@ -9,6 +9,7 @@ import pytest
 
 from engine.base.statistics import agreement
 from engine.project.project import Project
+from tests.command_line import result
 from tests.engine.goals.service.goal_project import cluster, merge_rightly, stored_review, texts
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
@@ -34,10 +35,9 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_before_and_after(path: Path) -> None:
     """Clusters split the gold goals; after a person's merges the groups agree with them exactly."""
-    assert main(["validate", str(path), "goals", "--json"]) == 0
-    first = json.loads(capsys.readouterr().out)["goals"]
+    first = result("validate", str(path), "goals")["goals"]
     assert (first["n"], first["asked"], first["goals"]) == (32, 32, 4)
     before, now = first["rows"]
     assert (before["name"], now["name"]) == ("as clustered", "as it stands")
@@ -47,8 +47,7 @@ def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
     with Project.open(path) as project:
         assert merge_rightly(stored_review(project)) < 100
-    assert main(["validate", str(path), "goals", "--json"]) == 0
-    before, now = json.loads(capsys.readouterr().out)["goals"]["rows"]
+    before, now = result("validate", str(path), "goals")["goals"]["rows"]
     assert before == first["rows"][0]
     assert (now["groups"], now["v"], now["ari"]) == (4, 1, 1)
 

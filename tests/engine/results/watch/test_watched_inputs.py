@@ -58,12 +58,13 @@ def test_only_new_lines_are_read(project: Project, tmp_path: Path) -> None:
 
 
 def test_a_line_that_is_being_written_waits(project: Project, tmp_path: Path) -> None:
-    """Whole lines are read while another is being written; that one when it has its end, or when nothing more comes."""
+    """Whole lines are read while another is being written; that one when it is a whole record, whenever."""
     file = tmp_path / "a.jsonl"
     begun = line("b", 2)
     file.write_text(line("a", 2) + begun[:20])
     watched_input = WatchedFiles([str(file)])
     look(project, watched_input)
+    assert look(project, watched_input) is None
     assert stored(project) == {"a": 2}
     with file.open("a") as grown:
         grown.write(begun[20:].rstrip("\n"))

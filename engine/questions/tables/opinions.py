@@ -1,8 +1,9 @@
-"""Second verdicts: those that people gave blind on what they had judged, and the verdicts of several people.
+"""The opinions of several people on a question, where they disagree, and what they answered a second time.
 
 The *opinion* of a person on a conversation is the newest verdict that they gave, else the newest that they gave blind.
 People disagree on a conversation when their opinions differ, at most half of them are the verdict in force, and the
-newest was given blind: who sees the others and gives a verdict decides.
+newest was given blind: who sees the others and gives a verdict decides. A *repeat* is a verdict that a person gave
+blind on what they had judged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from engine.questions.tables import answers
 from engine.questions.tables.answers import CURRENT_ANSWERS
 
 
-def opinions_on_question(question: str, condition: str = "TRUE") -> str:
+def opinions_sql(question: str, condition: str = "TRUE") -> str:
     """Returns the SQL for (conversation_id, annotator, verdict) of every person's opinion on a question: the newest
     answer that they gave, else the newest that they gave blind.
 
@@ -39,57 +40,61 @@ def opinions_on_question(question: str, condition: str = "TRUE") -> str:
     )
 
 
-NAMED_OPINIONS = f"SELECT * FROM ({opinions_on_question(SUCCEEDED)}) WHERE annotator <> ''"
-"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, as a query to select
-from."""
+NAMED_OPINIONS = f"SELECT * FROM ({opinions_sql(SUCCEEDED)}) WHERE annotator <> ''"
+"""(conversation_id, annotator, verdict) of every opinion on success of somebody with a name, to select from."""
 
 
-def disagreements_on(question: str) -> str:
+def disagreements_sql(question: str) -> str:
     """Returns the SQL for (conversation_id) of everything on which people disagree about a question and nobody
     decided."""
     is_on_question = f"v.question = '{make_slug(question)}' AND {NOT_UNDONE} AND {OF_THIS_TEXT}"
-    return (
-        "SELECT o.conversation_id AS conversation_id"
-        f" FROM ({opinions_on_question(question)}) AS o"
-        " GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
-        " AND 2 * sum(o.verdict IS (SELECT v.value FROM answer AS v"
+    differ = "count(DISTINCT o.verdict) > 1"
+    # the verdict in force, as in `CURRENT_ANSWERS`, but of this conversation alone
+    at_most_half_in_force = (
+        "2 * sum(o.verdict IS (SELECT v.value FROM answer AS v"
         f" WHERE v.conversation_id = o.conversation_id AND v.kind = 'give' AND {is_on_question}"
         " ORDER BY v.id DESC LIMIT 1)) <= count(*)"
-        " AND (SELECT v.kind FROM answer AS v WHERE v.conversation_id = o.conversation_id"
+    )
+    newest_is_blind = (
+        "(SELECT v.kind FROM answer AS v WHERE v.conversation_id = o.conversation_id"
         f" AND v.target IS NULL AND {is_on_question} ORDER BY v.id DESC LIMIT 1) = 'repeat'"
+    )
+    return (
+        f"SELECT o.conversation_id AS conversation_id FROM ({opinions_sql(question)}) AS o GROUP BY"
+        f" o.conversation_id HAVING {differ} AND {at_most_half_in_force} AND {newest_is_blind}"
     )
 
 
-DISAGREEMENTS = disagreements_on(SUCCEEDED)
+DISAGREEMENTS = disagreements_sql(SUCCEEDED)
 """(conversation_id) of everything on whose success people disagree and nobody decided, as a query to select from."""
 
 
-def values_by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
+def by_person(conn: sqlite3.Connection, question: str) -> dict[str, dict[int, str]]:
     """Returns the opinions on a question, by the name of the person and by the id of the conversation."""
     result: dict[str, dict[int, str]] = {}
-    for key, name, value in conn.execute(f"{opinions_on_question(question)} ORDER BY 1, 2"):
-        result.setdefault(name, {})[key] = value
+    for conversation_id, name, value in conn.execute(f"{opinions_sql(question)} ORDER BY 1, 2"):
+        result.setdefault(name, {})[conversation_id] = value
     return result
 
 
-def opinions_on(
+def on_conversation(
     conn: sqlite3.Connection, conversation_id: int, question: str = SUCCEEDED
 ) -> list[Opinion]:
     """Returns the opinion of each person on a conversation, by name."""
-    query = opinions_on_question(question, "v.conversation_id = ?")
+    query = opinions_sql(question, "v.conversation_id = ?")
     rows = conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
     return [Opinion(annotator, value) for _, annotator, value in rows]
 
 
 def disagreements(conn: sqlite3.Connection, question: str = SUCCEEDED) -> list[int]:
     """Returns the ids of the conversations on which people disagree and nobody decided, in order."""
-    return [row[0] for row in conn.execute(f"{disagreements_on(question)} ORDER BY 1")]
+    return [row[0] for row in conn.execute(f"{disagreements_sql(question)} ORDER BY 1")]
 
 
-def to_judge_second(
+def draw_for_second_person(
     conn: sqlite3.Connection,
     count: int,
-    choice: random.Random,
+    random_source: random.Random,
     annotator: str,
     question: str = SUCCEEDED,
 ) -> list[int]:
@@ -98,16 +103,16 @@ def to_judge_second(
     waiting = [
         row[0]
         for row in conn.execute(
-            f"SELECT conversation_id FROM ({opinions_on_question(question)}) GROUP BY conversation_id"
+            f"SELECT conversation_id FROM ({opinions_sql(question)}) GROUP BY conversation_id"
             " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id",
             (annotator,),
         )
     ]
-    return choice.sample(waiting, min(count, len(waiting)))
+    return random_source.sample(waiting, min(count, len(waiting)))
 
 
 def repeats(conn: sqlite3.Connection, conversation_id: int, annotator: str = "") -> tuple[str, ...]:
-    """Returns the blind second verdicts of a person on a conversation that are in force, oldest first."""
+    """Returns the verdicts on success that a person repeated blind: those in force, oldest first."""
     return tuple(
         row[0]
         for row in conn.execute(
@@ -124,6 +129,7 @@ def repeated_pairs(
 ) -> list[tuple[int, str, str]]:
     """Returns (conversation, answer in force, newest blind repeat by the same person) of everything that has both, in
     id order."""
+    # beside `max(v.id)`, SQLite takes the other columns from the row that has it
     return conn.execute(
         f"SELECT j.conversation_id, j.value, r.value FROM ({CURRENT_ANSWERS}) AS j JOIN"
         " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
@@ -136,11 +142,11 @@ def repeated_pairs(
     ).fetchall()
 
 
-def to_repeat(
+def draw_for_repeat(
     conn: sqlite3.Connection,
     count: int,
     recent: int,
-    choice: random.Random,
+    random_source: random.Random,
     annotator: str = "",
     question: str = SUCCEEDED,
 ) -> list[int]:
@@ -151,9 +157,9 @@ def to_repeat(
         " WHERE question = ? AND annotator = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
         (question, annotator, recent),
     ).fetchall()
-    repeated = {key for key, _, _ in repeated_pairs(conn, question)}
+    repeated = {conversation_id for conversation_id, _, _ in repeated_pairs(conn, question)}
     earlier = [row[0] for row in rows if row[0] not in repeated]
-    return choice.sample(earlier, min(count, len(earlier)))
+    return random_source.sample(earlier, min(count, len(earlier)))
 
 
 def answered_conversations(
@@ -161,7 +167,8 @@ def answered_conversations(
 ) -> Iterator[AnsweredConversation]:
     """Yields each conversation that people answered questions on.
 
-    Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
+    Where there are only blind answers, be it one, no verdict is in force: the row then has neither id nor time, and
+    all answers are opinions of others.
 
     Args:
         among: Ids of conversations, in the order of the result; None for all, in the order of import.
@@ -176,18 +183,18 @@ def answered_conversations(
         disputed_ids = frozenset(disagreements(conn))
         if among is not None:
             answered = set(ids)
-            ids = [key for key in among if key in answered]
+            ids = [conversation_id for conversation_id in among if conversation_id in answered]
         for conversation_id in ids:
             current = answers.current(conn, conversation_id)
             in_force = current or AnswerRow(0, conversation_id, None, "", "")
             others = tuple(
                 opinion
-                for opinion in opinions_on(conn, conversation_id)
-                if opinion.annotator != in_force.annotator
+                for opinion in on_conversation(conn, conversation_id)
+                if current is None or opinion.annotator != current.annotator
             )
             if current is None and not others:
                 continue
-            repeated = repeats(conn, conversation_id, in_force.annotator)
+            repeated = () if current is None else repeats(conn, conversation_id, current.annotator)
             for conversation in imported(conn, [conversation_id]):
                 yield AnsweredConversation(
                     conversation, in_force, repeated, others, conversation_id in disputed_ids
