@@ -76,21 +76,13 @@ def fitting(
 
 
 def give_states(
-    project: Project,
-    ids: list[int],
-    signal: float = 3.0,
-    dimensions: int = DIMENSIONS,
-    *,
-    ends: bool = False,
+    project: Project, ids: list[int], signal: float = 3.0, dimensions: int = DIMENSIONS
 ) -> None:
-    """Stores made states at the true boundaries of conversations, of which `ends` are the last one and the one in the
-    middle; those at ends are moved along one direction."""
+    """Stores made states at the true boundaries of conversations; those at ends are moved along one direction."""
     entries = []
     for log in logs_of(project, ids):
         random = np.random.default_rng(log.id)
         found = log.item.boundaries
-        if ends and len(found) > 1:
-            found = (found[(len(found) - 1) // 2], found[-1])
         states = random.normal(size=(len(found), dimensions))
         states[-1:, 0] += signal
         places = tuple(
