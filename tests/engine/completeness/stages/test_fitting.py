@@ -313,17 +313,16 @@ def test_a_log_that_stops_at_a_result(
 ) -> None:
     """It is broken off, whatever its hidden state says, unless most logs of the set end so; the score has a note."""
     random = Random(1)
-    answer = Message("assistant", "You are welcome.")
-    result = Message("tool", '{"done": true}')
+    answer, result = Message("assistant", "You are welcome."), Message("tool", '{"done": true}')
     talks = []
     for number in range(40):
         request = " ".join(f"word{random.randrange(500)}" for _ in range(12))
         call = Message("assistant", "", tool_calls=(ToolCall("find", json.dumps(request[:20])),))
-        middle = [Message("assistant", "It is there."), Message("user", "Thank you, bye.")]
-        end = [call, result] if is_habit else [answer]
         messages = [Message("user", "Hello."), Message("assistant", f"Which? {request}")]
         messages += [Message("user", request), call, result]
-        messages += middle + end if number % 8 else []
+        if number % 8:
+            messages += [Message("assistant", "It is there."), Message("user", "Thank you, bye.")]
+            messages += [call, result] if is_habit else [answer]
         talks.append(record(Conversation(f"talk-{number}", tuple(messages))))
     with Project.open(tmp_path / "p.wb", create=True) as project:
         fill(project, talks)
@@ -335,6 +334,7 @@ def test_a_log_that_stops_at_a_result(
     for key, score in found.items():
         stops = key % 8 == 1
         assert (score.reason == ENDS_WITH_RESULT) == (stops or is_habit)
+        assert score.p_end is not None
         assert (score.p_end > 0.5) == (is_habit or not stops)
 
 
