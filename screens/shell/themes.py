@@ -30,7 +30,8 @@ TONE_COLORS = {
     "header": ("#1d232d", "#e6e9ee", "#000000", "ansi_default"),
     "frame": ("#3a4453", "#b4bcc8", "#ffffff", "ansi_default"),
 }
-"""The colors of each tone, a column for each theme; style sheets name a tone as `$tone-complete`."""
+"""The colors of each tone, a column for each theme; style sheets name a tone as `$tone-complete`. The tones `call`,
+`user` and `assistant` are those of messages; `model` is that of what a model wrote about a conversation."""
 
 DARK_TONES, LIGHT_TONES, HIGH_CONTRAST_TONES, ANSI_TONES = (
     {f"tone-{name}": colors[column] for name, colors in TONE_COLORS.items()} for column in range(4)
