@@ -130,8 +130,8 @@ def is_installed() -> bool:
     return _installed
 
 
-def switch() -> Switch | None:
-    """Returns the switch that is on; while one is, nothing is reached."""
+def off_by() -> Switch | None:
+    """Returns the switch by which the network is off, so that nothing is reached; None while none is on."""
     value = os.environ.get(VARIABLE, "").strip().lower()
     if value in _OFF_VALUES:
         return None
@@ -152,7 +152,7 @@ def reaching(host: str, port: int) -> Iterator[None]:
     Raises:
         NetworkRefused: A switch is on.
     """
-    if active := switch():
+    if active := off_by():
         raise _switched_off(f"{host}:{port}", active)
     _record_addresses()
     before = _named.get()
@@ -193,7 +193,7 @@ def _may_send(event: str, family: int, address: Any) -> bool:
 
     if family == socket.AF_UNIX:
         return True
-    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switch():
+    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or off_by():
         return False
     name, port, *_ = address  # of IPv6 there is more
     host = _text(name)
@@ -208,7 +208,7 @@ def _may_look_up(host: str) -> bool:
     """Returns whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
     if is_this_machine(host):
         return True
-    return switch() is None and any(_is_same_host(host, endpoint.host) for endpoint in _named.get())
+    return off_by() is None and any(_is_same_host(host, endpoint.host) for endpoint in _named.get())
 
 
 def _is_same_host(host: str, other: str) -> bool:
@@ -270,7 +270,7 @@ def _text(host: str | bytes | bytearray) -> str:
 def _refusal(target: object) -> NetworkRefused:
     """Returns the error for a target that is not reached, and logs it."""
     log.warning("refused to reach %r", target)
-    if active := switch():
+    if active := off_by():
         return _switched_off(repr(target), active)
     return NetworkRefused(
         f"Something tried to reach {target!r} over the network, which nobody asked for.",

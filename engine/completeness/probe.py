@@ -53,7 +53,7 @@ from engine.completeness.regression import (
 )
 from engine.completeness.words import BoundaryWords
 
-VERSION = 3
+VERSION = 4
 """Version of the way to fit; part of the config hash of the scores."""
 
 REPEATS = 3
@@ -170,6 +170,7 @@ def cross_fit(
     group_ids: Ints,
     on_fold: OnFold = lambda: None,
     inverse_strengths: Sequence[float] = INVERSE_STRENGTHS,
+    calibrated: Bools | slice = slice(None),
 ) -> CrossFit:
     """Scores every boundary by regressions that never saw its group; the calibration is fitted to all.
 
@@ -183,6 +184,7 @@ def cross_fit(
             nearly equal to it, share one.
         on_fold: Called after each fold of each repeat; may raise to cancel.
         inverse_strengths: Inverse strengths of the regularization to choose from.
+        calibrated: Whether the calibration is fitted to each boundary, shape (boundaries,).
 
     Raises:
         ValueError: There are fewer groups than folds, or only one label.
@@ -205,7 +207,9 @@ def cross_fit(
 
     with _quiet_fits():
         _on_all_cores(fit_fold, on_fold)
-        calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
+        calibration = Calibration.fit(
+            log_odds.mean(axis=0)[calibrated], is_end[calibrated], group_ids[calibrated]
+        )
     regressions = tuple(
         tuple(fitted[repeat, fold] for fold in range(FOLDS)) for repeat in range(REPEATS)
     )

@@ -19,7 +19,7 @@ Kind = Literal["email", "phone", "card", "iban", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of personal data that are found."""
 
-KIND_NAMES: Mapping[Kind, str] = {
+KIND_NAMES: Mapping[str, str] = {
     "email": "e-mail address",
     "phone": "phone number",
     "card": "payment card",
@@ -96,7 +96,7 @@ _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 """Finds two colons close together, without which a text has no IPv6 address."""
 
-_IBAN_COUNTRIES = {
+_COUNTRIES_BY_IBAN_LENGTH = {
     15: "NO", 16: "BE", 18: "DK FI FK FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK", 21: "CH HR LI LV",
     22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL", 24: "AD CZ ES MD PK RO SA SE SK TN VG",
     25: "LY PT ST", 26: "IS TR", 27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
@@ -104,8 +104,8 @@ _IBAN_COUNTRIES = {
 }  # fmt: skip
 """Number of characters of an IBAN -> the codes of the countries whose IBANs have that many (SWIFT, IBAN registry)."""
 
-_IBAN_LENGTHS = {
-    code: length for length, codes in _IBAN_COUNTRIES.items() for code in codes.split()
+_IBAN_LENGTH_BY_COUNTRY = {
+    code: length for length, codes in _COUNTRIES_BY_IBAN_LENGTH.items() for code in codes.split()
 }
 """Number of characters of an IBAN by the code of its country."""
 
@@ -213,7 +213,7 @@ class Redactor:
             self.counts[kind] = self.counts.get(kind, 0) + 1
             name = str(self.counts[kind])
             if self._secret:
-                digest = hmac.digest(self._secret, key[1].encode(), "sha256")
+                digest = hmac.digest(self._secret, plain_form.encode(), "sha256")
                 name = digest.hex()[:PSEUDONYM_DIGITS]
             self._names[key] = f"[{kind} {name}]"
         return self._names[key]
@@ -245,7 +245,7 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
-        length = _IBAN_LENGTHS.get(match[0][:2], 0)
+        length = _IBAN_LENGTH_BY_COUNTRY.get(match[0][:2], 0)
         # words of capitals can follow it, which the pattern takes too
         iban = re.match(rf"(?:[ -]?\w){{{length}}}", match[0])
         if length and iban and passes_mod97(re.sub(r"[ -]", "", iban[0])):
@@ -281,7 +281,7 @@ def _find_phones(text: str) -> Iterator[tuple[int, int]]:
             yield match.span("number")
 
 
-def replaced_text(counts: Mapping[Kind, int]) -> str:
+def format_replaced(counts: Mapping[Kind, int]) -> str:
     """Returns sentences on how many different pieces of each kind were replaced, and on what cannot be found."""
     parts = [f"{KIND_NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
     return (

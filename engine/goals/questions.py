@@ -21,7 +21,7 @@ import numpy as np
 
 from engine.model.chat import split_thinking
 from engine.model.prompt_files import Prompt
-from engine.model.reply_forms import find_verdict
+from engine.model.reply_forms import find_yes_or_no
 
 PAPER_EXAMPLES = 10
 """Number of texts in each list of the paper's questions."""
@@ -269,7 +269,7 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
     """
     _, text = split_thinking(reply.strip())
     answer, *described = _DESCRIPTION.split(text, maxsplit=1)
-    yes_or_no = find_verdict(answer)
+    yes_or_no = find_yes_or_no(answer)
     one_word = yes_or_no or _DECISION.search(answer)
     sentence, *following = _SENTENCE.split(text[one_word.end() :] if one_word else text, maxsplit=1)
     if yes_or_no:

@@ -22,18 +22,18 @@ from engine.model.chat import split_thinking
 FieldsT = TypeVar("FieldsT", bound=msgspec.Struct)
 """The fields of a reply."""
 
-VERDICT_WORDS = {"true": ("true", "yes"), "false": ("false", "no")}
-"""The words of a verdict, by the JSON value that they stand for."""
+YES_NO_WORDS = {"true": ("true", "yes"), "false": ("false", "no")}
+"""The words that answer yes or no, by the JSON value that they stand for."""
 
-VERDICT_LINES = 3
-"""Number of first lines of a plain reply in which `read_reply` looks for a verdict."""
+YES_NO_LINES = 3
+"""Number of first lines of a plain reply in which `read_reply` looks for yes or no."""
 
-_VERDICT = re.compile(
+_YES_OR_NO = re.compile(
     r"^\W*(?P<first>yes|no)\b"
     r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<later>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$))",
     re.I,
 )
-"""Finds a verdict in one word: the `first` of the reply, as in `**Yes**, both book`, or a `later` one that stands
+"""Finds a yes or no in one word: the `first` of the reply, as in `**Yes**, both book`, or a `later` one that stands
 alone, as in `Answer: "no".` or `The answer is yes.`"""
 
 _MARKS = " \t*_`#\"'"
@@ -146,11 +146,12 @@ def json_objects(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _plain_values(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a reply in plain text.
 
-    They are those on lines `Field: value`. If the first field is a verdict that has no such line, the one in the first
-    lines of the reply is taken. If a text is all that is asked for and has no such line, it is the whole reply.
+    They are those on lines `Field: value`. If the first field is answered by yes or no and has no such line, it is the
+    yes or no in the first lines of the reply. If a text is all that is asked for and has no such line, it is the whole
+    reply.
 
     Raises:
-        UnreadableReply: It has none of them.
+        UnreadableReply: It has none of them; the message speaks of JSON, which the model was asked for.
     """
     values: dict[str, Any] = {}
     keys = {name.replace("_", " "): name for name in schema}
@@ -161,9 +162,9 @@ def _plain_values(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
             values[key] = _plain_value(value.strip(_MARKS), schema[key])
     first, *others = schema
     bare = text.strip(_MARKS + "\n")
-    verdict = find_verdict("\n".join(bare.splitlines()[:VERDICT_LINES]))
-    if verdict and first not in values and schema[first].get("type") == "boolean":
-        values[first] = verdict[verdict.lastgroup or 0]
+    yes_or_no = find_yes_or_no("\n".join(bare.splitlines()[:YES_NO_LINES]))
+    if yes_or_no and first not in values and schema[first].get("type") == "boolean":
+        values[first] = yes_or_no[yes_or_no.lastgroup or 0]
     if not values and not others and schema[first].get("type") == "string" and bare[:1] not in "{[":
         values[first] = bare
     if not values:
@@ -183,7 +184,7 @@ def _plain_value(text: str, schema: Mapping[str, Any]) -> Any:
 
 def _with_known_words(values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns values in which words are replaced by the JSON values that they stand for, in whatever case they are
-    written: yes and no where the field is a verdict, and the values of a field that has one of some."""
+    written: yes and no where the field is a boolean, and the values of a field that has one of some."""
     replaced = {}
     for name, value in values.items():
         word = str(value).strip(_MARKS + ".").casefold()
@@ -195,8 +196,11 @@ def _values_by_word(field_schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the JSON values of a field by the words that stand for them, in small letters; {} for a field without
     them."""
     if field_schema.get("type") == "boolean":
-        return {word: name == "true" for name, words in VERDICT_WORDS.items() for word in words}
+        return {word: name == "true" for name, words in YES_NO_WORDS.items() for word in words}
     return {str(value).casefold(): value for value in field_schema.get("enum", ())}
+
+
+# Where a reply gives a value, for the probability of that value
 
 
 class ValuePlace(NamedTuple):
@@ -214,11 +218,11 @@ class ValuePlace(NamedTuple):
 
 
 def value_words(schema: str | None, field: str) -> Mapping[str, Sequence[str]]:
-    """Returns the values of a field of a JSON schema, each with the words that stand for it; those of a verdict where
-    no schema says which values the field has."""
+    """Returns the values of a field of a JSON schema, each with the words that stand for it; `YES_NO_WORDS` where no
+    schema says which values the field has."""
     properties = {} if schema is None else json.loads(schema)["properties"]
     values = properties.get(field, {}).get("enum")
-    return {value: (value,) for value in values} if values else VERDICT_WORDS
+    return {value: (value,) for value in values} if values else YES_NO_WORDS
 
 
 def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> ValuePlace | None:
@@ -231,8 +235,8 @@ def find_value(reply: bytes, field: str, words: Mapping[str, Sequence[str]]) -> 
     _, answer = split_thinking(text)
     value_by_word = {word.casefold(): value for value, several in words.items() for word in several}
     place = _find_labeled_word(answer, field, value_by_word)
-    if place is None and words is VERDICT_WORDS:
-        place = find_verdict(answer)
+    if place is None and words == YES_NO_WORDS:
+        place = find_yes_or_no(answer)
     if place is None:
         return None
     group = place.lastgroup or 0
@@ -259,6 +263,6 @@ def _find_labeled_word(answer: str, field: str, words: Iterable[str]) -> re.Matc
     )
 
 
-def find_verdict(text: str) -> re.Match[str] | None:
-    """Returns the first verdict in one word, yes or no, in a text; its `lastgroup` has the word. None for none."""
-    return _VERDICT.search(text)
+def find_yes_or_no(text: str) -> re.Match[str] | None:
+    """Returns the first yes or no in one word in a text; its `lastgroup` has the word. None for none."""
+    return _YES_OR_NO.search(text)

@@ -475,7 +475,7 @@ def check_network(data: Path) -> Iterator[Check]:
     except (WorkbenchError, ValueError) as error:
         yield Check("network", "warn", f"the allowed hosts cannot be determined: {error}")
         return
-    switch = network_guard.switch()
+    switch = network_guard.off_by()
     if switch is not None:
         finding = f"no network is used: {switch.name} is on; otherwise {', '.join(hosts)}"
     else:

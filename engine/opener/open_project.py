@@ -87,8 +87,7 @@ TABLES_BY_STAGE = {
     "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-"""What a stage changes, by its name, so that screens know what to read again: names of tables, and `goal` and `model`
-for all tables of these subjects."""
+"""What a stage changes, by its name: names of tables, and `goal` and `model` for all tables of these subjects."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -176,7 +175,7 @@ class OpenProject:
     @property
     def offline_by(self) -> str | None:
         """Name of the switch that keeps the program offline; None where named endpoints may be reached."""
-        switch = network_guard.switch()
+        switch = network_guard.off_by()
         return None if switch is None else switch.name
 
     # Parts: the project file

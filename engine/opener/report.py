@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from engine.base.number_format import counted, figure, is_few, share_range, sign
 from engine.base.report_table import text_table
 from engine.base.sign import Sign
 from engine.base.text import one_line, whole_words
-from engine.completeness.service.sets import doubt_in_force, in_force, name_of, reliability
+from engine.completeness.service import sets as score_sets
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.personal_data import KIND_NAMES, KINDS
+from engine.conversations.personal_data import KIND_NAMES
 from engine.goals.records import themes_of
 from engine.opener.key_figures import (
     UNLIKELY,
@@ -95,17 +95,17 @@ GOAL_CHARACTERS = 60
 MAX_ANSWERS = 5
 """Most answers that are listed of a question that is not yes or no."""
 
+FIRST_SIDE, SECOND_SIDE = 0, 1
+"""`Association.side`: of those that failed, where that is known, and of the others."""
+
 TO_READ = "What to read first"
 """Title of the section with conversations to read."""
 
-SUMMARY_QUOTES, SUMMARY_FEATURES = 3, 3
-"""Most quoted conversations, and most features that go with the outcome, in the summary."""
+SUMMARY_GOALS, SUMMARY_QUOTES, SUMMARY_FEATURES = 5, 3, 3
+"""Most goals, quoted conversations and features that go with the outcome, in the summary."""
 
 NOT_CHECKED = "not checked"
 """Stands in place of a corrected share where people have not checked what answered."""
-
-_KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
-"""The name of each kind of personal data, by the kind as the project file has it."""
 
 
 def write_report(
@@ -132,13 +132,13 @@ def write_report(
 
 
 class _Report:
-    """Makes one report; the methods `_..._blocks` yield the blocks of a section each."""
+    """Makes one report; each method `_..._blocks` yields the blocks of one section."""
 
     def __init__(self, services: OpenProject, filter: Filter, measures: Measures) -> None:
         """Makes the report on the conversations of a filter; `measures` are their measures."""
         self._services, self._filter, self._measures = services, filter, measures
         self._sets = services.score_sets.all()
-        # sentences on what is not known, with the command that finds it out
+        # sentences on what is not known, with the command that finds it out; the sections add them as they are made
         self._unknown: list[str] = []
 
     def document(self) -> Document:
@@ -160,6 +160,7 @@ class _Report:
             "How this was measured": self._method_blocks(),
             "Not known": self._unknown_blocks(),
         }
+        # the generators run here, in this order: the last section has what the others add to `_unknown`
         sections = [
             Section(title, tuple(blocks), folded)
             for part, folded in ((contents, False), (methods, True))
@@ -193,30 +194,27 @@ class _Report:
             failures=imported_failures(self._services, self._filter),
             succeeded=self._completion_rate.corrected,
             change=last_change(self._services, self._filter),
-            doubt=doubt_in_force(self._sets),
+            doubt=score_sets.doubt_in_force(self._sets),
         )
 
     def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
         """Yields a sentence on each key figure, then the ends of conversations to read first."""
+        first_clause, *goal_shares = figures.goal_clauses()
         answers = {
-            "What users wanted": [
-                ", ".join(figures.goal_clauses()[1:6]) or figures.goal_clauses()[0]
-            ],
+            "What users wanted": [", ".join(goal_shares[:SUMMARY_GOALS]) or first_clause],
             "Did it end?": figures.ending_clauses(),
             "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
-            rows = [
-                row for row in self._associations.rows if row.side == 0 and not row.may_be_chance
-            ]
-            features = [text for row in rows if (text := plainest_feature(row))]
+            rows = [row for row in self._associations.rows if row.side == FIRST_SIDE]
+            features = dict.fromkeys(plainest_feature(row) for row in rows if not row.may_be_chance)
             outcome = self._associations.split.outcome
-            answers[f"What goes with {outcome}"] = list(dict.fromkeys(features))[:SUMMARY_FEATURES]
+            answers[f"What goes with {outcome}"] = list(filter(None, features))[:SUMMARY_FEATURES]
         if figures.change is not None:
             answers["What changed"] = figures.change_clauses()
         for question, clauses in answers.items():
             if clauses:
-                yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", True)
+                yield Paragraph(f"{question.rstrip('?')}: {'; '.join(clauses)}.", important=True)
         # what people judged failed says more than what may have failed
         quoted = conversations_to_read(self._services, self._filter, failures=True)
         for reading in quoted[:SUMMARY_QUOTES]:
@@ -250,17 +248,17 @@ class _Report:
                     rows.append(("not known", f"{unknown:,}"))
                 yield text_table(title, ("", "conversations"), tuple(rows), (1,))
         personal = [
-            f"{_KIND_NAMES.get(value, value)} in {count:,}"
+            f"{KIND_NAMES.get(value, value)} in {counted(count, 'conversation')}"
             for value, count in store.values("personal", self._filter)
             if count
         ]
         if personal:
-            yield Paragraph(f"Personal data was found: {', '.join(personal)} conversations.")
+            yield Paragraph(f"Personal data was found: {', '.join(personal)}.")
 
     def _ending_blocks(self) -> Iterator[Block]:
         """Yields the rate of ended conversations with its interval, and the histogram of scores."""
         states = self._measures.states()
-        if states.rate is None or in_force(self._sets) is None:
+        if states.rate is None or score_sets.in_force(self._sets) is None:
             self._unknown.append(
                 "Nothing is scored. `workbench run complete PROJECT` scores in seconds."
             )
@@ -309,11 +307,11 @@ class _Report:
             )
             yield Paragraph(
                 f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
-                True,
+                important=True,
             )
         share = self._completion_rate.corrected_text
         if figures.succeeded is not None:
-            yield Paragraph(f"Of all, {share}, got what they wanted.", True)
+            yield Paragraph(f"Of all, {share}, got what they wanted.", important=True)
         elif not all_judged and figures.failures is None:
             self._unknown.append(
                 f"How many of all got what they wanted is not known, which only verdicts say: {share}."
@@ -327,9 +325,9 @@ class _Report:
             )
             yield Paragraph(
                 f"{counted(first, 'conversation')} that {verbs[0]} beside {second:,} that {verbs[1]}.{nothing}",
-                True,
+                important=True,
             )
-            for side in (0, 1):
+            for side in (FIRST_SIDE, SECOND_SIDE):
                 rows = [row for row in self._associations.rows if row.side == side]
                 for row in clearest_rows(rows, MAX_SENTENCES):
                     yield Paragraph(feature_sentence(row, self._associations))
@@ -343,11 +341,9 @@ class _Report:
             return
         summaries = self._services.questions.all()
         rows = [row for summary in summaries for row in self._answer_rows(summary)]
+        titles = "question", "answered by", "answer", "conversations", "of these", "corrected (95%)"
         if rows:
-            columns = ("question", "answered by", "answer", "conversations", "of these")
-            yield text_table(
-                "Questions and their answers", (*columns, "corrected (95%)"), tuple(rows), (3, 4, 5)
-            )
+            yield text_table("Questions and their answers", titles, tuple(rows), (3, 4, 5))
         if any(correction not in ("", NOT_CHECKED) for *_, correction in rows):
             yield Paragraph(
                 "Where people checked a machine on conversations drawn at random, its share is without its errors."
@@ -363,7 +359,9 @@ class _Report:
         for by, counts in summary.answers:
             check, total = checks.get(by), sum(counts.values())
             shares = {share.value: share for share in check.shares} if check else {}
-            for value in [YES] if is_tag and counts else list(counts)[:MAX_ANSWERS]:
+            # of a tag only "yes" is counted: who does not give it rarely says so
+            values = [YES] if is_tag and counts else list(counts)[:MAX_ANSWERS]
+            for value in values:
                 share = shares.get(value)
                 correction = "" if by == PEOPLE else NOT_CHECKED
                 if share is not None and share.corrected is not None:
@@ -527,20 +525,20 @@ class _Report:
 
     def _method_blocks(self) -> Iterator[Block]:
         """Yields the scores in force with their test and their words, and what the report does not say."""
-        set_in_force = in_force(self._sets)
+        set_in_force = score_sets.in_force(self._sets)
         if set_in_force is not None:
-            report = reliability(set_in_force, self._sets)
+            report = score_sets.reliability(set_in_force, self._sets)
             yield Paragraph(
-                f"Scores in force: {name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
+                f"Scores in force: {score_sets.name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
                 f" {report.test[:1].upper()}{report.test[1:]}."
                 + (f" Doubt: {report.doubt}." if report.doubt else "")
             )
+        columns = "words", "in a message of", "messages before the end", "weight", "conversations"
         words = self._services.word_reasons.strongest(STRONGEST_WORDS)
         if words:
-            columns = ("words", "in a message of", "messages before the end", "weight")
             yield text_table(
                 "The words that speak most for an end and against one",
-                (*columns, "conversations"),
+                columns,
                 tuple(
                     (
                         one_line(word.text, GOAL_CHARACTERS),
@@ -586,15 +584,15 @@ class _Report:
     def _example(self, part: Measures) -> str:
         """Returns the opening of one of the first conversations of a goal, if possible one that is no mere greeting."""
         rows = self._services.conversations.rows(part.ids[:EXAMPLES_TO_CHOOSE_FROM].tolist())
-        longer_first = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
-        return next((whole_words(row.opening, OPENING_CHARACTERS) for row in longer_first), "")
+        greetings_last = sorted(rows, key=lambda row: len(row.opening) < GREETING_CHARACTERS)
+        return next((whole_words(row.opening, OPENING_CHARACTERS) for row in greetings_last), "")
 
-    def _quote(self, key: int) -> Quote:
+    def _quote(self, conversation_id: int) -> Quote:
         """Returns a quote of a conversation: the first message of the user, and the last two with text of either."""
         store = self._services.conversations
         messages = [
             message
-            for message in store.messages(key)
+            for message in store.messages(conversation_id)
             if message.content.strip() and message.role in ("user", "assistant")
         ]
         first = next((index for index, message in enumerate(messages) if message.role == "user"), 0)
@@ -604,7 +602,7 @@ class _Report:
             for index in sorted({first, *last_two})
             if index < len(messages)  # there may be no message with text
         ]
-        row = store.rows([key])[0]
+        row = store.rows([conversation_id])[0]
         return Quote(f"{row.external_id}, {counted(row.messages, 'message')}", tuple(quoted))
 
 

@@ -31,13 +31,13 @@ class PlannedPlays:
 
     Attributes:
         scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
-        asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
-            `BY_SCHEMA`.
+        sampling_by_role: The roles that models play, each with the most constrained sampling of its replies:
+            `Sampling()` or `BY_SCHEMA`.
     """
 
     scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]]
     params: Mapping[str, Any]
-    asks: Mapping[Role, Sampling]
+    sampling_by_role: Mapping[Role, Sampling]
 
 
 @dataclass(frozen=True, slots=True)

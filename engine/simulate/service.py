@@ -45,10 +45,10 @@ TASK_CLASSES: Mapping[str, Callable[[Instruction, Mapping[str, str]], Task]] = {
     "math": MathTask,
     "actions": ActionsTask,
 }
-"""What makes the task of an instruction, given the prompts too; by the name of the task in the instruction."""
+"""Makes the task of an instruction, given the prompts by name too; by the name of the task in the instruction."""
 
 
-def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+def plan_sharded(request: SimulationRequest, prompts: Mapping[str, str]) -> PlannedPlays:
     """Returns the plays of the first `request.limit` instructions under each condition of a request, `request.runs` of
     each.
 
@@ -57,7 +57,7 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
     """
     instructions, dataset = load_instructions(request.instructions)
     with_tasks = [
-        (instruction, TASK_CLASSES[instruction.task](instruction, texts))
+        (instruction, TASK_CLASSES[instruction.task](instruction, prompts))
         for instruction in instructions[: request.limit]
     ]
     temperature = 1.0 if request.temperature is None else request.temperature
@@ -69,13 +69,13 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
     }
     moment = datetime.now().strftime("%Y-%m-%d %H:%M:%S")
 
-    def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
+    def scenarios(model_names: Mapping[Role, str]) -> list[ShardedScenario]:
         """Returns the scenarios once the names of the models are known."""
         setting = Setting(
-            texts=texts,
-            assistant=labels["assistant"],
-            user=labels["user"],
-            system=labels["judge"],
+            texts=prompts,
+            assistant=model_names["assistant"],
+            user=model_names["user"],
+            system=model_names["judge"],  # the paper calls it the system
             dataset=dataset,
             version=folders.version(),
             moment=moment,
@@ -91,9 +91,9 @@ def plan_sharded(request: SimulationRequest, texts: Mapping[str, str]) -> Planne
             for run in range(request.runs)
         ]
 
-    # User and judge reply by a schema.
-    asks: Mapping[Role, Sampling] = {"assistant": Sampling(), "user": BY_SCHEMA, "judge": BY_SCHEMA}
-    return PlannedPlays(scenarios, params, asks)
+    return PlannedPlays(
+        scenarios, params, {"assistant": Sampling(), "user": BY_SCHEMA, "judge": BY_SCHEMA}
+    )
 
 
 def load_instructions(name: str) -> tuple[list[Instruction], str]:
@@ -108,24 +108,25 @@ def load_instructions(name: str) -> tuple[list[Instruction], str]:
     return read_instructions(text), Path(name).name
 
 
-def plan_forms(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+def plan_forms(request: SimulationRequest, prompts: Mapping[str, str]) -> PlannedPlays:
     """Returns the plays that fill each form of a request by each variant, `request.runs` of each; of all these the
     first `request.limit`.
 
     Raises:
         UsageError: A file cannot be read, or is not a form.
     """
-    rules = Rules(temperature=request.temperature or 0.0, profile=request.profile)
+    temperature = 0.0 if request.temperature is None else request.temperature
+    rules = Rules(temperature=temperature, profile=request.profile)
     profiles = known_profiles() if request.profile == "run" else people_of_paper()
     forms = load_forms(request)
     runs = [
-        FormRun(form, variant, number, rules, texts, profiles, request.seed)
+        FormRun(form, variant, number, rules, prompts, profiles, request.seed)
         for number in range(1, request.runs + 1)
         for form in forms
         for variant in request.variants or VARIANTS
     ]
     return PlannedPlays(
-        lambda labels: runs[: request.limit],  # they do not depend on the labels of the models
+        lambda model_names: runs[: request.limit],  # they do not depend on the models
         {"seed": request.seed, "rules": asdict(rules)},
         {"assistant": BY_SCHEMA, "user": BY_SCHEMA},
     )
@@ -156,11 +157,11 @@ def _form(name: str) -> Form:
         raise UsageError(error.message, error.hint or hint) from None
 
 
-def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> PlannedPlays:
+def plan_recsim(request: SimulationRequest, prompts: Mapping[str, str]) -> PlannedPlays:
     """Returns `request.runs` conversations of each task between people with profiles and an assistant; of all these
     the first `request.limit`."""
     setting = recsim.Setting(
-        texts,
+        prompts,
         max_turns=request.turns,
         temperature=recsim.TEMPERATURE if request.temperature is None else request.temperature,
         seed=request.seed,
@@ -169,7 +170,7 @@ def plan_recsim(request: SimulationRequest, texts: Mapping[str, str]) -> Planned
         setting, request.tasks or recsim.TASKS, request.runs, recsim.profiles(), recsim.situations()
     )
     return PlannedPlays(
-        lambda labels: scenarios[: request.limit],  # they do not depend on the labels of the models
+        lambda model_names: scenarios[: request.limit],  # they do not depend on the models
         {"seed": setting.seed, "temperature": setting.temperature, "max_turns": setting.max_turns},
         {"assistant": Sampling(), "user": Sampling()},
     )
@@ -210,16 +211,16 @@ class SimulationService:
         Raises:
             UsageError: A file cannot be read, there is no such model, or an endpoint cannot give such replies.
         """
-        texts = self._setup.prompts.texts(request.kind)
-        plan = _PLANS[request.kind](request, texts)
+        prompts = self._setup.prompts.texts(request.kind)
+        plan = _PLANS[request.kind](request, prompts)
         named = replace(request, model=self._setup.models.for_work(request.model, "simulation"))
         models = {
             name: self._setup.models.resolve(
                 ModelRequest("simulation", name, context=request.context)
             )
-            for name in dict.fromkeys(named.model_of(role) for role in plan.asks)
+            for name in dict.fromkeys(named.model_of(role) for role in plan.sampling_by_role)
         }
-        for role, sampling in plan.asks.items():
+        for role, sampling in plan.sampling_by_role.items():
             self._setup.endpoints.check_chat(models[named.model_of(role)], sampling)
         before = [stage for model in models.values() for stage in self._setup.tuning_before(model)]
         play = PlayStage(
@@ -228,17 +229,18 @@ class SimulationService:
             request.kind,
             make_scenarios=plan.scenarios,
             params=plan.params,
-            texts=texts,
-            models={role: models[named.model_of(role)] for role in plan.asks},
+            texts=prompts,
+            models={role: models[named.model_of(role)] for role in plan.sampling_by_role},
             parallel=request.parallel,
         )
         return [*before, play], play
 
     def plays(self, config_hash: str) -> dict[str, StoredPlay]:
-        """Returns the plays of a setting by their keys."""
+        """Returns the plays of the simulation whose stage has this hash, by their keys."""
         return self._project.read(tables.plays, config_hash)
 
     def results(self, config_hash: str | None = None) -> tuple[list[ScoredPlay], list[FilledForm]]:
-        """Returns every score and every filled form, played or imported; or those of the plays of one setting."""
+        """Returns every score and every filled form, played or imported; or those of the plays of the
+        simulation whose stage has this hash."""
         with self._project.reading() as conn:
             return tables.scores(conn, config_hash), tables.filled_forms(conn, config_hash)

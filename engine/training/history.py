@@ -1,6 +1,8 @@
 """Reads the state of a training run, its curves, and the cause of a failure, from the files of its directory.
 
 Each read continues after the last one. A run may have several processes, one after another, because it can be resumed.
+The *manifest* is the file with what the run was made of: when, from which filter, and how many conversations each part
+has.
 """
 
 from __future__ import annotations
@@ -59,18 +61,23 @@ class _Events:
     """The content of the events that were read so far.
 
     Attributes:
-        offset, file: Number of bytes that were read, and the file that they are from, as (device, inode).
-        loss, valid: The training loss of each event `step`, and the figures of each validation, by step.
+        offset: Number of bytes that were read.
+        file: The file that they are from, as (device, inode).
+        loss: The training loss of each event `step`, by step.
+        valid: The figures of each validation, by step.
         samples: The samples by step, conversation and text before the boundary.
         warnings: The messages of the events `warning`.
         resumed: Steps at which the run was resumed.
-        started, last_step: The last events `started` and `step`.
+        started: The last event `started`.
+        last_step: The last event `step`; None if a resumed process repeats it.
         validating: Whether a validation has begun and not ended.
-        ending: The event `done` or `error` of the last process.
-        decisive: The newest event from which the state of the run follows if no process is alive.
+        ending: The event `done` or `error` after the last event `started`; None if there is none.
+        decisive: The newest event `started`, `step`, `checkpoint`, `done` or `error`: if no process is alive, the state
+            of the run follows from it.
         best: The last validation that is marked as best; the first one if none is.
         past_seconds: Running time of earlier processes.
-        began, last_time: Time of `started`, and of the newest event that is no warning, in seconds since the epoch.
+        began: Time of `started`, in seconds since the epoch.
+        last_time: Time of the newest event that is no warning, in seconds since the epoch.
     """
 
     offset: int = 0
@@ -120,19 +127,20 @@ class RunHistory:
         counts = counts if isinstance(counts, dict) else {}
         last_step, started = events.last_step or {}, events.started or {}
         done = events.ending if events.ending and events.ending["event"] == "done" else {}
-        begins_at = started.get("step") if alive else None
+        resumed_at = started.get("step") if alive else None
         return TrainingRun(
             name=self.run.path.name,
             state=state,
             recipe=config.recipe if config else "",
             base=config.base_name or config.base if config else "",
             conversations=_first_number(counts.get("train"), started.get("examples")),
+            # "valid" selects the checkpoint and "test" tests it; without a manifest only the first is known
             held_out=_first_number(counts.get("held_out"), started.get("valid")),
             selection=_first_number(counts.get("valid")),
             test=_first_number(counts.get("test")),
             created_at=str(manifest.get("created_at", "")),
             seconds=self._seconds(pid),
-            step=last_step.get("step", done.get("step", begins_at)),
+            step=last_step.get("step", done.get("step", resumed_at)),
             steps=started.get("steps"),
             epoch=last_step.get("epoch"),
             epochs=config.epochs if config else None,
@@ -156,7 +164,7 @@ class RunHistory:
     def detail(self, in_use: bool = False) -> RunDetail:
         """Returns the state, curves, samples and config of the run; `in_use` is whether scoring uses its adapter."""
         row = self.row(in_use)
-        events = self._events
+        events, config = self._events, self.config
         manifest = manifest_summary(self.run)
         return RunDetail(
             run=row,
@@ -166,7 +174,10 @@ class RunHistory:
             samples=tuple(sorted(events.samples.values(), key=lambda sample: sample.step)),
             warnings=tuple(events.warnings),
             last_lines=tuple(self._log_end().splitlines()[-LAST_LINES:]),
-            config=settings_of(self.config),
+            config=tuple(
+                Setting(name, _as_typed(value))
+                for name, value in (asdict(config) if config else {}).items()
+            ),
             filter=str(manifest.get("filter", "")),
             folder=str(self.run.path),
         )
@@ -264,20 +275,13 @@ class RunHistory:
         if seconds_left is None or not math.isfinite(seconds_left):
             return None
         # a process that resumes the run has first no `started` of its own, and then no step after that
-        has_started = pid is None or (events.started or {}).get("pid", pid) == pid
+        is_own_start = pid is None or (events.started or {}).get("pid", pid) == pid
         step_time = last_step.get("time", events.last_time)
         is_of_earlier_process = events.began is not None and step_time < events.began
-        return float(seconds_left) if has_started and not is_of_earlier_process else None
+        return float(seconds_left) if is_own_start and not is_of_earlier_process else None
 
 
-def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
-    """Returns the fields of a config in order, with their values as text; () for None."""
-    if config is None:
-        return ()
-    return tuple(Setting(name, as_typed(value)) for name, value in asdict(config).items())
-
-
-def as_typed(value: Any) -> str:
+def _as_typed(value: Any) -> str:
     """Formats the value of a setting as it is typed on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -110,7 +110,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._fetch,
             lambda row: row.id,
             marked=self.marks,
-            stored=True,
+            reads_project=True,
             id="list",
         )
 

@@ -64,14 +64,12 @@ def project(count: int = 36, *, read_only: str | None = None) -> ScreenProject:
     return open_copy(_file_of(count), read_only)
 
 
-def project_of(
-    found: Sequence[Sample], *, read_only: str | None = None, config: ScoreConfig = SCORED
-) -> ScreenProject:
+def project_of(found: Sequence[Sample], *, config: ScoreConfig = SCORED) -> ScreenProject:
     """A project of these conversations, with ids from 1."""
     path = _new_path()
     with Project.open(path, create=True) as file:
         store(file, found, config)
-    made = open_copy(path, read_only)
+    made = open_copy(path)
     path.unlink()
     return made
 

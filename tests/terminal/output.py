@@ -43,13 +43,11 @@ class Screen:
 
     Attributes:
         copied: Texts that were sent to the clipboard, decoded.
-        bells: How often it rang; Textual rings when an app dies of a fault.
     """
 
     def __init__(self, rows: int, columns: int) -> None:
         self.rows, self.columns = rows, columns
         self.copied: list[str] = []
-        self.bells = 0
         self._decode = getincrementaldecoder("utf-8")("strict").decode
         self._rest = ""
         self._cells = [[" "] * columns for _ in range(rows)]
@@ -131,9 +129,6 @@ class Screen:
             return
         if character == "\t" and not self._full_screen:
             self._column = min(self.columns - 1, self._column // 8 * 8 + 8)
-            return
-        if character == "\a":
-            self.bells += 1
             return
         kind = unicodedata.category(character)
         if (

@@ -11,7 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.personal_data import Redactor
-from engine.model.service.endpoints import ALLOWED_KEY
+from engine.model.service.endpoints import ALLOWED_SETTING
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from engine.simulate.demo import write_jsonl
@@ -85,7 +85,7 @@ def test_a_watch_over_another_machine(project: Path, tmp_path: Path) -> None:
         assert workbench("models", "allow", project, "far", "--yes").returncode == 0
         assert summarize(project, "far") == 0
         with OpenProject(project) as workspace:
-            workspace.project.write(lambda conn: settings.put(conn, ALLOWED_KEY, []))
+            workspace.project.write(lambda conn: settings.put(conn, ALLOWED_SETTING, []))
         server.bodies.clear()
         refused = workbench("watch", project, tmp_path / "logs.jsonl", "--once")
         assert not server.bodies

@@ -41,13 +41,13 @@ def steps(run: RunDirectory) -> int:
     return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
-def press_when(project: Path, *after: int, number: signal.Signals = signal.SIGINT) -> None:
-    """Presses Ctrl-C, or sends another signal, after each of these numbers of steps."""
+def press_when(project: Path, *after: int) -> None:
+    """Presses Ctrl-C after each of these numbers of steps."""
 
     def press() -> None:
         for count in after:
             wait_for(lambda: all_runs(project) and steps(only_run(project)) >= count)  # noqa: B023
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
 

@@ -1,18 +1,20 @@
 """The words that speak for and against the end of one conversation, and those that do so in many conversations.
 
-The scores in force are taken apart into the words that made them. A column is the number that a word or a pair of
-neighbors is hashed to (`engine.completeness.words`); different words may share one.
+The scores in force are taken apart into the words that made them. A *column* is the number that a word or a pair of
+neighbors is hashed to (`engine.completeness.words`); different words may share one. A *matrix column* is a column at a
+distance: the matrix of words at boundaries has all columns once for each distance.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from engine.base.arrays import Floats, Ints
 from engine.base.conversation import LogPiece, Message, Role, render_log
 from engine.base.errors import NotYet
 from engine.completeness.service.sets import name_of
@@ -33,8 +35,8 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 
 _HOW_TO_SCORE_BY_WORDS = (
-    "`workbench run complete PROJECT --mode words` makes scores by words; `scores PROJECT --use N`"
-    " shows them."
+    "`workbench run complete PROJECT --mode words` makes scores by words;"
+    " `workbench scores PROJECT --use N` shows them."
 )
 """Hint of the error where the scores in force are not by words."""
 
@@ -45,11 +47,11 @@ MAX_CONVERSATIONS = 1_000
 """Most conversations in which the strongest words are looked for."""
 
 BOUNDARIES_PER_COLUMN = 9
-"""Number of boundaries at which the words of a column are looked up; the most frequent ones stand for the column, since
+"""Number of boundaries at which the words of a matrix column are looked up; the most frequent words stand for it, since
 different words may share it."""
 
 CANDIDATES_PER_WORD = 4
-"""Number of columns that are looked up for each word to list: some have no words, or repeat the words of others."""
+"""Number of matrix columns that are looked up for each word to list: some have no words, or repeat those of others."""
 
 
 class WordReasons:
@@ -118,58 +120,46 @@ class WordReasons:
         weights = None if packed is None else WordWeights.unpacked(packed)
         if weights is None or not len(weights.ids):
             return []
-        random = np.random.default_rng(0)
-        ids = np.sort(random.permutation(weights.ids)[:MAX_CONVERSATIONS]).tolist()
+        generator = np.random.default_rng(0)
+        ids = np.sort(generator.permutation(weights.ids)[:MAX_CONVERSATIONS]).tolist()
         texts = LogTexts.read(self._project, ids)
         matrix = texts.words.matrix()
-        # The boundary of each cell of the matrix, and the conversation of each boundary.
+        # of each cell of the matrix the boundary; of each boundary the conversation and the message
         boundary_of_cell = np.repeat(np.arange(len(texts.words)), np.diff(matrix.indptr))
         conversation_of = np.repeat(np.arange(len(texts.ids)), texts.counts)
-        # Each pair of a conversation and a column once, as one integer: that sorts much faster than two numbers do.
-        column_count = DISTANCES * COLUMNS
-        pairs = np.unique(conversation_of[boundary_of_cell] * column_count + matrix.indices)
-        share = np.bincount(pairs % column_count, minlength=column_count) / len(texts.ids)
+        message_of = [place.message for places in texts.places for place in places]
+        share = _shares(matrix.indices, conversation_of[boundary_of_cell], len(texts.ids))
         mean = np.where(share >= MIN_SHARE_OF_CONVERSATIONS, weights.mean_weights, 0.0)
-        messages = [place.message for places in texts.places for place in places]
 
-        def word_of(column: int) -> StrongWord | None:
-            """Returns the word of a column; None where no word has it, as in the columns of the marks of a speaker."""
-            rows = random.permutation(boundary_of_cell[matrix.indices == column])[
-                :BOUNDARIES_PER_COLUMN
+        def word_of(matrix_column: int) -> StrongWord | None:
+            """Returns the word of a matrix column; None where no word has it, as with the marks of a speaker."""
+            with_word = generator.permutation(boundary_of_cell[matrix.indices == matrix_column])
+            boundaries = [
+                (texts.ids[conversation_of[boundary]], message_of[boundary])
+                for boundary in with_word[:BOUNDARIES_PER_COLUMN].tolist()
             ]
-            boundaries = [(texts.ids[conversation_of[row]], messages[row]) for row in rows.tolist()]
-            words_and_speaker = self._most_common_words(boundaries, column)
+            words_and_speaker = self._most_common_words(boundaries, matrix_column)
             if words_and_speaker is None:
                 return None
-            return StrongWord(*words_and_speaker, float(mean[column]), float(share[column]))
+            weight = float(mean[matrix_column])
+            return StrongWord(*words_and_speaker, weight, float(share[matrix_column]))
 
-        strongest: list[StrongWord] = []
-        for sign in (1, -1):
-            candidates = np.argsort(-sign * mean)[: CANDIDATES_PER_WORD * count].tolist()
-            words_of_sign: list[StrongWord] = []
-            for word in map(word_of, candidates):
-                if word is None or word.weight * sign <= 0:
-                    continue
-                # A pair and its words are listed once.
-                if not any(_share_a_word(word, other) for other in words_of_sign):
-                    words_of_sign.append(word)
-            strongest += words_of_sign[:count]
-        return strongest
+        for_end, against_end = (_choose_words(mean, sign, count, word_of) for sign in (1, -1))
+        return for_end + against_end
 
     def _most_common_words(
-        self, boundaries: Sequence[tuple[int, int]], column: int
+        self, boundaries: Sequence[tuple[int, int]], matrix_column: int
     ) -> tuple[str, Role, int] | None:
-        """Returns the words that have a column at more of these boundaries than any others, who speaks, and the
+        """Returns the words that have a matrix column at more of these boundaries than any others, who speaks, and the
         distance.
 
         Args:
             boundaries: Of each boundary, the id of its conversation and the index of the message after which it is.
-            column: Column of the matrix of words at boundaries, which stands for a column at a distance.
 
         Returns:
-            None where no word has the column.
+            None where no word has it.
         """
-        distance, word_column = divmod(column, COLUMNS)
+        distance, column = divmod(matrix_column, COLUMNS)
         messages_by_id: dict[int, list[int]] = {}
         for conversation_id, message in boundaries:
             messages_by_id.setdefault(conversation_id, []).append(message)
@@ -177,9 +167,40 @@ class WordReasons:
         for log in logs_of(self._project, [conversation_id for conversation_id, _ in boundaries]):
             for message in messages_by_id[log.id]:
                 piece = log.pieces[_piece_index(log.pieces, message) - distance]
-                if text := words_of_column(piece, word_column):
+                if text := words_of_column(piece, column):
                     counts[text, piece.role, distance] += 1
         return counts.most_common(1)[0][0] if counts else None
+
+
+def _shares(matrix_columns: Ints, conversations: Ints, count: int) -> Floats:
+    """Returns the share of `count` conversations that have a word at some boundary, by matrix column.
+
+    Args:
+        matrix_columns: Of each cell of the matrix of words.
+        conversations: Of each cell, the index of its conversation.
+    """
+    column_count = DISTANCES * COLUMNS
+    # Each pair of a conversation and a column once, as one integer: that sorts much faster than two numbers do.
+    pairs = np.unique(conversations * column_count + matrix_columns)
+    return np.bincount(pairs % column_count, minlength=column_count) / count
+
+
+def _choose_words(
+    weights: Floats, sign: int, count: int, word_of: Callable[[int], StrongWord | None]
+) -> list[StrongWord]:
+    """Returns the words with the strongest weights of a sign, at most `count`, the strongest first.
+
+    Args:
+        weights: By matrix column.
+        word_of: Returns the word of a matrix column; None where it has none.
+    """
+    candidates = np.argsort(-sign * weights)[: CANDIDATES_PER_WORD * count].tolist()
+    chosen: list[StrongWord] = []
+    for word in filter(None, map(word_of, candidates)):
+        # A pair and its words are listed once.
+        if word.weight * sign > 0 and not any(_share_a_word(word, other) for other in chosen):
+            chosen.append(word)
+    return chosen[:count]
 
 
 def _piece_index(pieces: Sequence[LogPiece], message: int) -> int:
@@ -195,7 +216,8 @@ def _share_a_word(first: StrongWord, second: StrongWord) -> bool:
 
 
 def _parts(text: str) -> set[str]:
-    """Returns the words and signs of what `words_of_column` returns, without those of the program."""
+    """Returns the words and signs in a text of `words_of_column`, without "begins", "ends" and "with", which mostly are
+    the program's own."""
     return set(re.findall(r"\w+|[^\w\s]+", text)) - {"begins", "ends", "with"}
 
 

@@ -1,5 +1,5 @@
-"""The endpoints of a session: clients, checks before a run starts, descriptions, and what of a project may leave this
-machine for them."""
+"""The endpoints that are known on this machine: clients, checks before a run starts, descriptions, and what of a
+project may leave this machine for them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from engine.model.tables import ReplyCache
 from engine.project import settings
 from engine.project.project import Project
 
-ALLOWED_KEY = "allowed_addresses"
+ALLOWED_SETTING = "allowed_addresses"
 """Setting: the addresses beyond this machine that texts of the project may be sent to (`models allow`)."""
 
-SECRET_KEY = "pseudonym_secret"
+SECRET_SETTING = "pseudonym_secret"
 """Setting: the secret of the pseudonyms in requests: with it the same e-mail address has the same one in all runs."""
 
 REPLIES = "replies.sqlite"
@@ -59,7 +59,7 @@ class Egress:
 
         While the network is switched off, it leaves the refusal to the guard.
         """
-        if network_guard.switch():
+        if network_guard.off_by():
             return  # the guard refuses every address, and names the switch
         for address in addresses:
             if not (address.local or address.base in self._allowed or self.allows(address)):
@@ -71,7 +71,7 @@ class Egress:
 
     def allows(self, address: Address) -> bool:
         """Returns whether texts may be sent to an address beyond this machine."""
-        self._allowed = set(self._project.read(settings.get, ALLOWED_KEY, []))
+        self._allowed = set(self._project.read(settings.get, ALLOWED_SETTING, []))
         return address.base in self._allowed
 
     def allow(self, url: str) -> None:
@@ -82,17 +82,17 @@ class Egress:
         """
         self._project.write(
             lambda conn: settings.put(
-                conn, ALLOWED_KEY, sorted({*settings.get(conn, ALLOWED_KEY, []), url})
+                conn, ALLOWED_SETTING, sorted({*settings.get(conn, ALLOWED_SETTING, []), url})
             )
         )
 
     @cached_property
     def redact(self) -> Callable[[str], str]:
         """Replaces personal data in a text by pseudonyms, the same ones in all runs of the project."""
-        secret = self._project.read(settings.get, SECRET_KEY)
+        secret = self._project.read(settings.get, SECRET_SETTING)
         if secret is None:
             secret = secrets.token_hex(16)
-            self._project.write(lambda conn: settings.put(conn, SECRET_KEY, secret))
+            self._project.write(lambda conn: settings.put(conn, SECRET_SETTING, secret))
         return self._redactor(str(secret))
 
 
@@ -109,7 +109,8 @@ def addresses_in(fingerprints: Mapping[str, Any]) -> Iterator[Address]:
 
 
 class Endpoints:
-    """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
+    """The endpoints in the list of this machine, for one open project or a command. Sends no request and opens no reply
+    cache before it is needed."""
 
     def __init__(self, data: Path, cache: Path, egress: Egress | None = None) -> None:
         """Reads the list of endpoints.
@@ -135,20 +136,9 @@ class Endpoints:
         """
         return EndpointBook(self._data)
 
-    def serves(self, name: str | None, adapter: object = None) -> bool:
-        """Returns whether a name is that of an endpoint.
-
-        Raises:
-            UsageError: It is, and an adapter is given too.
-        """
-        if self.book.entry(name) is None:
-            return False
-        if adapter is not None:
-            raise UsageError(
-                "An endpoint cannot be sent an adapter.",
-                "Let the endpoint serve it, as a model of its own.",
-            )
-        return True
+    def is_endpoint(self, name: str | None) -> bool:
+        """Returns whether a name is that of an endpoint."""
+        return self.book.entry(name) is not None
 
     def entry(self, name: str) -> EndpointEntry:
         """Returns the endpoint of this name; raises NotFound if it is not in the list any more."""
@@ -175,10 +165,10 @@ class Endpoints:
         return EndpointModel(name, sender, entry.can)
 
     def guard(self, sender: RequestSender, address: Address, redacted: bool) -> None:
-        """Lets nothing be sent to an address that nobody allowed.
+        """Makes a sender refuse an address that nobody allowed, and replace personal data in what it sends.
 
         Args:
-            redacted: Whether personal data is replaced in what is sent.
+            redacted: Whether personal data is replaced.
         """
         if self._egress is not None and not address.local:
             sender.check_allowed = partial(self._egress.check, [address])
@@ -188,7 +178,7 @@ class Endpoints:
         """Returns the endpoint at a URL, preferably one with a key; None if none was added, or the text is no URL."""
         if not url.startswith(("http://", "https://")):
             return None
-        base = parse_address(url, leaf="embeddings").base
+        base = parse_address(url, leaf="embeddings").base  # the URL may be that of the embedder
         entries = [entry for entry in self.book.entries() if entry.address.base == base]
         return max(entries, key=lambda entry: bool(entry.key_env), default=None)
 
@@ -246,6 +236,7 @@ def endpoint_summary(entry: EndpointEntry) -> str:
 def work_lines(can: Capabilities) -> list[str]:
     """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
     fields = why_no_fields(can)
+    # `paper-summary` stands for all prompts that are sent as messages (`chat`): they need the same of an endpoint
     reasons: dict[str, str | None] = {
         "replies": why_no_replies(can, parse_prompt("paper-summary", prompt_text("paper-summary"))),
         "labels of goals": fields,

@@ -41,8 +41,7 @@ ADAPTER_KEY = "adapter"
 """Setting: the adapter that scores in mode `tuned`, by name or path (`train use`)."""
 
 FindAdapter = Callable[[str], AdapterEntry]
-"""Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
-UsageError if there is no such adapter."""
+"""Returns the adapter with a name: of a run, the catalog, a file or a folder. Raises UsageError if there is none."""
 
 
 def adapter_in_use(project: Project) -> str | None:
@@ -139,7 +138,7 @@ class ModelsInUse:
             ProjectReadOnly: The project cannot be written.
             UsageError: There is no such model.
         """
-        if not self._endpoints.serves(name):
+        if not self._endpoints.is_endpoint(name):
             entry = self._catalog.entry(name)
             name = str(entry.path) if entry.origin == "file" else entry.name
         chosen = self.chosen()
@@ -169,7 +168,7 @@ class ModelsInUse:
     def _is_here(self, name: str) -> bool:
         """Whether there is a model, an endpoint or a file with this name."""
         known = {entry.name for entry in self._catalog.entries()}
-        return name in known or self._endpoints.serves(name) or Path(name).is_file()
+        return name in known or self._endpoints.is_endpoint(name) or Path(name).is_file()
 
     # What a run loads
 
@@ -186,7 +185,12 @@ class ModelsInUse:
         base = None if adapter is None else self._catalog.base_of(adapter)
         name = request.model or base or self.for_work(None, request.work)
         options = LoadOptions(context=request.context)
-        if self._endpoints.serves(name, request.adapter):
+        if self._endpoints.is_endpoint(name):
+            if request.adapter is not None:
+                raise UsageError(
+                    "An endpoint cannot be sent an adapter.",
+                    "Let the endpoint serve it, as a model of its own.",
+                )
             endpoint_model = self._endpoints.entry(name).loadable(options)
             endpoint_model.spending = Spending(request.max_cost, request.fresh)
             if request.max_cost is not None:
@@ -206,9 +210,9 @@ class ModelsInUse:
         another model than the requested; else none.
 
         Raises:
-            UsageError: It does not exist, or the model is an endpoint.
+            UsageError: It does not exist.
         """
-        if self._endpoints.serves(request.model, request.adapter):
+        if self._endpoints.is_endpoint(request.model):
             return None
         if request.adapter is not None:
             return self._find_adapter(str(request.adapter))

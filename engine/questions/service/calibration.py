@@ -55,7 +55,7 @@ PICKED_BY_TROUBLE = (
     "most verdicts are on conversations with much trouble, which fail more often than others of their score."
     f" {MIN_VERDICTS} drawn at random are needed: “calibration sample” (O in triage) draws"
 )
-"""Reason why such verdicts suggest no threshold; they give no share of all either."""
+"""Reason why such verdicts suggest no threshold, and no rate without the errors of the scores."""
 
 MIN_CONVERSATIONS_FOR_KAPPA = 10
 """Fewest conversations in common for which sentences state kappa; JSON always has it."""
@@ -101,6 +101,9 @@ class ScoredConversations:
             scores,
             None if calibration.explain_shortage(*judged.counts) else rule.threshold,
         )
+        if not calibrated.why and _are_picked_by_trouble(conn):
+            nothing = calibrated.errors[:0]
+            calibrated = replace(calibrated, why=PICKED_BY_TROUBLE, best=None, errors=nothing)
         return cls(rule, judged, np.asarray(ids, np.int64), scores, calibrated)
 
 
@@ -133,18 +136,14 @@ class CalibrationService:
             if complete and incomplete:
                 area = auroc(judged.scores, judged.complete)
             proposal, not_proposed = _propose(calibrated.best, area, judged, scored.scores, rule)
-            picked_by_trouble = _are_picked_by_trouble(conn)
-            if calibrated.best is not None and picked_by_trouble:
-                proposal, not_proposed = None, PICKED_BY_TROUBLE
             matching = np.asarray(selecting.ids(conn, query), np.int64)
             states = calibration.count_states(scored.scores[np.isin(scored.ids, matching)], rule)
             states = replace(states, unscored=len(matching) - states.scored)
             by_score = any(query.filter.of(field) for field in FIELDS_BY_SCORE)
             share, drawn = (None, 0) if query.filter else triage_queue.share_of_all(conn, SUCCEEDED)
-            not_corrected = CHOSEN_BY_SCORE if by_score else ""
-            if picked_by_trouble and not by_score:
-                not_corrected = explain_no_share(drawn)
-            rate = calibration.estimate_completion_rate(calibrated, states, not_corrected)
+            rate = calibration.estimate_completion_rate(
+                calibrated, states, CHOSEN_BY_SCORE if by_score else ""
+            )
             if share is not None:
                 rate = replace(rate, corrected=share, why="", drawn=drawn)
             elif rate.corrected is None and not query.filter:

@@ -234,7 +234,7 @@ class TestSwitches:
     ) -> None:
         """Any value turns the switch on, but an empty one and those that mean no."""
         monkeypatch.setenv(network_guard.VARIABLE, value)
-        assert (network_guard.switch() is not None) is is_on
+        assert (network_guard.off_by() is not None) is is_on
 
     def test_the_variable(self) -> None:
         """The variable also refuses what the user named, and the error says how to change that."""

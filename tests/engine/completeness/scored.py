@@ -17,7 +17,6 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import StateEntry
-from engine.conversations.selection import ALL, Selection
 from engine.conversations.stages import ImportStage
 from engine.jobs import contract
 from engine.jobs.contract import Progress
@@ -101,13 +100,13 @@ def _printed(progress: Iterator[Progress]) -> Iterator[Progress]:
 
 
 def stages(
-    project: Project, process: ModelProcess, *, telling: bool = False, selection: Selection = ALL
+    project: Project, process: ModelProcess, *, telling: bool = False
 ) -> tuple[ScoringStage, RemainingStage]:
     """Scoring in mode `tuned`, and the remaining tasks of the incomplete conversations."""
     scoring_kind = _PrintingScoring if telling else ScoringStage
     remaining_kind = _PrintingRemaining if telling else RemainingStage
     run_model, question = model(), Question(None)
-    scoring = scoring_kind(project, process, run_model, "tuned", question, selection=selection)
+    scoring = scoring_kind(project, process, run_model, "tuned", question)
     remaining = remaining_kind(project, process, run_model, prompt(), lambda: scoring.config_hash)
     return scoring, remaining
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.completeness.stages.remaining import OpenRequest, OpenRequests
 from engine.goals.questions import GoalSummary, MergeVerdict
 from engine.model.reply_forms import (
-    VERDICT_WORDS,
+    YES_NO_WORDS,
     UnreadableReply,
     find_value,
     form_request,
@@ -105,7 +105,7 @@ def test_any_reply(reply: str) -> None:
 def test_a_verdict_needs_no_schema() -> None:
     """Where no schema says what the values of a field are, they are those of a verdict."""
     words = value_words(None, "same_goal")
-    assert words is VERDICT_WORDS
+    assert words is YES_NO_WORDS
     place = find_value(b"<think>No?</think>The answer is yes.", "same_goal", words)
     assert place is not None
     assert (place.start, place.value) == (len("<think>No?</think>The answer is "), "true")

@@ -91,17 +91,15 @@ class ToyModel:
         open_choosers: Choosers that were made and not closed.
         cancel_after: The decode with this number, from 1, is cancelled.
         parts: Runs of consecutive sequences over all decodes, which is what a decode costs where cells are separate.
-        adds_start: Whether a sequence begins with the start token, as the tokenizer sees it.
         template: The chat template around one user message.
     """
 
-    def __init__(self, capacity: Capacity = ROOMY, *, adds_start: bool = True) -> None:
+    def __init__(self, capacity: Capacity = ROOMY) -> None:
         self._shared = self._capacity = capacity
         self._sequences: dict[int, list[_CachedToken]] = {}
         self._next_cell = 0
         self._keeps_states = False
         self._last_rows = np.empty((0, VOCABULARY), dtype=np.float32)
-        self.adds_start = adds_start
         self.template = "<|start|>user\n{}<|turn|>\nassistant\n"
         self.decoded = self.decodes = self.parts = self.open_choosers = 0
         self.cancel_after: int | None = None
@@ -110,7 +108,7 @@ class ToyModel:
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """Bytes, and control tokens where they are asked for."""
-        tokens = [START] if start and self.adds_start else []
+        tokens = [START] if start else []
         parts = re.split(r"(<\|\w+\|>)", text) if special else [text]
         for part in parts:
             tokens.extend([CONTROL[part]] if part in CONTROL and special else part.encode())

@@ -45,14 +45,8 @@ def write_shallow(
     assert status == 0
 
 
-def write_adapter(
-    path: Path, model: LlamaModel, *, seed: int, strength: float = 2.0, cut: int = 0
-) -> Path:
-    """Writes a random LoRA adapter for the value projections of a llama model.
-
-    Args:
-        cut: Rows left off every matrix, which makes it one for another model.
-    """
+def write_adapter(path: Path, model: LlamaModel, *, seed: int) -> Path:
+    """Writes a random LoRA adapter for the value projections of a llama model."""
     random = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -66,9 +60,9 @@ def write_adapter(
     )  # fmt: skip
     height = width // heads * kv_heads
     for layer in range(layers):
-        shapes = {"lora_a": (RANK, width - cut), "lora_b": (height - cut, RANK)}
+        shapes = {"lora_a": (RANK, width), "lora_b": (height, RANK)}
         for part, shape in shapes.items():
-            values = random.standard_normal(shape, dtype=np.float32) * (strength / width**0.5)
+            values = random.standard_normal(shape, dtype=np.float32) * (2.0 / width**0.5)
             writer.add_tensor(f"blk.{layer}.attn_v.weight.{part}", values.astype(np.float32))
     finish(writer)
     return path

@@ -19,10 +19,10 @@ def screen(pilot: Pilot[None]) -> ConversationsScreen:
     return front
 
 
-async def filtered(pilot: Pilot[None], wanted: str, key: str = "f") -> None:
+async def filtered(pilot: Pilot[None], wanted: str) -> None:
     """Goes into the filter line, pastes a filter and goes back to the list. Typing would be listed in between on a slow
     machine."""
-    await press(pilot, key)
+    await press(pilot, "f")
     focused = pilot.app.focused
     assert focused is not None
     focused.post_message(events.Paste(wanted))

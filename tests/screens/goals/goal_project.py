@@ -131,9 +131,9 @@ def template() -> Path:
     return folder / "clustered.wb"
 
 
-def clustered(*, read_only: str | None = None) -> ScreenProject:
+def clustered() -> ScreenProject:
     """An open project with seven groups of conversations, some of them similar."""
-    return open_copy(template(), read_only)
+    return open_copy(template())
 
 
 def group_id(project: ScreenProject, label: str) -> str:

@@ -28,9 +28,9 @@ def path_of(support: ScreenProject) -> Path:
     return Path(support.file.path)
 
 
-def trained(*, used: str | None = FINISHED, read_only: str | None = None) -> ScreenProject:
+def trained(*, used: str | None = FINISHED) -> ScreenProject:
     """A project with a run that is running, one that is finished and perhaps in use, and one that failed."""
-    support = project(read_only=read_only)
+    support = project()
     path = path_of(support)
     running(support, RUNNING, 412)
     finish(write_run(path, FINISHED))
@@ -39,7 +39,7 @@ def trained(*, used: str | None = FINISHED, read_only: str | None = None) -> Scr
         "The GPU has no memory left: 25.1 GB were asked for.",
         "Lower rows (now 8), or set recompute=true.",
     )
-    if used is not None and read_only is None:
+    if used is not None:
         use_adapter(support.file, used)
     return support
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.growth import Budget, Grower, Job
+from engine.trees.growth import Grower, Job
 from engine.trees.model_requests import GrownTree
 from engine.trees.records import TreeConfig, TreeOptions
 from engine.trees.stages import answer_frame, tree_row
@@ -38,14 +38,12 @@ class WordModel(ToyModel):
         return self.WORDS[token % len(self.WORDS)] if token < 256 else b""
 
 
-def grown(
-    prompt: bytes, options: TreeOptions, budget: Budget | None = None, answer: Sequence[int] = ()
-) -> GrownTree:
+def grown(prompt: bytes, options: TreeOptions, answer: Sequence[int] = ()) -> GrownTree:
     """A tree of the toy model, and the recorded answer on the same pass."""
     model = WordModel()
     tree = Tree(options, STOPS, model.token_bytes)
     job = Job(tree, tuple(prompt), tuple(answer))
-    Grower(model).grow([job], budget)
+    Grower(model).grow([job])
     return GrownTree(
         frame_of(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None, 0.25
     )
@@ -107,14 +105,14 @@ def entry(
     return TreeEntry(row, {**frame_of(tree.tree), **answer_frame(tree)})
 
 
-def with_trees(path: Path, count: int = 12, alpha: float = 0.02) -> Project:
+def with_trees(path: Path, count: int = 12) -> Project:
     """A project in which every conversation has a tree, the answer of which begins inside it."""
     project = imported(path, count)
     run_id = run_of(project, CONFIG)
     entries = []
     for number in range(1, count + 1):
         prompt = f"Order {number}?".encode()
-        options = TreeOptions(alpha / number**0.5, max_tokens=6)
+        options = TreeOptions(0.02 / number**0.5, max_tokens=6)
         entries.append(
             entry(number, grown(prompt, options, answer=[*likely(prompt, 2), 5, 5]), run_id)
         )
@@ -136,15 +134,15 @@ def give_trees(project: Project, figures: Mapping[int, tuple[int, float]]) -> No
     )
 
 
-def with_turns(path: Path, count: int = 3, steps: Sequence[int] = (2, 4, 6)) -> Project:
-    """A project in which conversations have a tree at several steps; that at the last but one is the largest."""
-    project = imported(path, count)
+def with_turns(path: Path) -> Project:
+    """A project in which three conversations have trees at steps 2, 4 and 6; that at step 4 is the largest."""
+    project = imported(path, 3)
     config = replace(CONFIG, place="every")
     run_id = run_of(project, config)
     entries = []
-    for number in range(1, count + 1):
-        for step in steps:
-            alpha = 0.002 if step == steps[-2] else 0.1
+    for number in range(1, 4):
+        for step in (2, 4, 6):
+            alpha = 0.002 if step == 4 else 0.1
             tree = grown(f"Order {number}, {step}?".encode(), TreeOptions(alpha, max_tokens=6))
             entries.append(entry(number, tree, run_id, config, step))
     store(project, entries, config)

@@ -11,7 +11,7 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
-from engine.model.endpoints.sender import Prices, Replies, RequestSender
+from engine.model.endpoints.sender import Replies, RequestSender
 from engine.model.interface import LoadOptions
 from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, running
 
@@ -28,16 +28,11 @@ def capabilities(manner: Manner) -> Capabilities:
 
 
 def client(
-    peer: ToyPeer,
-    can: Capabilities,
-    *,
-    replies: Replies | None = None,
-    prices: Prices | None = None,
-    context: int | None = None,
+    peer: ToyPeer, can: Capabilities, *, replies: Replies | None = None, context: int | None = None
 ) -> EndpointModel:
     """A client for this server, ready for requests."""
     asker = EndpointClient(parse_address(peer.url), sleep=at_once)
-    made = EndpointModel("toy", RequestSender(asker, prices, replies), can)
+    made = EndpointModel("toy", RequestSender(asker, None, replies), can)
     made.load(Path(), LoadOptions(context=context))
     return made
 

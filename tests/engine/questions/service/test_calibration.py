@@ -105,7 +105,8 @@ class TestRule:
         assert "would count as ended" in report.not_proposed
 
     def test_verdicts_on_the_most_trouble(self, project: Project) -> None:
-        """Verdicts that are mostly on conversations with much trouble suggest no threshold, but what is needed."""
+        """Verdicts that are mostly on conversations with much trouble suggest no threshold and no rate, but what is
+        needed."""
         judge(project, 60)
         assert CalibrationService(project).report().proposal is not None
         judged = {key for key, *_ in project.read(answers.judged_pairs)}
@@ -118,7 +119,9 @@ class TestRule:
         project.write(give_trouble)
         report = CalibrationService(project).report()
         assert report.proposal is None
-        assert "40 drawn at random are needed" in report.not_proposed
+        assert "40 drawn at random are needed" in report.no_proposal
+        part = ListQuery(parse_filter("draw<1"))
+        assert CalibrationService(project).report(part).rate.corrected is None
 
 
 class TestReport:
