@@ -445,14 +445,12 @@ class _Members:
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
             sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
-            sets = find_fragments(shares, sizes, lacking, mutual=mutual)
-            if not sets:
-                continue
-            tried = self._names(texts, _joined(self.numbers, sets), names)
-            fragments = [members for members in sets if _has_request(tried[members[0]])]
-            self.numbers = _joined(self.numbers, fragments)
-            joined_sets += fragments
-            names = tried if fragments == sets else self._names(texts, self.numbers, names)
+            for fragments in find_fragments(shares, sizes, lacking, mutual=mutual):
+                joined = np.where(np.isin(self.numbers, fragments), fragments[0], self.numbers)
+                joined_names = self._names(texts, joined, names)
+                if _has_request(joined_names[fragments[0]]):
+                    self.numbers, names = joined, joined_names
+                    joined_sets.append(fragments)
         return joined_sets, names
 
     def _names(
@@ -479,14 +477,6 @@ class _Members:
             if old.label not in labels:
                 names[number] = old
         return names
-
-
-def _joined(numbers: Numbers, sets: Sequence[Sequence[int]]) -> Numbers:
-    """Returns the indices of groups of conversations with those of each set replaced by its first one."""
-    joined = numbers.copy()
-    for first, *others in sets:
-        joined[np.isin(joined, others)] = first
-    return joined
 
 
 def _has_request(name: ClusterName) -> bool:
