@@ -118,7 +118,11 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end_token: 
 
 
 def validate(
-    model: Any, tokenizer: HubTokenizer, logs: Sequence[Log], limit: int, seed: int
+    model: Any,
+    tokenizer: HubTokenizer,
+    logs: Sequence[Log],
+    limit: int,
+    seed: int,
 ) -> Validation:
     """Returns the figures of a validation: of the curves of all logs, and of the truncation test on them.
 

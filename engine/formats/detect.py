@@ -252,7 +252,11 @@ class Records:
     """
 
     def __init__(
-        self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
+        self,
+        content: Content,
+        suffix: str,
+        format_name: str | None,
+        are_lines: bool = False,
     ) -> None:
         """Looks at the beginning of a file, and takes the reader of its format.
 

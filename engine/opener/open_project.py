@@ -148,7 +148,10 @@ class OpenProject:
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
-            self.project, self._emit, tables_by_stage=TABLES_BY_STAGE, check=self._check_addresses
+            self.project,
+            self._emit,
+            tables_by_stage=TABLES_BY_STAGE,
+            check=self._check_addresses,
         )
 
     def __enter__(self) -> Self:
@@ -419,7 +422,12 @@ class OpenProject:
         """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
-        return WatchService(self.project, self.runner, lambda: self.scoring_runs, self.goal_stages)
+        return WatchService(
+            self.project,
+            self.runner,
+            lambda: self.scoring_runs,
+            self.goal_stages,
+        )
 
     # Events
 

@@ -167,7 +167,9 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST_SCHEMA: create}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    FIRST_SCHEMA: create,
+}
 """The function that makes the schema of each number out of the one before; the first one starts from an empty file."""
 
 SCHEMA = max(MIGRATIONS)

@@ -189,7 +189,10 @@ def ask_column(
 
 
 def ask_which_first(
-    screen: Screen[Any], orders: Mapping[T, tuple[str, str]], now: T, choose: Callable[[T], None]
+    screen: Screen[Any],
+    orders: Mapping[T, tuple[str, str]],
+    now: T,
+    choose: Callable[[T], None],
 ) -> None:
     """Asks for the order of a queue.
 

@@ -384,7 +384,10 @@ def hit_spans(
 
 
 def paint(
-    text: str, style: Style, layers: Sequence[Sequence[Span]], look: Callable[[str], Style]
+    text: str,
+    style: Style,
+    layers: Sequence[Sequence[Span]],
+    look: Callable[[str], Style],
 ) -> list[Segment]:
     """Returns a text as segments.
 

@@ -256,7 +256,10 @@ class RowTable(CursorView, Generic[RowT]):
         return self._ids[self.cursor_index] if self._ids else None
 
     def show(
-        self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
+        self,
+        ids: array[int],
+        sort: tuple[str, bool] | None = None,
+        first: Sequence[RowT] = (),
     ) -> None:
         """Shows these ids; rows that were read before are drawn as they were until they are read again.
 

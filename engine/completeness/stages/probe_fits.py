@@ -122,7 +122,10 @@ class ProbeLearner:
             return self._fit_bundled(training_set)
         if self._features == "states":
             state_probe = probe.cross_fit(
-                boundaries.read_states, is_end, groups, lambda: self._report(2, "fitting to states")
+                boundaries.read_states,
+                is_end,
+                groups,
+                lambda: self._report(2, "fitting to states"),
             )
             return Fit(state_probe.p, state_probe.spread, state_probe=state_probe)
         word_probe = probe.cross_fit(

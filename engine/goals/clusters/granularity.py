@@ -153,7 +153,11 @@ class _Merges(NamedTuple):
     k: int
 
 
-def find_granularity(vectors: Vectors, labels: Numbers, seed: int = 0) -> Granularity:
+def find_granularity(
+    vectors: Vectors,
+    labels: Numbers,
+    seed: int = 0,
+) -> Granularity:
     """Returns how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
@@ -193,7 +197,11 @@ def find_granularity(vectors: Vectors, labels: Numbers, seed: int = 0) -> Granul
 
 
 def _agreement_of_samples(
-    rows: Vectors, merges: _Merges, baseline: Baseline, seed: int, rng: np.random.Generator
+    rows: Vectors,
+    merges: _Merges,
+    baseline: Baseline,
+    seed: int,
+    rng: np.random.Generator,
 ) -> Floats:
     """Returns the mean agreement of merges with those of random subsamples of the rows, at each number of groups, shape
     (k + 1,)."""

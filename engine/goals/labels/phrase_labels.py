@@ -213,7 +213,11 @@ def _choose_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) 
 
 
 def _name_cluster(
-    number: int, chosen: Phrase | None, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
+    number: int,
+    chosen: Phrase | None,
+    clusters: Mapping[int, Cluster],
+    usage: Usage,
+    asks: bool,
 ) -> ClusterName:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that

@@ -195,7 +195,9 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 PRIOR = Prior(
-    means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0), deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2), leeway=1.5
+    means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0),
+    deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2),
+    leeway=1.5,
 )
 """Prior of the intercept and of the weights. The yes of a small model is near chance (AUROC .54 on pairs of clusters of
 a public set), so it starts with little weight, which grows when it agrees with decisions. The intercept has the widest

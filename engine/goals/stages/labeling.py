@@ -197,7 +197,9 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[NumberedName]:
         """Returns the name of each cluster of a block; where the model gave none, its phrase, with the reason."""
         names = self._work.each(
-            block, partial(self._ask, report=report), lambda reason: ClusterName("", reason=reason)
+            block,
+            partial(self._ask, report=report),
+            lambda reason: ClusterName("", reason=reason),
         )
         return [
             (number, replace(self._phrases.get(number, name), reason=name.reason))
@@ -259,7 +261,10 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
+        samples = (
+            self._draw(ids[inside], self._most_members),
+            self._outside(number, inside),
+        )
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (

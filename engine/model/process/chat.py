@@ -373,7 +373,10 @@ def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[r
 
 
 def _answer_wave(
-    model: TokenModel, questions: Sequence[PrefixQuestion], wave: range, results: list[list[float]]
+    model: TokenModel,
+    questions: Sequence[PrefixQuestion],
+    wave: range,
+    results: list[list[float]],
 ) -> None:
     """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
     packer = _BatchPacker(model, results)

@@ -54,7 +54,11 @@ def put(conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value]) 
     conn.execute("DELETE FROM taught WHERE subject = ?", (probe.subject,))
     probe_id = conn.execute(
         "INSERT INTO taught (subject, marks, figures) VALUES (?, ?, ?)",
-        (probe.subject, probe.marks, None if probe.test is None else to_json(asdict(probe.test))),
+        (
+            probe.subject,
+            probe.marks,
+            None if probe.test is None else to_json(asdict(probe.test)),
+        ),
     ).lastrowid
     conn.executemany(
         "INSERT INTO taught_value (taught_id, conversation_id, p, place) VALUES (?, ?, ?, ?)",

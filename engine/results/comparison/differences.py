@@ -259,7 +259,10 @@ def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> lis
     alone = [difference for difference in overall if difference.measure in MAIN_QUESTIONS]
     others = [difference for difference in overall if difference.measure not in MAIN_QUESTIONS]
     others += sorted(goals, key=lambda difference: difference.p)
-    ps = [*(difference.p for difference in alone), *holm([difference.p for difference in others])]
+    ps = [
+        *(difference.p for difference in alone),
+        *holm([difference.p for difference in others]),
+    ]
     return [
         replace(difference, corrected=1.0 if p is None else p)
         for difference, p in zip([*alone, *others], ps, strict=True)

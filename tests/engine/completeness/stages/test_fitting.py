@@ -64,7 +64,10 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
 
 
 def fitting(
-    project: Project, features: ProbeFeatures = "states", *, required: bool = True
+    project: Project,
+    features: ProbeFeatures = "states",
+    *,
+    required: bool = True,
 ) -> FittingStage:
     """The stage on words, on the states under `KEY`, or on both, which the built-in model reads."""
     if features == "words":
@@ -664,7 +667,10 @@ class TestReading:
             with Project.open(tmp_path / f"{name}.wb") as project:
                 for text in filters:
                     stage = ReadingStage(
-                        project, process, scored.model(), selection=Selection(parse_filter(text))
+                        project,
+                        process,
+                        scored.model(),
+                        selection=Selection(parse_filter(text)),
                     )
                     outcome = run(project, stage)
                     assert outcome.state == "done"
