@@ -54,7 +54,8 @@ _DRAWN_DIFFERENTLY = re.compile(
     "|(?<=[\u2190-\U0001faff])\u200d"
     "|[\U0001f1e6-\U0001f1ff]"  # letters of flags
 )
-"""Matches what terminals draw in different widths: variation selectors, skin tones, joiners, and letters of flags."""
+"""Matches what terminals draw in different widths: variation selectors, skin tones, the joiner after a sign, and the
+letters of which two make a flag."""
 
 _MAYBE_TOO_MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"

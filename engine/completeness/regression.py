@@ -36,7 +36,8 @@ MAX_BOUNDARIES_PER_BATCH = 20_000
 """Largest number of boundaries that are scored at once, which bounds the memory."""
 
 _LIBLINEAR = Lock()
-"""Lock that is held while liblinear fits: all fits of a process draw from one generator, and must come out the same."""
+"""Lock that is held while liblinear fits: it draws from one generator of random numbers for the whole process, so that
+fits side by side would not come out the same twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ NOVEL = "novel"
 """The value of `goal` for conversations that came after the clustering and belong to no group."""
 
 QUESTION_FIELD = "answer"
-"""The field of answers; its key is the question: `answer.refused`, in short `refused`. `@` names who answered."""
+"""The field of answers to questions, whose key is the name of the question: `answer.refused`, in short `refused`.
+Behind an `@` stands who answered."""
 
 FIELDS_WITH_KEYS = ("meta", "truth", QUESTION_FIELD)
 """Fields whose name goes on with a dot and a key, as in `meta.channel`."""

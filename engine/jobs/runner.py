@@ -34,8 +34,9 @@ PARTS_OF_SHARE = 1_000_000
 """Number of parts in which a share of work is counted, so that its rate can be measured."""
 
 SHARE_SECONDS = 300.0
-"""Length of the window over which the rate of a share is measured. A batch of long logs takes longer; inside it the
-share is a guess, which its end corrects; over several batches this evens out."""
+"""Length of the window over which the rate of a share is measured. A batch of long logs takes longer than the window of
+a count. Inside a batch the share is a guess, which the end of the batch corrects; over several batches this evens
+out."""
 
 CHANGED_SECONDS = 1.0
 """Least time between two `DataChanged` events of one job, because open screens read the project again after each."""

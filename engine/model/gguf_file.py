@@ -56,7 +56,8 @@ _ALIGNMENT = 32
 """Alignment of tensors in bytes if the header of the file names none."""
 
 _MIN_PAIR_BYTES, _MIN_TENSOR_BYTES = 8 + 4 + 1, 8 + 4 + 4 + 8
-"""Least bytes of a value (length of key, type, one byte) and a tensor (length of name, dimensions, format, offset)."""
+"""Bytes that a value and a tensor take in the header, at the least: length of the key, type and one byte; length of the
+name, number of dimensions, format and offset."""
 
 _MAX_KEY_BYTES, _MAX_NAME_BYTES, _MAX_DIMENSIONS = 65_535, 63, 4
 """The limits of llama.cpp: bytes of a key and of the name of a tensor, and dimensions of a tensor."""

@@ -39,8 +39,9 @@ MAX_ROWS = 256
 """Most rows of logits of one decode."""
 
 SEPARATE_BYTES = 512 << 20
-"""Most bytes of a cache in which each sequence has cells of its own, where one that all sequences share is smaller.
-Measured with the default model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no more."""
+"""Most bytes of a cache in which each sequence has cells of its own, where one that all sequences share would be
+smaller. Measured with the default model on prompts of 1,000 tokens: 12 sequences write 103 tokens/s, 22 write no
+more."""
 
 GPU_OVERHEAD = 600 << 20
 """Bytes of GPU memory reserved for driver and kernels. A guess, not a measurement."""

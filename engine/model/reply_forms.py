@@ -33,7 +33,8 @@ _YES_OR_NO = re.compile(
     r"|(?:[.:,!?\n]\s*|\bis\s+)[\"'*_\s]*(?P<later>yes|no)\b[\"'*_]*(?=\s*(?:[.,;:!—–\n-]|$))",
     re.I,
 )
-"""Finds a yes or no: the `first` word, as in `**Yes**, both book`, or a `later` one alone, as in `Answer: "no".`"""
+"""Finds a yes or no in one word: the `first` of the reply, as in `**Yes**, both book`, or a `later` one that stands
+alone, as in `Answer: "no".` or `The answer is yes.`"""
 
 _MARKS = " \t*_`#\"'"
 """Characters of print that surround a field or its value in a plain reply."""

@@ -35,8 +35,9 @@ MIN_AGREEMENT = 0.97
 """Least share of places in a text where a format must have the most probable token of F32 to be faithful."""
 
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
-"""Formats that tuning measures besides the file as shipped. F16 is the fastest faithful one without BF16, F32 was never
-(`docs/lab/experiments.md`). Formats that llama.cpp repacks while loading, such as Q4_0 on AVX2."""
+"""Formats that tuning measures besides the file as shipped. F16 is the fastest faithful one on processors without BF16;
+F32 was the fastest on none (`docs/lab/experiments.md`). Formats for which llama.cpp has kernels it repacks while
+loading, such as Q4_0 on AVX2."""
 
 SPEED_TOKENS = 256
 """Tokens of the text on which the speed of a model is measured."""

@@ -27,7 +27,8 @@ WidgetT = TypeVar("WidgetT", bound=Widget)
 
 MAX_TYPED_CHARACTERS = 2_000
 """Most characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich
-needs a time that grows with the square of the length; two thousand take a seventh of a second at worst."""
+cuts a text at a cell in a time that grows with the square of its length; two thousand take a seventh of a second at
+worst."""
 LEFT_END_CELLS = 3
 """Cells at the left end of a `Cycle` where a click goes to the value before: the padding and `‹ `."""
 NOTICE_INTERVAL_SECONDS = 5.0

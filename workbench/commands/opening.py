@@ -51,7 +51,8 @@ DEMO_PROJECT = "demo.wb"
 """Name of the project in the folder."""
 
 DEMO_TREE = TreeRequest(TreeOptions(alpha=0.02, max_tokens=48, temperature=0.5), limit=1)
-"""One tree of the last answer, in seconds. At half the temperature it shows likely answers: where the model wavers."""
+"""One tree of the last answer, in a few seconds. With half the temperature only likely answers remain, so that the tree
+shows between which of them the model wavers."""
 
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
 """Endings of a missing file that may be meant as a new project; other endings are those of logs."""

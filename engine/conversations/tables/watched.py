@@ -17,7 +17,8 @@ WATCHED: Mapping[str, str] = {
     "new": f"SELECT conversation_id FROM watched WHERE grew_at > {_FIRST}",
     "running": "SELECT conversation_id FROM watched WHERE ended = 0",
 }
-"""Queries of conversations: from before the first watch and not grown since, new or grown since, and not yet ended."""
+"""Queries of the conversations that were there before the first watch and did not grow since, of those that came or
+grew since, and of those that have not ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,8 @@ often in a poor optimum that rounding (another processor) decided on the thresho
 BACKGROUND_QUANTILE = 0.25
 """Quantile of cross that is b0; each pair of clusters is weighted by its number of pairs of members."""
 PSEUDO_MEMBERS = 3
-"""Weight, in members, of the mean of within in that of a group; else nothing is similar to two near-equal texts."""
+"""Weight, in members, of the mean of within over all groups when within of one group is estimated. Without it no group
+would be similar to one of two near-equal texts."""
 MIN_WITHIN_EXCESS = 0.02
 """Least difference between within and b0, so that the scaled similarity stays finite."""
 DEFAULT_THRESHOLD = 0.5

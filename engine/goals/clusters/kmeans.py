@@ -41,7 +41,8 @@ from engine.model.embedders.vectors import (
 # Clustering
 
 FULL_BATCH_ROWS = 50_000
-"""Up to this number of rows every iteration uses all. Of more, a sample is clustered, and mini-batches refine it."""
+"""Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches
+of all rows refine the centers."""
 RESTARTS = 5
 """Default number of runs with other random numbers, of which the best counts."""
 SEEDING_ROWS = 10_000

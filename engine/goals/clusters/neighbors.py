@@ -50,7 +50,8 @@ MIN_FRAGMENT_MIXING = 0.25
 the nearest rows of each are spread over the others, so it is less than the rule on merges asks for."""
 
 MIN_FRAGMENT_LIFT = 2.0
-"""Least ratio of a cluster's mixing with others to their share of the rows outside it: large ones mix by chance."""
+"""Least ratio of the share by which a cluster mixes with other clusters to the share of these among all rows outside
+it: few and large clusters mix by chance."""
 
 
 class NearestRows(NamedTuple):

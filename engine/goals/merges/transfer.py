@@ -46,7 +46,8 @@ PARTS_TOGETHER = "its parts lie in one group now"
 """Reason: at least two parts of a split became one group."""
 
 Transfer = Generator[GoalDecision, None, dict[int, str]]
-"""Yields decisions to apply before asking for the next; returns why others could not be transferred, by id."""
+"""Yields decisions for the new state; the caller must apply each before it asks for the next. Returns the reasons why
+decisions could not be transferred, by id."""
 
 
 def transfer_decisions(

@@ -48,7 +48,8 @@ from engine.project.records import Estimate, RunRow, StageCost
 from engine.questions.tables import questions
 
 PER_CONVERSATION = ("summarize", "embed", "cluster")
-"""Names of the stages whose time grows with the number of conversations; that of others grows with that of clusters."""
+"""Names of the stages whose time grows with the number of conversations; the time of the others grows with the number
+of clusters, which hardly grows."""
 MODEL_TASKS = {"summarize": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
 """What the stages ask the model for, as the estimate of a run says it: "with MODEL: summaries, labels"."""
 ABOUT_KEY = "goal_context"

@@ -57,7 +57,8 @@ from engine.project.sql import snapshot
 SPOKEN_YES = 0.9
 """Probability of yes that a spoken yes counts as: less than sure, because nobody knows how sure the model was."""
 MIN_MIXING = 0.4
-"""Least share of a group's members whose nearest neighbor outside it is in the other, to merge (docs/lab/goals.md)."""
+"""Least share of the members of one of two groups whose nearest neighbor outside it lies in the other, for which the
+rule merges them (docs/lab/goals.md)."""
 NEIGHBORS_PER_MEMBER = 10
 """Nearest neighbors of each sampled member that the overlap counts."""
 MAX_SAMPLED_MEMBERS = 4_000

@@ -26,7 +26,8 @@ _CONTINUITY = 0.5
 """Number of conversations by which a count moves toward its mean, as correction for continuity."""
 
 TERM_WEIGHT = 10.0
-"""Weight of the test of a term, so that they are not lost among many words (docs/lab/why.md); the mean is 1."""
+"""Weight of the test of a term, where the mean over all tests is 1, so that the few terms are not lost among thousands
+of words; measured in docs/lab/why.md."""
 
 MAX_WEIGHT_OF_TERMS = 0.5
 """Largest share of the weight of all tests that terms have together, unless they are more than half of the tests."""

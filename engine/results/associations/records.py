@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # numpy takes long, and screens wait for these rows
     from engine.results.comparison.differences import SignChange
 
 FALSE_DISCOVERY_RATE = 0.03
-"""Largest expected share of false ones among listed associations: at .05, 5 of 100 random splits listed something."""
+"""Largest expected share of false associations among those that are listed. It is .03 because at .05 more than 5 of 100
+random splits into halves listed something."""
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 """Who says a word; `tool` stands for the results of tools."""
