@@ -15,7 +15,8 @@ from engine.base.conversation import LogPiece
 from engine.model.interface import HiddenState
 
 BOUNDARY_RULE_VERSION = 3
-"""Version of the rules of `boundaries` and `log_windows`; in the config hash, so that other rules' scores are apart."""
+"""Version of the rules of `boundaries` and of `engine.model.log_windows`; part of the config hash, so that scores of
+different rules are kept apart."""
 
 NO_TEXT = "no message has any text, so there is nothing to score"
 """Reason why a conversation without text is unscored."""

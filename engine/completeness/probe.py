@@ -69,7 +69,8 @@ INVERSE_STRENGTHS = (1e-3, 1e-2)
 """Inverse strengths of the regularization (C of scikit-learn) to choose from, on hidden states."""
 
 INVERSE_STRENGTHS_OF_WORDS = (0.05,)
-"""Inverse strength of regularization (scikit-learn's C) on words; .03 to .1 change nothing (docs/lab/words.md)."""
+"""Inverse strength of the regularization (C of scikit-learn) on words; between .03 and .1 nothing changes
+(docs/lab/words.md)."""
 
 MAX_CONVERSATIONS = 20_000
 """Largest number of conversations that a probe learns from and is tested on. Of more, this many are drawn at random;

@@ -24,7 +24,8 @@ StoredStates = NDArray[np.float32] | NDArray[np.float16]
 """Hidden states as they are stored, shape (boundaries, dimensions)."""
 
 Features = StoredStates | BoundaryWords
-"""What a regression reads at boundaries: states or words, which have a length and give some boundaries by index."""
+"""What a regression reads at boundaries. Hidden states and words both have a length, and give some of the boundaries by
+their index."""
 
 TOLERANCE_OF_WORDS = 0.1
 """Tolerance at which liblinear stops on words: AUROC is the same as at its default of 1e-4, in half the time."""

@@ -38,12 +38,14 @@ _EMAIL = re.compile(
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
-"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
+"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
+`DE89 3704 0044 0532 0130 00`."""
 
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
-"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
+"""Matches what looks like the number of a payment card, 13 to 19 digits: groups of four of which the last may be longer
+or shorter, or groups of four, six and five (American Express)."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 """Matches four numbers with dots, such as `192.0.2.17`; also `999.1.2.3`, which is no address."""
@@ -51,7 +53,8 @@ _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\w)"
 )
-"""Matches hexadecimal numbers with two colons or more: `2001:db8::17`, `::ffff:192.0.2.17`; also `12:30:45`."""
+"""Matches hexadecimal numbers with at least two colons, such as `2001:db8::17` and `::ffff:192.0.2.17`; also the time
+`12:30:45`."""
 
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
@@ -70,7 +73,8 @@ _SPOKEN_PHONE = re.compile(
     r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
     re.IGNORECASE,
 )
-"""Matches digits, spaces, dots, hyphens and parentheses after words for a phone number: `phone`, `call me at`."""
+"""Matches digits with spaces, dots, hyphens or parentheses after words that say that they are a phone number, such as
+`phone` or `call me at`."""
 
 _IPV6_UNICAST = ipaddress.ip_network("2000::/3")
 """The IPv6 addresses that lead to one machine (IANA, IPv6 global unicast address assignments)."""

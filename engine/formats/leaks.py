@@ -98,7 +98,8 @@ _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 
 
 _HOLDERS = ("metadata", "meta")
-"""Fields whose own fields are of the whole conversation, as those beside them, unless their names stand there."""
+"""Fields whose own fields are of the whole conversation, as if they stood beside them; those whose names stand there
+stay within."""
 
 
 def _divide_fields(

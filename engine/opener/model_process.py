@@ -13,7 +13,8 @@ from typing import BinaryIO
 from engine.base import network_guard
 
 PR_SET_PDEATHSIG = 1
-"""Option of `prctl` (`linux/prctl.h`): the signal that this process gets when the thread that started it ends."""
+"""Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
+ends."""
 
 NICE = 5
 """Niceness of the model process: it yields to other processes, and on an idle machine it loses nothing."""

@@ -85,7 +85,8 @@ _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE
 """SQL expression for the group of a member `m`: the one of its cluster, or of the move `v` if there is one."""
 
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
-"""SQL expression for the group of an assigned conversation `a`: that of the move `v` if there is one, else its own."""
+"""SQL expression for the group of an assigned conversation `a`: the assigned one, or of the move `v` if there is
+one."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
     SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),

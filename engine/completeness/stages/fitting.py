@@ -46,7 +46,8 @@ More would hold more of them in memory, and make what a person writes wait longe
 """
 
 MAX_TESTED_CONVERSATIONS = 2_000
-"""Most conversations that the probe is tested on, drawn of more. An AUROC of .9 is known to .01 then."""
+"""Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
+.01 then."""
 
 MAX_SHARE_OF_NOTES = 0.5
 """Share of conversations that end with a call or its result from which this is how they end, and no sign of a cut."""

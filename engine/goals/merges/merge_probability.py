@@ -46,7 +46,8 @@ from engine.goals.records import MergeOrder
 MAX_NEWTON_STEPS = 50
 """Number of steps of Newton's method after which the fit stops if it has not converged."""
 CONVERGED_DECREMENT = 1e-10
-"""Newton decrement (slope times step) below which the fit has converged, and smallest step of the line search."""
+"""Newton decrement (slope times step) below which the fit has converged. Also the smallest step size that the line
+search tries."""
 LEEWAY_DECISIONS = 5
 """Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25

@@ -40,7 +40,8 @@ MAX_ROUNDING = 1e-3
 """Largest log-probability above 0 that is taken for a rounding error."""
 
 THINKING_TOKENS = (1024, 4096, 16_384)
-"""Tokens that a model gets for thinking beside its answer: the first number, then the next if it needed more."""
+"""Numbers of tokens that a model gets for thinking, in addition to those of its answer: the first number, then the next
+ones if it needed more."""
 
 
 @dataclass(frozen=True, slots=True)

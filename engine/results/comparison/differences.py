@@ -35,8 +35,9 @@ Measure = Literal[
     "leaves",
 ]
 """Name of what is compared. The first five are shares of conversations, the others means over conversations;
-`succeeded` is by verdicts, `failed` by imported outcomes, `trouble` is the sum of the standard scores of signs,
-`success` the probability of success that is fitted to verdicts."""
+`succeeded` is by verdicts, `failed` by imported outcomes,
+`trouble` is the sum of the standard scores of signs, `success` the probability of success that is fitted to
+verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
