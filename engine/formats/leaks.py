@@ -91,7 +91,8 @@ _STATUS_OUTCOME = re.compile(
     r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|(?<![a-z])end"
     r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|(?<![a-z])ok$"
 )
-"""Finds the stem of a word that makes a status an outcome: `solved`, `unresolved`, but not `sent` or `delivered`."""
+"""Finds the stem of a word that makes a status an outcome, such as `solved` or `unresolved`; that a message is `sent`,
+`delivered` or `pending` is none."""
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""

@@ -87,7 +87,8 @@ TABLES_BY_STAGE = {
     "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-"""What a stage changes, by its name: names of tables, and `goal` and `model` for all tables of these subjects."""
+"""What a stage changes, by its name, so that screens know what to read again: names of tables, and `goal` and `model`
+for all tables of these subjects."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""

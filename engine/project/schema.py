@@ -43,7 +43,8 @@ NOT_OURS_HINT = "It was not written by this program. Logs are read with `workben
 """What to do about a file that is no project."""
 
 _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
-"""Matches names that SQLite's full-text search or sqlite_utils makes: `message_fts_data`, `_sqlite_migrations`."""
+"""Matches names of tables and indexes that SQLite's full-text search or sqlite_utils makes, in any version of these:
+`message_fts_data`, `_sqlite_migrations`."""
 
 _COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
 """Matches the part of a statement that computes something: a computed column, a check, a default, an index on an

@@ -24,7 +24,8 @@ Template = Literal["", "vllm", "llama-server"]
 """The kind of server whose requests to apply the chat template an endpoint understands; "" for none of them."""
 
 Prefill = Literal["", "last", "continue"]
-"""How an endpoint is given the beginning of a reply: as the last message, by an option, or "" if it cannot be."""
+"""How an endpoint is given the beginning of a reply: as the last message, or with an option to continue that message;
+"" if it cannot be given one."""
 
 Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 """How a reply with given fields is asked for: by a `response_format` of this type, by the arguments of a tool that has

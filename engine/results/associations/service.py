@@ -70,7 +70,8 @@ LIKELY_FROM = 0.4
 """Probability of success below which a conversation probably failed, where verdicts predict that."""
 
 MIN_GOAL = 10
-"""Fewest conversations of a goal within which sides are compared; smaller goals count with those in no goal."""
+"""Fewest conversations of a goal within which the sides are compared; the conversations of smaller goals are compared
+together with those in no goal."""
 
 MIN_COUNT = 5
 """Fewest conversations that must have a feature, and fewest that must not have it."""
