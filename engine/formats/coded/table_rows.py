@@ -250,7 +250,8 @@ _ORDER_COLUMNS = (
 """Names of columns by which the rows of a conversation are put in order."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns of a speaker that say only the role; what others say, such as a name, stays as a fact of the message."""
+"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
+fact of the message."""
 
 _MOST_DIFFERING = 0.05
 """Largest share of conversations in which a column of the conversation may have several values: a few that moved to

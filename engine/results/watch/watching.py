@@ -160,7 +160,11 @@ class WatchStage(Stage):
         yield from self._watch(run_id, unreported, reported, fitted)
 
     def _watch(
-        self, run_id: int, unreported: Sequence[int], reported: dict[int, int], fitted: probe.Probe
+        self,
+        run_id: int,
+        unreported: Sequence[int],
+        reported: dict[int, int],
+        fitted: probe.Probe,
     ) -> Iterator[Progress]:
         """Reports new turns and ends, imports new lines, and waits, in a loop.
 
@@ -355,7 +359,12 @@ class WatchStage(Stage):
 
 
 def _events(
-    entry: StateEntry, curve: list[float], *, reported: int, rule: DecisionRule, timestamp: str
+    entry: StateEntry,
+    curve: list[float],
+    *,
+    reported: int,
+    rule: DecisionRule,
+    timestamp: str,
 ) -> Iterator[Event]:
     """Yields an event for each boundary that was not reported; for a conversation without boundaries one with a reason.
 
