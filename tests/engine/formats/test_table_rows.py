@@ -149,8 +149,7 @@ def test_names_as_speakers() -> None:
 
 @pytest.mark.parametrize("customers", [("customer", "customer"), ("Ann", "Bo")])
 def test_names_have_their_roles_from_the_whole_file(customers: tuple[str, str]) -> None:
-    """A name in nearly all conversations is the assistant, also where it greets first. Where two could be, it is said that
-    the roles are guesses."""
+    """A name in nearly all conversations is the assistant, where it greets first too. Of two the roles are guesses."""
     table = [
         {"chat_id": n, "sender": sender, "text": f"{sender} {n}"}
         for n, customer in enumerate(customers)
