@@ -414,7 +414,8 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         messages += read
     if not messages:
         raise BadRecord(reason)
-    start_time = as_time(rows[0].get(named_column(rows[0], TIME_COLUMNS, (str, int, float))))
+    column_of_time = named_column(rows[0], TIME_COLUMNS, (str, int, float))
+    start_time = as_time(rows[0].get(column_of_time)) or created_at(rows[0])
     guessed = [
         {"speaker": word, "type": "speaker whose role is a guess"}
         for word in speakers.keys() - known.keys()
