@@ -202,6 +202,10 @@ class MachineAnswer:
     note: str = ""
 
 
+EXAMPLES = "examples"
+"""Name and configuration of a probe fitted to examples where it stands among other machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineShare:
     """The share of one answer, or the mean of answers that are numbers.
@@ -269,6 +273,10 @@ class CheckReport:
         ]
         if known and self.more:
             sentences.append(f"{self.more:,} more answers would halve the intervals.")
+        if self.by == EXAMPLES:
+            sentences.append(
+                "This is the probe as it was when they were drawn; it is fitted anew to every few answers."
+            )
         return sentences
 
 

@@ -389,6 +389,17 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assignment
     ]
 
 
+def outlier_count(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Returns the number of conversations of a clustering that are in no group after the moves by people."""
+    (count,) = conn.execute(
+        "SELECT count(*) FROM membership AS m LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
+        " WHERE m.clustering_id = ?"
+        " AND CASE WHEN v.conversation_id IS NULL THEN m.cluster IS NULL ELSE v.group_id IS NULL END",
+        (clustering_id,),
+    ).fetchone()
+    return int(count)
+
+
 def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
     """Returns the number of conversations assigned, of those in no group, and the newest run that assigned any; they
     change whenever the assignments change."""
