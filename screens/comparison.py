@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.base.number_format import ends, signed
+from engine.base.number_format import interval, signed
 from engine.base.report_table import (
     UNKNOWN,
     Cell,
@@ -88,7 +88,7 @@ def _interval(cell: Cell) -> Sequence[Piece]:
     """Returns a figure and the ends of its interval."""
     if not isinstance(cell, Interval):
         return [(UNKNOWN, "tone--muted")]
-    return [(signed(cell.value), ""), (f" {ends(cell.low, cell.high)}", "tone--muted")]
+    return [(signed(cell.value), ""), (f" {interval(cell.low, cell.high)}", "tone--muted")]
 
 
 class ComparisonScreen(ResultScreen[Comparison | Breakdown]):

@@ -103,7 +103,10 @@ class ReaderScreen(WorkbenchScreen[int]):
             with Vertical(id="side"):
                 yield titled(Curve(id="curve", classes="section"), "Curve of the score")
                 yield Static(id="reach")
-                for name, title in (("remaining", "Remaining tasks (model)"), ("note", "You")):
+                for name, title in (
+                    ("remaining", "Remaining tasks (model)"),
+                    ("note", "You"),
+                ):
                     yield titled(Static(id=name, classes="section"), title)
             yield WordPanel(self.services.word_reasons, transcript)
         yield FindLine(transcript)

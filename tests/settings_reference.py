@@ -56,7 +56,7 @@ def page() -> str:
                     "of the table",
                     "the keys of an action, with commas between them; `NAME` stands in the last column of the table of"
                     " keys",
-                )
+                ),
             ],
         ),
         "## Models and endpoints: models.json, endpoints.json",

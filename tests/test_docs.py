@@ -17,7 +17,11 @@ from workbench.cli import _with_command, _with_joined_filters, build_parser
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGES = sorted(
-    [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *(REPOSITORY / "docs").rglob("*.md")]
+    [
+        REPOSITORY / "README.md",
+        REPOSITORY / "CONTRIBUTING.md",
+        *(REPOSITORY / "docs").rglob("*.md"),
+    ]
 )
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

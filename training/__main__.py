@@ -111,7 +111,10 @@ def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
         return error.message, error.hint
     text = str(error).strip() or type(error).__name__
     if isinstance(error, MemoryError) or is_out_of_memory(text):
-        return ("Out of memory.", "Lower `rows`, then `max_tokens`; or set `recompute`.")
+        return (
+            "Out of memory.",
+            "Lower `rows`, then `max_tokens`; or set `recompute`.",
+        )
     if is_disk_full(error, run.path):
         return (
             f"{DISK_FULL_MESSAGE}: {run.path.name} could not be written.",

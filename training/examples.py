@@ -163,7 +163,10 @@ def _weigh_equally(tokens: list[int], targets: list[int]) -> Example:
 
 
 def make_examples(
-    tokenizer: Tokenizer, logs: Sequence[Log], recipe: Recipe, limit: int
+    tokenizer: Tokenizer,
+    logs: Sequence[Log],
+    recipe: Recipe,
+    limit: int,
 ) -> list[Example]:
     """Returns one example for each log, see `make_example`.
 

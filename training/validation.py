@@ -37,7 +37,7 @@ class Point:
     log_continue: float
 
     @property
-    def value(self) -> float:
+    def score(self) -> float:
         """The normalized completeness score, p_end / (p_end + p_continue)."""
         return 1 / (1 + math.exp(min(self.log_continue - self.log_end, MAX_EXPONENT)))
 
@@ -76,12 +76,12 @@ def curve(model: Any, tokenizer: HubTokenizer, log: Log, limit: int) -> list[Poi
     ]
 
 
-def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -> list[Point]:
+def _points(model: Any, window: TokenWindow, opening: Sequence[int], end_token: int) -> list[Point]:
     """Returns the point of each boundary of one window.
 
     Args:
         opening: Tokens of the beginning of a step header.
-        end: The end token, which also pads the window.
+        end_token: The end token, which also pads the window.
 
     Raises:
         ModelError: The tokens after a boundary are not those of a step header.
@@ -91,7 +91,7 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
     # the opening is appended, because the probability of going on is needed at the last boundary too; attention is
     # causal, so nothing before it changes
     tokens = [*window.tokens, *opening[:-1]]
-    tokens += [end] * (padded_length(len(tokens)) - len(tokens))
+    tokens += [end_token] * (padded_length(len(tokens)) - len(tokens))
     # the logits at a position are those of the next token; needed are those of all tokens of the opening: for one of
     # two tokens after the boundary 7, which has tokens[7] behind it, the positions 6 and 7
     places = [
@@ -110,16 +110,19 @@ def _points(model: Any, window: TokenWindow, opening: Sequence[int], end: int) -
         ).logits
         # shape (boundaries, tokens of the opening, vocabulary)
         log_p = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
-        log_end = log_p[
-            :, 0, end
-        ]  # the end would stand in the place of the first token of the opening
+        # the end would stand in the place of the first token of the opening
+        log_end = log_p[:, 0, end_token]
         offsets = torch.arange(len(opening), device=device)
         log_continue = log_p[:, offsets, torch.tensor(opening, device=device)].sum(-1)
     return [Point(*both) for both in zip(log_end.tolist(), log_continue.tolist(), strict=True)]
 
 
 def validate(
-    model: Any, tokenizer: HubTokenizer, logs: Sequence[Log], limit: int, seed: int
+    model: Any,
+    tokenizer: HubTokenizer,
+    logs: Sequence[Log],
+    limit: int,
+    seed: int,
 ) -> Validation:
     """Returns the figures of a validation: of the curves of all logs, and of the truncation test on them.
 
@@ -136,7 +139,7 @@ def validate(
         losses += [-point.log_continue for point in points[:-1]]
         losses += [-point.log_end for point in points[-1:]]
     whole, cut = truncate(
-        [log.id for log in logs], [[point.value for point in points] for points in curves], seed
+        [log.id for log in logs], [[point.score for point in points] for points in curves], seed
     )
     loss = math.fsum(losses) / len(losses) if losses else 0.0
     if not whole:

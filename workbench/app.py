@@ -225,7 +225,11 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(
-        self, services: OpenProject, subscribe: Subscribe, *, shell: Shell | None = None
+        self,
+        services: OpenProject,
+        subscribe: Subscribe,
+        *,
+        shell: Shell | None = None,
     ) -> None:
         """Draws nothing yet.
 

@@ -414,7 +414,12 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
         error = Cancelled("cancelled")
     code = exit_code(type(error))
     if json:
-        report = {"error": error.message, "hint": error.hint, "exit_code": code, "code": error.code}
+        report = {
+            "error": error.message,
+            "hint": error.hint,
+            "exit_code": code,
+            "code": error.code,
+        }
         sys.stderr.write(as_json(report) + "\n")
         return code
     sys.stderr.write(message_safe(f"workbench: {error.message}") + "\n")

@@ -29,7 +29,7 @@ class Command(NamedTuple):
 
     Attributes:
         words: As they are typed after `workbench`.
-        help: Its line in the help.
+        help: Its line in `workbench --help`, or in the help of its group.
         run: `module:function` in `workbench.commands`. The function gets the arguments and returns a `CommandResult`,
             or the exit code where it printed its result itself; `workbench.arguments.takes` declares its options.
     """
@@ -83,9 +83,7 @@ COMMANDS = (
     Command("goals review", "review the decisions of a model, one by one", "goals:review"),
     Command("goals merge", "merge two groups", "goals:merge"),
     Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
-    Command(
-        "goals decide", "merge all pairs above a probability", "goals:decide"
-    ),
+    Command("goals decide", "merge all pairs above a probability", "goals:decide"),
     Command("goals split", "split a group", "goals:split"),
     Command("goals move", "move conversations to a group, or out of all", "goals:move"),
     Command("goals rename", "give a group another label", "goals:rename"),

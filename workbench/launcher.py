@@ -82,7 +82,11 @@ def show_project(
             if start is not None:
                 start(workspace)
                 start = None
-            app = WorkbenchApp(workspace, workspace.subscribe, shell=load_shell(theme, log))
+            app = WorkbenchApp(
+                workspace,
+                workspace.subscribe,
+                shell=load_shell(theme, log),
+            )
             workspace.file.start()
             # A full collection walks every object of all modules: .15 s, once in about every screen that is opened.
             gc.freeze()

@@ -154,7 +154,8 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """The signals that end the program as ctrl+c does."""
 
 ECHO_SECONDS = 1.0
-"""Seconds within which a second signal is ignored: when a terminal closes, the system and the shell both send one."""
+"""Seconds within which a second signal is an echo of the first one and is ignored: the system and the shell both send
+one when a terminal closes. An echo must not interrupt what the program does to end in order."""
 
 
 @contextmanager

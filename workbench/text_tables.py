@@ -170,7 +170,11 @@ def narrate_set(score_sets: ScoreSets) -> None:
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
     """Returns a set as JSON values, with doubts about it and what would help."""
     judgment = reliability(score_set, sets)
-    return {**asdict(score_set), "doubt": judgment.doubt or None, "remedy": judgment.remedy or None}
+    return {
+        **asdict(score_set),
+        "doubt": judgment.doubt or None,
+        "remedy": judgment.remedy or None,
+    }
 
 
 def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:

@@ -35,7 +35,8 @@ VARIABLE = "WORKBENCH_OFFLINE"
 """Environment variable that refuses even named endpoints and hubs, unless it is empty, 0, no, off or false."""
 
 FLAG = "--offline"
-"""Option of the command line that refuses the network; also a value of `VARIABLE`, so that children name the cause."""
+"""Option of the command line that refuses the network. Then it is also the value of `VARIABLE`, so that children can
+name the cause."""
 
 SILENT = {
     "DO_NOT_TRACK": "1",

@@ -1,4 +1,13 @@
-"""Writes numbers as text, in one way for all screens, commands and documents."""
+"""Writes numbers as text, in one way for all screens, commands and documents: each function returns the text of what it
+is called after.
+
+- a probability: `probability`; an estimated one, which is never certain: `estimate`; one far below .01:
+  `small_probability`
+- a difference of two probabilities: `difference`; of two shares: `points`
+- a coefficient that may be beyond 1: `signed`; its interval: `interval`
+- an AUROC and the like, with two digits even where it is 1: `figure`; its interval: `figure_range`
+- a share with its interval: in a sentence `share_range`, in a column `rate`, which is narrow
+"""
 
 from __future__ import annotations
 
@@ -19,9 +28,7 @@ def with_minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-# Probabilities and other figures: a probability is written by `probability`, an estimated one by `estimate`, a
-# difference of two by `difference`, a coefficient that may be beyond 1 by `signed`, and an AUROC by `figure`, with two
-# digits even where it is 1
+# Probabilities and other figures
 
 
 def probability(p: float | None, digits: int = 2) -> str:
@@ -56,7 +63,7 @@ def difference(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Returns a number as probabilities are written, `.86`, `1.0`, `−1.20`; no sign where it rounds to nothing."""
+    """Returns a number as probabilities are written, `.86`, `1.0`, `−1.20`: with a minus below 0, without a plus."""
     if abs(value) >= 1.005:
         return with_minus(f"{value:.2f}")
     text = probability(abs(value))
@@ -90,7 +97,7 @@ def bar(p: float | None, width: int = BAR_WIDTH) -> str:
 # Intervals and shares
 
 
-def ends(low: float, high: float) -> str:
+def interval(low: float, high: float) -> str:
     """Returns both ends of an interval: `[.50, .73]`, `[−.20, .10]`."""
     return f"[{signed(low)}, {signed(high)}]"
 
@@ -134,7 +141,8 @@ def _signed_tenths(value: float) -> str:
 
 
 def is_few(number: int) -> bool:
-    """Returns whether so few conversations are behind a figure that it is drawn faint: its range says more than it."""
+    """Returns whether so few conversations are behind a figure that it is drawn faint: its range says more than the
+    figure."""
     return number < 10
 
 
@@ -183,11 +191,16 @@ def duration(seconds: float | None) -> str:
 
 def cost_text(requests: Range, read: Range, written: Range, cost: Range | None) -> str:
     """Returns an estimate of requests to endpoints in words, as in "about 24 to 48 requests, 9,000 tokens read, …"."""
-    plural = "" if requests == (1, 1) else "s"
-    text = f"about {_span(requests)} request{plural}, {_span(read)} tokens read, {_span(written)} written"
+    asked, tokens = _counted_span(requests, "request"), _counted_span(read, "token")
+    text = f"about {asked}, {tokens} read, {_span(written)} written"
     return text if cost is None else f"{text}, cost {_span(cost, 4)}"
+
+
+def _counted_span(span: Range, noun: str) -> str:
+    """Returns the least and the most of an amount with its noun."""
+    return f"{_span(span)} {noun if span == (1, 1) else noun + 's'}"
 
 
 def _span(span: Range, digits: int = 0) -> str:
     """Returns the least and the most of an amount, once where they are alike."""
-    return " to ".join(dict.fromkeys(f"{amount:,.{digits}f}" for amount in span))
+    return " to ".join(dict.fromkeys(f"{number:,.{digits}f}" for number in span))

@@ -61,7 +61,8 @@ _MAYBE_TOO_MANY_MARKS = re.compile(
     "[\u0300-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u309a\ua66f-\uabff\ud7b0-\ud7ff\ufb1e\ufe20-\ufe2f"
     f"\U00010000-\U0001ffff]{{{MAX_COMBINING_MARKS + 1}}}"
 )
-"""Matches so many characters in a row that may be combining marks; a first test, wider than `_marks_pattern`."""
+"""Matches so many characters in a row that may be combining marks; a quick first test, which
+matches whenever `_marks_pattern` would."""
 
 _FLAG_A = 0x1F1E6
 """Code of the first of the 26 letters of flags."""

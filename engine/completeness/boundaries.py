@@ -15,13 +15,18 @@ from engine.base.conversation import LogPiece
 from engine.model.interface import HiddenState
 
 BOUNDARY_RULE_VERSION = 3
-"""Version of the rules of `boundaries` and `log_windows`; in the config hash, so that other rules' scores are apart."""
+"""Version of the rules of `boundaries` and of `engine.model.log_windows`; part of the config hash, so that scores of
+different rules are kept apart."""
 
 NO_TEXT = "no message has any text, so there is nothing to score"
 """Reason why a conversation without text is unscored."""
 
 NO_BOUNDARY = "no assistant step, so there is no place where it could end"
 """Reason why a conversation with text but without a boundary is unscored."""
+
+ENDS_WITH_CALL = "the last message is a call"
+ENDS_WITH_RESULT = "the last message is a tool's answer"
+"""Notes on a score at the end of a log that stops within a turn; in the words of the sign `tool-last`."""
 
 Answer = Literal["end", "continuation"]
 """The two answers to the question at a boundary."""
@@ -65,6 +70,32 @@ def _boundaries_of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
         if {pieces[index].role, pieces[index + 1].role} == {"assistant", "tool"}
     ]
     return [*handovers, end]
+
+
+def with_inner_steps(pieces: Sequence[LogPiece], boundaries: list[int]) -> list[int]:
+    """Returns the boundaries of a log together with its inner steps, rising: all steps of the assistant and of tools up
+    to the last boundary. A log may break off after an inner step, but no conversation ends there.
+
+    Args:
+        boundaries: As `boundaries` returns them; fewer than two are returned alone.
+    """
+    if len(boundaries) < 2:
+        return boundaries
+    steps = enumerate(pieces[: boundaries[-1] + 1])
+    return [index for index, piece in steps if piece.role in ("assistant", "tool")]
+
+
+def note_on_end(pieces: Sequence[LogPiece], boundaries: Sequence[int]) -> str | None:
+    """Returns the note on a log of several turns that ends with a call or with its result; None for any other log.
+
+    Args:
+        boundaries: As `boundaries` returns them, one at least.
+    """
+    if not any(pieces[index + 1].role == "user" for index in boundaries[:-1]):
+        return None
+    if pieces[-1].role == "tool":
+        return ENDS_WITH_RESULT
+    return ENDS_WITH_CALL if pieces[-1].kind == "action" else None
 
 
 @dataclass(slots=True)

@@ -206,7 +206,11 @@ class Packer:
     """
 
     def __init__(
-        self, model: TokenModel, question: QuestionTokens, shared: int, on_tokens: OnTokens
+        self,
+        model: TokenModel,
+        question: QuestionTokens,
+        shared: int,
+        on_tokens: OnTokens,
     ) -> None:
         """Decodes nothing yet.
 

@@ -53,7 +53,7 @@ from engine.completeness.regression import (
 )
 from engine.completeness.words import BoundaryWords
 
-VERSION = 3
+VERSION = 4
 """Version of the way to fit; part of the config hash of the scores."""
 
 REPEATS = 3
@@ -69,7 +69,8 @@ INVERSE_STRENGTHS = (1e-3, 1e-2)
 """Inverse strengths of the regularization (C of scikit-learn) to choose from, on hidden states."""
 
 INVERSE_STRENGTHS_OF_WORDS = (0.05,)
-"""Inverse strength of regularization (scikit-learn's C) on words; .03 to .1 change nothing (docs/lab/words.md)."""
+"""Inverse strength of the regularization (C of scikit-learn) on words; between .03 and .1 nothing changes
+(docs/lab/words.md)."""
 
 MAX_CONVERSATIONS = 20_000
 """Largest number of conversations that a probe learns from and is tested on. Of more, this many are drawn at random;
@@ -170,6 +171,7 @@ def cross_fit(
     group_ids: Ints,
     on_fold: OnFold = lambda: None,
     inverse_strengths: Sequence[float] = INVERSE_STRENGTHS,
+    calibrated: Bools | slice = slice(None),
 ) -> CrossFit:
     """Scores every boundary by regressions that never saw its group; the calibration is fitted to all.
 
@@ -183,6 +185,7 @@ def cross_fit(
             nearly equal to it, share one.
         on_fold: Called after each fold of each repeat; may raise to cancel.
         inverse_strengths: Inverse strengths of the regularization to choose from.
+        calibrated: Whether the calibration is fitted to each boundary, shape (boundaries,).
 
     Raises:
         ValueError: There are fewer groups than folds, or only one label.
@@ -205,7 +208,9 @@ def cross_fit(
 
     with _quiet_fits():
         _on_all_cores(fit_fold, on_fold)
-        calibration = Calibration.fit(log_odds.mean(axis=0), is_end, group_ids)
+        calibration = Calibration.fit(
+            log_odds.mean(axis=0)[calibrated], is_end[calibrated], group_ids[calibrated]
+        )
     regressions = tuple(
         tuple(fitted[repeat, fold] for fold in range(FOLDS)) for repeat in range(REPEATS)
     )

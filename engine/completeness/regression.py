@@ -1,7 +1,7 @@
 """Logistic regressions from what is read at boundaries, words or hidden states, to whether a conversation ends there.
 
-A boundary is a place where a conversation could end; it has label 1 if it is the last one of its conversation.
-`fit_regression` makes a `Regression`, which gives the log-odds of label 1 at other boundaries. The probe
+A boundary is a place where a conversation could end; it is an end (label 1, `is_end`) if it is the last one of its
+conversation. `fit_regression` makes a `Regression`, which gives the log-odds of an end at other boundaries. The probe
 (`engine.completeness.probe`) is made of such regressions.
 """
 
@@ -24,7 +24,8 @@ StoredStates = NDArray[np.float32] | NDArray[np.float16]
 """Hidden states as they are stored, shape (boundaries, dimensions)."""
 
 Features = StoredStates | BoundaryWords
-"""What a regression reads at boundaries: states or words, which have a length and give some boundaries by index."""
+"""What a regression reads at boundaries. Hidden states and words both have a length, and give some of the boundaries by
+their index."""
 
 TOLERANCE_OF_WORDS = 0.1
 """Tolerance at which liblinear stops on words: AUROC is the same as at its default of 1e-4, in half the time."""
@@ -79,23 +80,25 @@ class Regression:
 
 
 def fit_regression(
-    features: Features, is_end: Bools, weights: Floats, inverse_strength: float
+    features: Features, is_end: Bools, boundary_weights: Floats, inverse_strength: float
 ) -> Regression:
     """Returns a regression fitted so that both labels have equal weight.
 
     Args:
         features: What is read at the boundaries to learn from.
         is_end: Label of each of them, shape (boundaries,).
-        weights: Weight of each of them among those with its label, shape (boundaries,).
+        boundary_weights: Weight of each of them among those with its label, shape (boundaries,).
         inverse_strength: Inverse strength of the regularization, C of scikit-learn.
 
     Raises:
         ValueError: There is only one label.
     """
     if is_end.all() or not is_end.any():
-        raise ValueError("a probe needs ends and other boundaries")
-    weight_of_class = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
-    sample_weights = weights / weight_of_class * len(is_end) / 2
+        raise ValueError("a regression needs ends and other boundaries")
+    weight_of_label = np.where(
+        is_end, boundary_weights[is_end].sum(), boundary_weights[~is_end].sum()
+    )
+    sample_weights = boundary_weights / weight_of_label * len(is_end) / 2
     if isinstance(features, BoundaryWords):
         return _fit_to_words(features, is_end, sample_weights, inverse_strength)
     return _fit_to_states(features, is_end, sample_weights, inverse_strength)
@@ -130,7 +133,8 @@ def _mean_of_present(words: BoundaryWords, is_end: Bools, weights: Floats, dista
     counting alike; 0 where no boundary has such a message."""
     present = words.messages[:, distance] >= 0
     sums = words[present].at_distance(distance).sums(weights, np.zeros(DISTANCES))
-    means = [sums[kind].mean() for kind in (is_end[present], ~is_end[present]) if kind.any()]
+    by_label = (is_end[present], ~is_end[present])
+    means = [sums[with_label].mean() for with_label in by_label if with_label.any()]
     return float(np.mean(means)) if means else 0.0
 
 

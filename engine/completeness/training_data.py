@@ -93,7 +93,11 @@ def uniform_draw(seed: int, purpose: str, digest: bytes) -> float:
 
 
 def split(
-    usable: Iterable[TrainableConversation], *, seed: int, held_out: float, limit: int | None = None
+    usable: Iterable[TrainableConversation],
+    *,
+    seed: int,
+    held_out: float,
+    limit: int | None = None,
 ) -> Split:
     """Returns conversations split into those to train on and those to hold out.
 

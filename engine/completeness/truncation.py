@@ -266,7 +266,8 @@ _SAYS_DONE = _any_of(
     r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
     r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
 )
-"""Finds words that say the task is done: `has been booked`, `task completed`, `click[Buy Now]`, `Action: submit`."""
+"""Finds words of an assistant, or actions of an agent, that say the task is done: `has been booked`, `task completed`,
+`click[Buy Now]`, `Action: submit`."""
 
 _ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
 """Finds the question whether there is anything else, which does not keep a conversation open."""

@@ -32,7 +32,8 @@ from engine.completeness.words import (
 )
 
 ReasonKind = Literal["words", "begins", "ends", "empty", "speakers"]
-"""What a reason is: words of a message, words at its beginning or end, that it is empty, or who speaks last."""
+"""What a reason is: words of a message, words at its beginning or end, that it is empty, or who speaks in the last
+messages, whatever they say."""
 
 Places = tuple[tuple[int, int], ...]
 """Where words stand in a text: start and end (exclusive) of each place, in characters."""

@@ -51,7 +51,8 @@ COUNTABLE_FIELDS = (
 """Fields by whose values conversations can be counted, beside `FIELDS_WITH_KEYS`; dates are counted by month."""
 
 MatchTerm = Callable[[sqlite3.Connection, "Term", IdSet], IdSet]
-"""Takes a term and ids of conversations, and returns those that match, as if the term were not negated."""
+"""Takes a term and the ids of some conversations, and returns those of them that the term matches. It ignores
+`Term.negated`: the caller inverts the result."""
 
 OrderConversations = Callable[[sqlite3.Connection, IdSet], "array[int]"]
 """Takes the ids of some conversations, and returns those that have a value of the field, in the order of that value.

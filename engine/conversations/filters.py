@@ -349,7 +349,8 @@ FILTER = Option(
 # The field of a term
 
 SIMILAR = 0.76
-"""Similarity (`difflib`) to the name of a field from which an unknown name is that one misspelled, not a question."""
+"""Similarity (`difflib`) to the name of a field from which an unknown name counts as that name misspelled, and not as a
+question."""
 
 
 def find_field(written: str, text: str, term_start: int) -> tuple[Field, str]:
@@ -489,7 +490,8 @@ def _check_value(field: Field, value: str, values_start: int) -> str:
 
 
 _NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
-"""Matches a value read back unchanged without quotation marks, unless it looks like a negation, term or range."""
+"""Matches a value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a
+range."""
 
 _KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
 """Matches a key, as in `meta.KEY`, that is read back unchanged without quotation marks."""

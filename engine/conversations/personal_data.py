@@ -38,12 +38,14 @@ _EMAIL = re.compile(
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
 )
-"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
+"""Matches what looks like a bank account: country, two check digits, and groups of four, such as
+`DE89 3704 0044 0532 0130 00`."""
 
 _CARD = re.compile(
     r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
 )
-"""Matches what looks like a bank account: country, two digits, groups of four: `DE89 3704 0044 0532 0130 00`."""
+"""Matches what looks like the number of a payment card, 13 to 19 digits: groups of four of which the last may be longer
+or shorter, or groups of four, six and five (American Express)."""
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 """Matches four numbers with dots, such as `192.0.2.17`; also `999.1.2.3`, which is no address."""
@@ -51,7 +53,8 @@ _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
 _IPV6 = re.compile(
     r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4})(?![\w:]|\.\w)"
 )
-"""Matches hexadecimal numbers with two colons or more: `2001:db8::17`, `::ffff:192.0.2.17`; also `12:30:45`."""
+"""Matches hexadecimal numbers with at least two colons, such as `2001:db8::17` and `::ffff:192.0.2.17`; also the time
+`12:30:45`."""
 
 _PHONE = re.compile(
     r"(?<![\w.,+#/$€£-])(?:"
@@ -70,7 +73,8 @@ _SPOKEN_PHONE = re.compile(
     r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
     re.IGNORECASE,
 )
-"""Matches digits, spaces, dots, hyphens and parentheses after words for a phone number: `phone`, `call me at`."""
+"""Matches digits with spaces, dots, hyphens or parentheses after words that say that they are a phone number, such as
+`phone` or `call me at`."""
 
 _IPV6_UNICAST = ipaddress.ip_network("2000::/3")
 """The IPv6 addresses that lead to one machine (IANA, IPv6 global unicast address assignments)."""
@@ -96,7 +100,7 @@ _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
 """Finds two colons close together, without which a text has no IPv6 address."""
 
-_IBAN_COUNTRIES = {
+_COUNTRIES_BY_IBAN_LENGTH = {
     15: "NO", 16: "BE", 18: "DK FI FK FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK", 21: "CH HR LI LV",
     22: "BG BH CR DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL", 24: "AD CZ ES MD PK RO SA SE SK TN VG",
     25: "LY PT ST", 26: "IS TR", 27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
@@ -104,8 +108,8 @@ _IBAN_COUNTRIES = {
 }  # fmt: skip
 """Number of characters of an IBAN -> the codes of the countries whose IBANs have that many (SWIFT, IBAN registry)."""
 
-_IBAN_LENGTHS = {
-    code: length for length, codes in _IBAN_COUNTRIES.items() for code in codes.split()
+_IBAN_LENGTH_BY_COUNTRY = {
+    code: length for length, codes in _COUNTRIES_BY_IBAN_LENGTH.items() for code in codes.split()
 }
 """Number of characters of an IBAN by the code of its country."""
 
@@ -213,7 +217,7 @@ class Redactor:
             self.counts[kind] = self.counts.get(kind, 0) + 1
             name = str(self.counts[kind])
             if self._secret:
-                digest = hmac.digest(self._secret, key[1].encode(), "sha256")
+                digest = hmac.digest(self._secret, plain_form.encode(), "sha256")
                 name = digest.hex()[:PSEUDONYM_DIGITS]
             self._names[key] = f"[{kind} {name}]"
         return self._names[key]
@@ -245,7 +249,7 @@ def _find_cards(text: str) -> Iterator[tuple[int, int]]:
 def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
     """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
-        length = _IBAN_LENGTHS.get(match[0][:2], 0)
+        length = _IBAN_LENGTH_BY_COUNTRY.get(match[0][:2], 0)
         # words of capitals can follow it, which the pattern takes too
         iban = re.match(rf"(?:[ -]?\w){{{length}}}", match[0])
         if length and iban and passes_mod97(re.sub(r"[ -]", "", iban[0])):
@@ -281,7 +285,7 @@ def _find_phones(text: str) -> Iterator[tuple[int, int]]:
             yield match.span("number")
 
 
-def replaced_text(counts: Mapping[Kind, int]) -> str:
+def format_replaced(counts: Mapping[Kind, int]) -> str:
     """Returns sentences on how many different pieces of each kind were replaced, and on what cannot be found."""
     parts = [f"{KIND_NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
     return (

@@ -80,6 +80,7 @@ class CheckCounts:
             for kind in KINDS
             if self.personal.get(kind)
         ]
+        # each conversation has one language, if only ""
         conversations_text = counted(sum(self.languages.values()), "conversation")
         return f"Looked at {conversations_text}: {', '.join(parts) or 'nothing new'}."
 

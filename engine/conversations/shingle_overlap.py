@@ -40,7 +40,8 @@ _ROUNDING = 1e-9
 """What a product with `MIN_SHARED` may be off by rounding, so that a whole number is not missed."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
-"""Common shingles of two conversations that are counted at once, which bounds the memory to about 100 MB."""
+"""Number of common shingles of two conversations that are counted at once, which bounds the memory to about a hundred
+megabytes."""
 
 MAX_COMPARED_PAIRS = 100_000
 """Number of pairs of conversations whose shingles are compared at once, which bounds the memory."""

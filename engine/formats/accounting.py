@@ -29,7 +29,8 @@ _UNREADABLE_PATHS = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
     "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state", "output[].result",
 )  # fmt: skip
-"""Ends of paths to text that no person reads: signatures, bytes of files, states of parts of the Vercel AI SDK."""
+"""Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
+SDK."""
 
 _TYPES_WITH_TEXT = (str, dict, list)
 """Types of JSON values that can hold text."""

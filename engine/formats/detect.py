@@ -40,7 +40,8 @@ _LEAST_SPOKEN = 1 / 3
 """Share of the text that the preferred reader must take for what was said; below it the others are tried too."""
 
 _CLEARLY_MORE = 3
-"""How many times what the preferred reader takes as said another one must take to be taken in its place."""
+"""How many times the share of the preferred reader another reader must take for what was said, to be taken in its
+place."""
 
 _READERS_OF_ENTRIES = ("conversation_rows", "message_lines")
 """Names of readers for which the entries of a list within a record look like records."""
@@ -126,7 +127,8 @@ _MOST_KEYS_LOOKED_INTO = 20
 """Number of first keys of an object under which wrapped records are looked for."""
 
 _ENTRIES_LOOKED_AT = 3
-"""First entries of a list that are looked at for records within a record; the very first may be something else."""
+"""Number of first entries of a list that are looked at to see whether they are records within a record; the very first
+may be something else."""
 
 _LEAST_WRAPPED = 0.5
 """Share of the JSON of an object that must be records within it; with less the object is something else."""
@@ -252,7 +254,11 @@ class Records:
     """
 
     def __init__(
-        self, content: Content, suffix: str, format_name: str | None, are_lines: bool = False
+        self,
+        content: Content,
+        suffix: str,
+        format_name: str | None,
+        are_lines: bool = False,
     ) -> None:
         """Looks at the beginning of a file, and takes the reader of its format.
 

@@ -21,7 +21,8 @@ LOG_SUFFIXES = frozenset((
     ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt", ".xlsx",
     ".xls", ".xlsb", ".ods", ".traj", ".eval",
 ))  # fmt: skip
-"""File name endings of logs. A file with one, in a folder or an archive, that fits no format is told as refused."""
+"""File name endings of logs. A file with such an ending, in a folder or an archive, that fits no format is reported as
+refused."""
 
 _COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 """Endings of compressed files, which are no part of the name of what is in them."""

@@ -106,7 +106,11 @@ class _Opener:
     """Opens paths with the options of one call of `open_inputs`."""
 
     def __init__(
-        self, format: str | None, all_paths: Sequence[str], without: Collection[str], bounds: Bounds
+        self,
+        format: str | None,
+        all_paths: Sequence[str],
+        without: Collection[str],
+        bounds: Bounds,
     ) -> None:
         """Opens nothing yet.
 

@@ -34,7 +34,8 @@ FAULTS = (
     TypeError,
     ValueError,
 )
-"""Errors that a mistake in a reader raises at an odd record; errors of files and cancelled work are none of them."""
+"""Errors that a mistake in a reader raises at a record that it does not expect; errors of files and cancelled work are
+none of them."""
 
 
 def reason_of_fault(fault: Exception) -> str:

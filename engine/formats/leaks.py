@@ -91,14 +91,16 @@ _STATUS_OUTCOME = re.compile(
     r"solve|close|open|succe|fail|complet|done|finish|cancel|abandon|escalat|error|time.?out|pass|won|lost|(?<![a-z])end"
     r"|terminat|abort|stop|exit|reject|accept|approv|den[iy]|submi|limit|exceed|true|false|(?<![a-z])ok$"
 )
-"""Finds the stem of a word that makes a status an outcome: `solved`, `unresolved`, but not `sent` or `delivered`."""
+"""Finds the stem of a word that makes a status an outcome, such as `solved` or `unresolved`; that a message is `sent`,
+`delivered` or `pending` is none."""
 
 _NESTED_FIELDS = frozenset(("metadata", "meta", "extra", "extra_info", "info"))
 """Fields within which outcomes are looked for."""
 
 
 _HOLDERS = ("metadata", "meta")
-"""Fields whose own fields are of the whole conversation, as those beside them, unless their names stand there."""
+"""Fields whose own fields are of the whole conversation, as if they stood beside them; those whose names stand there
+stay within."""
 
 
 def _divide_fields(

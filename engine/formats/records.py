@@ -37,7 +37,8 @@ MOST_ASIDE = 5
 With more the conversations may be in the metadata; of 299 samples none has so many."""
 
 LEAST_ASIDE = 1_000
-"""Characters of sentences in the metadata of a source below which there is no warning of them (`MOST_ASIDE`)."""
+"""Number of characters of sentences in the metadata of a source below which there is no warning about them
+(`MOST_ASIDE`)."""
 
 MOST_REJECTED = 0.1
 """Largest share of a source's records that may be rejected before another mapping is offered."""

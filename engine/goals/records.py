@@ -30,7 +30,8 @@ EXPLANATION = "explanation:"
 """Beginning of the text that explains the answers to a question; the name of the question follows."""
 
 DEFAULT_TEXT: GoalText = "all"
-"""Default text by which conversations are clustered. It separated goals best on public data; docs/decisions/0016."""
+"""Default text by which conversations are clustered. It separated goals best on public data; see
+docs/decisions/0016."""
 
 Decide = Literal["ask", "auto", "llm", "none"]
 """Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised

@@ -359,7 +359,10 @@ class Catalog:
     # Loading
 
     def loadable(
-        self, entry: ModelEntry, adapter: str | Path | None = None, layers: int | None = None
+        self,
+        entry: ModelEntry,
+        adapter: str | Path | None = None,
+        layers: int | None = None,
     ) -> LoadableModel:
         """Returns what to load for a model: its tuned copy if there is one, else its file.
 

@@ -96,7 +96,10 @@ def plan_windows(
 
 
 def tokens_of_windows(
-    tokenizer: TextTokenizer, pieces: Sequence[Sequence[int]], windows: Sequence[Window], limit: int
+    tokenizer: TextTokenizer,
+    pieces: Sequence[Sequence[int]],
+    windows: Sequence[Window],
+    limit: int,
 ) -> list[list[Sequence[int]]]:
     """Returns for each window the tokens of each of its pieces.
 

@@ -59,7 +59,8 @@ GPU_QUERY_SECONDS = 10
 """Time limit of a query of the GPU driver."""
 
 BUSY_LOAD = 0.75
-"""Load of the last minute, as a share of the cores, from which speeds of different times are not compared."""
+"""Load of the last minute, as a share of the cores, from which a measured speed is not compared with speeds of another
+time."""
 
 
 @dataclass(frozen=True, slots=True)

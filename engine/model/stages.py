@@ -45,7 +45,8 @@ FORM_TOKENS = 1_500
 """Tokens that a prompt leaves free for the words that ask for fields, and for what a model thinks."""
 
 FITTED_CHARS_PER_TOKEN = 3
-"""Number of characters that a token is taken to have where a text is fitted: fewer than in most languages."""
+"""Number of characters that a token is taken to have where a text is fitted by characters: fewer than in most
+languages, so that the text fits in tokens."""
 
 MIN_ROOM = 1_000
 """Fewest characters that `ModelWork.room` returns; a context that is too small even for that many is refused later."""

@@ -26,7 +26,8 @@ CREATE TABLE IF NOT EXISTS reply (
     key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-"""The table of the cache: a reply under the hash of its request, its length and its last use (seconds since 1970)."""
+"""The table of the cache: a reply under the hash of its request, its length and when it was used last (seconds since
+the epoch)."""
 
 
 class ReplyCache:

@@ -58,10 +58,12 @@ THREAD_ROUNDS = 3
 """Rounds in which two numbers of threads are compared."""
 
 ROUNDS = 3
-"""Rounds in which all formats are measured, so that one in which another program slows a format is outvoted."""
+"""Number of rounds in which all formats are measured, so that a round in which another program slows one format is
+outvoted."""
 
 MAX_F32_SHARE = 0.4
-"""Largest share of memory, and of free disk, for the model expanded to F32; larger models keep their format."""
+"""Largest share of memory, and of free disk, that the model expanded to F32 may take; larger models keep their
+format."""
 
 
 def measure_speed(

@@ -51,7 +51,10 @@ class ExportFiles:
             ProjectError: There is a file at `path` already, or it cannot be written.
         """
         target = new_file(path)
-        with self._project.reading() as conn, closing(export_lines(conn, kind, ids)) as lines:
+        with (
+            self._project.reading() as conn,
+            closing(export_lines(conn, kind, ids)) as lines,
+        ):
             return write_file(lines, target, "jsonl")
 
     def export_form(

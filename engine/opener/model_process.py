@@ -1,5 +1,5 @@
 """The model process, `python -m engine.opener.model_process`: answers requests of all subjects that need a local
-model."""
+model. It is started here because `engine.opener` alone knows all subjects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from typing import BinaryIO
 from engine.base import network_guard
 
 PR_SET_PDEATHSIG = 1
-"""Option of `prctl` (`linux/prctl.h`): the signal that this process gets when the thread that started it ends."""
+"""Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
+ends."""
 
 NICE = 5
-"""Niceness of the model process: it yields to other processes, and is as fast as they are on an idle machine."""
+"""Niceness of the model process: it yields to other processes, and on an idle machine it loses nothing."""
 
 
 def become_model_process() -> BinaryIO:

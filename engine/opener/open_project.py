@@ -87,7 +87,8 @@ TABLES_BY_STAGE = {
     "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-"""What a stage changes, by its name: names of tables, and `goal` and `model` for all tables of these subjects."""
+"""What a stage changes, by its name, so that screens know what to read again: names of tables, and `goal` and `model`
+for all tables of these subjects."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -148,7 +149,10 @@ class OpenProject:
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
-            self.project, self._emit, tables_by_stage=TABLES_BY_STAGE, check=self._check_addresses
+            self.project,
+            self._emit,
+            tables_by_stage=TABLES_BY_STAGE,
+            check=self._check_addresses,
         )
 
     def __enter__(self) -> Self:
@@ -419,7 +423,12 @@ class OpenProject:
         """Watches files that grow."""
         from engine.results.watch.service import WatchService
 
-        return WatchService(self.project, self.runner, lambda: self.scoring_runs, self.goal_stages)
+        return WatchService(
+            self.project,
+            self.runner,
+            lambda: self.scoring_runs,
+            self.goal_stages,
+        )
 
     # Events
 

@@ -109,7 +109,12 @@ NOT_CHECKED = "not checked"
 
 
 def write_report(
-    services: OpenProject, path: Path, filter: Filter, *, redact: bool = False, force: bool = False
+    services: OpenProject,
+    path: Path,
+    filter: Filter,
+    *,
+    redact: bool = False,
+    force: bool = False,
 ) -> WrittenDocument:
     """Writes the report on the conversations of a filter as HTML, completely or not at all.
 

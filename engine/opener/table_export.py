@@ -27,7 +27,8 @@ _JSON_COLUMNS = ("tags", "meta")
 """Columns of the view that hold JSON."""
 
 MAX_COLUMNS = 200
-"""Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the rarer ones."""
+"""Most fields of metadata, and of truth, that have a column; the column `meta` or `truth` has the less frequent
+ones."""
 
 _FIXED_COLUMNS: dict[str, ColumnType] = {
     "id": "text", "source": "text", "date": "text", "messages": "integer", "turns": "integer",

@@ -114,7 +114,10 @@ def restore(path: str, backup: str) -> str | None:
 
 def _copy_backup(backup: str, target: Path, real: str) -> None:
     """Writes a sound backup of a project to a file and waits until it is on the disk."""
-    with translate_file_errors(backup, real), closing(_open_for_reading(backup, backup)) as conn:
+    with (
+        translate_file_errors(backup, real),
+        closing(_open_for_reading(backup, backup)) as conn,
+    ):
         _check_backup(conn, backup)
         _vacuum(conn, target)
         sync(target)

@@ -204,7 +204,11 @@ def _copy_rows(
 
 
 def _readable_rows(
-    source: sqlite3.Connection, name: str, columns: list[str], key: list[str] | None, report: Repair
+    source: sqlite3.Connection,
+    name: str,
+    columns: list[str],
+    key: list[str] | None,
+    report: Repair,
 ) -> Iterator[Row]:
     """Yields the rows of a table that can be read.
 

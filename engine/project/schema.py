@@ -43,7 +43,8 @@ NOT_OURS_HINT = "It was not written by this program. Logs are read with `workben
 """What to do about a file that is no project."""
 
 _LIBRARY_OBJECTS = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
-"""Matches names that SQLite's full-text search or sqlite_utils makes: `message_fts_data`, `_sqlite_migrations`."""
+"""Matches names of tables and indexes that SQLite's full-text search or sqlite_utils makes, in any version of these:
+`message_fts_data`, `_sqlite_migrations`."""
 
 _COMPUTING_SQL = re.compile(r"as\(|check\(|default\(|^create(unique)?index[^(]*\([^()]*\(")
 """Matches the part of a statement that computes something: a computed column, a check, a default, an index on an
@@ -85,7 +86,8 @@ _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE
 """SQL expression for the group of a member `m`: the one of its cluster, or of the move `v` if there is one."""
 
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
-"""SQL expression for the group of an assigned conversation `a`: that of the move `v` if there is one, else its own."""
+"""SQL expression for the group of an assigned conversation `a`: the assigned one, or of the move `v` if there is
+one."""
 
 _GOAL_LABEL = """CREATE VIEW goal_label AS
     SELECT g.clustering_id, g.group_id, coalesce(g.label, nullif(l.label, ''),
@@ -167,7 +169,9 @@ def create(conn: sqlite3.Connection) -> None:
         conn.execute(view)
 
 
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST_SCHEMA: create}
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {
+    FIRST_SCHEMA: create,
+}
 """The function that makes the schema of each number out of the one before; the first one starts from an empty file."""
 
 SCHEMA = max(MIGRATIONS)

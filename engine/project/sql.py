@@ -16,7 +16,8 @@ from engine.base.conversation import MAX_MESSAGES
 # Values as they are stored
 
 MESSAGE_BITS = (MAX_MESSAGES - 1).bit_length()
-"""Bits of the index of a message; a message's id is its conversation's id shifted left by these, plus the index."""
+"""Number of bits of the index of a message. The id of a message is the id of its conversation, shifted left by this
+number of bits, plus the index."""
 
 
 def message_ids(conversation_id: int) -> tuple[int, int]:

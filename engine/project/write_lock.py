@@ -26,7 +26,8 @@ from engine.project.file_lock import ProjectFile
 from engine.project.sql import utc_now
 
 DEAD_HOLDER_SECONDS = 2.0
-"""How long to wait for a lock of a dead holder: a child process that it was starting holds the lock for a moment."""
+"""How long to wait for a lock whose holder is dead: a child process that it was starting holds the lock for a
+moment."""
 
 _RETRY_SECONDS = 0.02
 """How long to wait before the next try to get a lock whose holder is dead."""

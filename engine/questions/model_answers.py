@@ -40,7 +40,8 @@ class Reply(msgspec.Struct):
     """What a model replies to a question; `reply_form` gives the type of the answer."""
 
     explanation: Annotated[
-        str, msgspec.Meta(max_length=MAX_EXPLANATION, description="why, in a sentence or two")
+        str,
+        msgspec.Meta(max_length=MAX_EXPLANATION, description="why, in a sentence or two"),
     ]
     cites: Annotated[
         list[int],

@@ -30,7 +30,8 @@ YES, NO, UNSURE = "yes", "no", "unsure"
 """Answers to yes-no questions."""
 
 QuestionKind = Literal["yes-no", "choice", "several", "scale", "number", "text"]
-"""What answers are: yes, no or unsure; a label; some labels; one, where their order counts; a number; a text."""
+"""What the answers are: yes, no or unsure; one of the labels; some of them; one, where their order counts; a number;
+a text."""
 
 MAX_NAME_CHARACTERS = 60
 """Longest name of a question."""

@@ -76,6 +76,18 @@ _FOOT_HEIGHT = 26
 _MIN_WIDTH_FOR_COUNT = 26
 """Width of a column above which there is room for its count."""
 
+_COUNT_GAP = 5
+"""Distance of a count from its column, and of the label of a vertical line from the line."""
+
+_COLUMN_NAME_CHARACTERS = 12
+"""Most characters of the name of a column."""
+
+_LINE_TOP, _LINE_LABEL_DROP = 6, 14
+"""Distances from the top of the columns to the upper end of a vertical line, and to the base line of its label."""
+
+_LABEL_LEFT_FROM = 0.6
+"""Share of the width from which on the label of a vertical line stands on its left, where there is more room."""
+
 
 # What a document consists of
 
@@ -141,10 +153,7 @@ class ColumnChart:
     line: VerticalLine
 
 
-Figure = BarChart | ColumnChart
-"""A block that is drawn."""
-
-Block = Paragraph | ReportTable | Quote | Figure
+Block = Paragraph | ReportTable | Quote | BarChart | ColumnChart
 """A part of a section."""
 
 
@@ -266,12 +275,13 @@ def write_document(document: Document, path: Path, *, redact: bool = False) -> W
 
 def to_html(document: Document) -> str:
     """Returns the document as the text of one HTML file."""
+    numbered = [(f"s{number}", section) for number, section in enumerate(document.sections)]
     contents = "".join(
-        f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
-        for number, section in enumerate(document.sections)
+        f'<li><a href="#{section_id}">{escape(section.title)}</a></li>'
+        for section_id, section in numbered
     )
-    section_ids = {section.title: f"s{number}" for number, section in enumerate(document.sections)}
-    sections = [_html_section(section, section_ids) for section in document.sections]
+    section_ids = {section.title: section_id for section_id, section in numbered}
+    sections = [_html_section(section_id, section, section_ids) for section_id, section in numbered]
     nav = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
     body = "\n".join([*sections[:1], nav, *sections[1:]])  # the contents follow the first section
     title = escape(document.title)
@@ -284,11 +294,12 @@ def to_html(document: Document) -> str:
     )
 
 
-def _html_section(section: Section, section_ids: Mapping[str, str]) -> str:
+def _html_section(section_id: str, section: Section, section_ids: Mapping[str, str]) -> str:
     """Returns a section as HTML.
 
     Args:
-        section_ids: Id of the HTML element of each section by its title; the contents and quotes link to it.
+        section_id: Id of its HTML element; the contents link to it.
+        section_ids: Those ids by the titles of the sections, the last one of equal titles; quotes link to them.
     """
     blocks = "\n".join(_html_block(block, section_ids) for block in section.blocks)
     heading = f"<h2>{escape(section.title)}</h2>"
@@ -296,7 +307,7 @@ def _html_section(section: Section, section_ids: Mapping[str, str]) -> str:
         blocks = f"<details>\n<summary>{heading}</summary>\n{blocks}\n</details>"
     else:
         blocks = f"{heading}\n{blocks}"
-    return f'<section id="{section_ids[section.title]}">\n{blocks}\n</section>'
+    return f'<section id="{section_id}">\n{blocks}\n</section>'
 
 
 def _html_block(block: Block, section_ids: Mapping[str, str]) -> str:
@@ -365,11 +376,11 @@ def _svg_element(
     )
 
 
-def _svg_bars(figure: BarChart) -> str:
+def _svg_bars(chart: BarChart) -> str:
     """Returns horizontal bars, a row each, with the value as text beside them."""
     room = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH
     elements = []
-    for row, (label, value, text) in enumerate(figure.values):
+    for row, (label, value, text) in enumerate(chart.values):
         y, name = row * _ROW_HEIGHT, escape(one_line(label, _LABEL_CHARACTERS))
         length = max(0.0, min(1.0, value)) * room
         elements += [
@@ -378,42 +389,42 @@ def _svg_bars(figure: BarChart) -> str:
             f'<rect class="bar" x="{_LABEL_WIDTH}" y="{y + _BAR_TOP}" width="{length:.1f}" height="{_BAR_HEIGHT}"/>',
             f'<text x="{_LABEL_WIDTH + room + _TEXT_GAP}" y="{y + _TEXT_DROP}">{escape(text)}</text>',
         ]
-    descriptions = [f"{bar.label}: {bar.text}" for bar in figure.values]
-    return _svg_element(
-        figure.title, descriptions, len(figure.values) * _ROW_HEIGHT + _BAR_TOP, elements
-    )
+    descriptions = [f"{bar.label}: {bar.text}" for bar in chart.values]
+    height = len(chart.values) * _ROW_HEIGHT + _BAR_TOP
+    return _svg_element(chart.title, descriptions, height, elements)
 
 
-def _svg_columns(figure: ColumnChart) -> str:
+def _svg_columns(chart: ColumnChart) -> str:
     """Returns vertical columns with their counts above them and a dashed line."""
-    most = max((count for _, count in figure.values), default=0) or 1
-    step = WIDTH / max(1, len(figure.values))
+    most = max((count for _, count in chart.values), default=0) or 1
+    step = WIDTH / max(1, len(chart.values))
     width = step - 2 * _COLUMN_MARGIN
-    columns_per_name = max(1, math.ceil(len(figure.values) / _MAX_COLUMN_NAMES))
+    columns_per_name = max(1, math.ceil(len(chart.values) / _MAX_COLUMN_NAMES))
     foot = _TOP + _COLUMNS_HEIGHT
     elements = []
-    for number, (label, count) in enumerate(figure.values):
+    for number, (label, count) in enumerate(chart.values):
         height = _COLUMNS_HEIGHT * count / most
         x = number * step
+        middle = x + step / 2
         elements.append(
             f'<rect class="bar" x="{x + _COLUMN_MARGIN:.1f}" y="{foot - height:.1f}" width="{width:.1f}"'
             f' height="{height:.1f}"/>'
         )
         if count and step > _MIN_WIDTH_FOR_COUNT:
             elements.append(
-                f'<text x="{x + step / 2:.1f}" y="{foot - 5 - height:.1f}" text-anchor="middle">{count:,}</text>'
+                f'<text x="{middle:.1f}" y="{foot - _COUNT_GAP - height:.1f}" text-anchor="middle">{count:,}</text>'
             )
         if number % columns_per_name == 0:
-            name = escape(one_line(label, 12))
+            name = escape(one_line(label, _COLUMN_NAME_CHARACTERS))
             elements.append(
-                f'<text x="{x + step / 2:.1f}" y="{foot + _NAME_DROP}" text-anchor="middle">{name}</text>'
+                f'<text x="{middle:.1f}" y="{foot + _NAME_DROP}" text-anchor="middle">{name}</text>'
             )
-    share, words = figure.line
+    share, words = chart.line
     x = share * WIDTH
-    anchor = "end" if share > 0.6 else "start"  # on the side where there is room
+    anchor, gap = ("end", -_COUNT_GAP) if share > _LABEL_LEFT_FROM else ("start", _COUNT_GAP)
     elements += [
-        f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="6" y2="{foot}"/>',
-        f'<text x="{x + (-5 if anchor == "end" else 5):.1f}" y="14" text-anchor="{anchor}">{escape(words)}</text>',
+        f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="{_LINE_TOP}" y2="{foot}"/>',
+        f'<text x="{x + gap:.1f}" y="{_LINE_LABEL_DROP}" text-anchor="{anchor}">{escape(words)}</text>',
     ]
-    descriptions = [f"{label}: {count}" for label, count in figure.values]
-    return _svg_element(figure.title, descriptions, foot + _FOOT_HEIGHT, elements)
+    descriptions = [f"{label}: {count}" for label, count in chart.values]
+    return _svg_element(chart.title, descriptions, foot + _FOOT_HEIGHT, elements)

@@ -47,7 +47,8 @@ MAX_STATED = 200
 """Most characters of the first and of the last line of a result in which a tool says how it went."""
 
 _ACTION = re.compile(r"\bact(?:ion)?\s*:", re.IGNORECASE)
-"""Finds a call written as text, such as `Action: search`, after which the user's message is the environment's."""
+"""Finds the call of an agent that writes its calls as text, such as `Action: search`, after which the user's message is
+the environment's."""
 
 _LOG_LINE = re.compile(
     r"^[\W\d]{0,24}(?:t?\d?\d:\d\d\b|[a-z]{1,8}[\W\d]{1,16}\d?\d:\d\d:\d)", re.MULTILINE

@@ -91,7 +91,8 @@ class _Texts(msgspec.Struct, frozen=True):
 
 
 TEXTS = msgspec.convert(
-    tomllib.loads((resources.files("engine.simulate") / "demo.toml").read_text("utf-8")), _Texts
+    tomllib.loads((resources.files("engine.simulate") / "demo.toml").read_text("utf-8")),
+    _Texts,
 )
 """All texts and facts of the samples."""
 

@@ -109,7 +109,11 @@ class ParallelPlays:
     """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
     def __init__(
-        self, scenarios: Sequence[Scenario], *, parallel: int, model_of: Callable[[Role], Hashable]
+        self,
+        scenarios: Sequence[Scenario],
+        *,
+        parallel: int,
+        model_of: Callable[[Role], Hashable],
     ) -> None:
         """Starts the first plays.
 

@@ -167,7 +167,11 @@ def plan_recsim(request: SimulationRequest, prompts: Mapping[str, str]) -> Plann
         seed=request.seed,
     )
     scenarios = recsim.recsim_scenarios(
-        setting, request.tasks or recsim.TASKS, request.runs, recsim.profiles(), recsim.situations()
+        setting,
+        request.tasks or recsim.TASKS,
+        request.runs,
+        recsim.profiles(),
+        recsim.situations(),
     )
     return PlannedPlays(
         lambda model_names: scenarios[: request.limit],  # they do not depend on the models

@@ -44,7 +44,10 @@ class RoleModels:
     """
 
     def __init__(
-        self, project: Project, process: ModelProcess, models: Mapping[Role, LoadableModel]
+        self,
+        project: Project,
+        process: ModelProcess,
+        models: Mapping[Role, LoadableModel],
     ) -> None:
         """Loads nothing yet."""
         self._project = project
@@ -79,7 +82,9 @@ class RoleModels:
         return id(self._shared_work[role]) if role in self._shared_work else 0
 
     def answer(
-        self, calls: Sequence[Call], take: Callable[[Sequence[Completion | FailedCall]], None]
+        self,
+        calls: Sequence[Call],
+        take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
         """Answers calls, all to one model; only calls without a stored reply are sent, and equal ones once. It is a
         generator, so that the stage can report progress; the replies come by `take`.

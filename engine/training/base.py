@@ -228,7 +228,8 @@ LOGIT_BYTES = 12
 """Bytes of a logit with its softmax and its gradient, in single precision."""
 
 REPORTED_SHARE = 0.9
-"""Least share of its nominal memory that a GPU reports: 24 GB are less than 24 GiB, and the display uses a part."""
+"""Least share of its nominal memory that a GPU reports: one sold as 24 GB has fewer than 24 GiB, and the display uses a
+part."""
 
 GIB = 1 << 30
 """Bytes of a gibibyte."""

@@ -29,7 +29,8 @@ MAX_ANSWER_TOKENS = 256
 """Number of tokens of the recorded answer that are scored, from its first."""
 
 MAX_PROMPT_CELLS = 1536
-"""Most tokens of the prompts of trees that grow at once, unless one is longer: a decode attends over all cells."""
+"""Most tokens of the prompts of trees that grow at once, unless one prompt alone is longer. Every decode attends over
+all occupied cells, so more would slow it."""
 
 MIN_SHARED_TOKENS = 16
 """Least length in tokens of a common prefix for a prompt to reuse another's cells."""

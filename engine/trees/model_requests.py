@@ -147,5 +147,5 @@ def _prompt(model: TokenModel, place: Place, reserved_tokens: int) -> tuple[list
 HANDLERS: Handlers = {
     Grow: lambda session, request: grow_trees(
         session.claim_shared(), request, session.total_progress()
-    )
+    ),
 }

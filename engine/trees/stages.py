@@ -179,7 +179,10 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     """Returns the recorded answer in the JSON of a stored tree: its tokens that have a log-probability, whose path
     screens show, and these natural log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
-    return {"answer": list(grown.answer[: len(log_probs)]), "answer_log_probs": list(log_probs)}
+    return {
+        "answer": list(grown.answer[: len(log_probs)]),
+        "answer_log_probs": list(log_probs),
+    }
 
 
 def tree_row(conversation_id: int, step: int, grown: GrownTree) -> TreeRow:

@@ -95,7 +95,10 @@ class Tree:
     distribution after it."""
 
     def __init__(
-        self, options: TreeOptions, stop_tokens: frozenset[int], spelling: Callable[[int], bytes]
+        self,
+        options: TreeOptions,
+        stop_tokens: frozenset[int],
+        spelling: Callable[[int], bytes],
     ) -> None:
         """Makes a tree of the root alone, which waits to be read.
 

@@ -110,7 +110,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             self._fetch,
             lambda row: row.id,
             marked=self.marks,
-            stored=True,
+            reads_project=True,
             id="list",
         )
 
@@ -404,7 +404,7 @@ class ConversationsBehindScreen(ConversationsScreen):
 
     PLACE = "behind"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", key_display="esc")
+        Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, filter: Filter, mode: str) -> None:

@@ -114,7 +114,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
     PLACE = "drift"
     AUTO_FOCUS = "#drifts"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", key_display="esc")
+        Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:

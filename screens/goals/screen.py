@@ -103,7 +103,10 @@ class GoalsScreen(DecisionScreen):
         self._scores_name = ""  # name of the scores in force
         self._rows: Sequence[GoalGroup] = ()  # the groups, and the themes as rows of their own
         self.table = ItemTable(
-            self._columns("goal"), lambda group: group.id, sort=("size", True), id="groups"
+            self._columns("goal"),
+            lambda group: group.id,
+            sort=("size", True),
+            id="groups",
         )
 
     def compose_body(self) -> ComposeResult:

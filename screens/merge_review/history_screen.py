@@ -21,7 +21,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 AUTHOR_LABELS = {"human": "you", "auto": "rule", "llm": "model"}
-"""Who decided, as it is shown."""
+"""Who decided, as it is shown; a decision does not say which person."""
 NOTHING_DECIDED = EmptyState(
     message="Nothing was decided yet. Every decision is kept here.",
     enter_label="goes back to the pairs that wait for a decision",
@@ -41,7 +41,7 @@ class MergeHistoryScreen(DecisionScreen):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        """Shows nothing yet; `mode` is that of the screen from which this one is opened."""
+        """Shows nothing yet; `mode` names the main screen from which this one is opened."""
         super().__init__(services, feed, mode)
         self.table = ItemTable(
             [
@@ -68,6 +68,7 @@ class MergeHistoryScreen(DecisionScreen):
         review = self.services.merge_review
 
         def read() -> tuple[list[GoalDecision], int, int]:
+            """Returns the decisions, and the numbers of groups and of decisions to review."""
             groups = len(review.goals.groups())
             return review.history(), groups, review.progress().to_review
 

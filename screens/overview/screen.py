@@ -26,7 +26,7 @@ from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
-from engine.conversations.personal_data import replaced_text
+from engine.conversations.personal_data import format_replaced
 from engine.goals.records import GoalGroup, ReviewProgress
 from engine.opener.key_figures import UNLIKELY, FirstReading, conversations_to_read, success_probe
 from engine.opener.open_project import OpenProject
@@ -439,7 +439,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
         sentence = f"Wrote {one_line(path, PATH_LIMIT)} ({written.bytes / 1000:,.0f} kB)."
-        return f"{sentence} {replaced_text(written.redacted)}" if redact else sentence
+        return f"{sentence} {format_replaced(written.redacted)}" if redact else sentence
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""

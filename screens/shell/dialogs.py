@@ -93,31 +93,24 @@ class TextDialog(Dialog[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
 
     def __init__(
-        self,
-        title: str,
-        *,
-        value: str = "",
-        placeholder: str = "",
-        adding: bool = False,
-        help: Content | None = None,
+        self, title: str, *, value: str = "", placeholder: str = "", help: Content | None = None
     ) -> None:
         """Makes a dialog for one line of text.
 
         Args:
-            value: The text that is there at first.
-            adding: Whether what is typed goes behind that text; else the first key replaces it.
+            value: The text that is there at first; the first key replaces it.
             help: Stands below the line.
         """
         super().__init__()
-        self._adding, self._help = adding, help
         self._title, self._value, self._placeholder = title, value, placeholder
+        self._help = help
 
     def compose(self) -> ComposeResult:
         """Yields the title, input, keys."""
         with titled(Vertical(classes="dialog"), one_line(self._title)):
             # The value may come from a file that another program wrote.
             value = display_safe(" ".join(self._value.split()))
-            yield LineInput(value, placeholder=self._placeholder, select_on_focus=not self._adding)
+            yield LineInput(value, placeholder=self._placeholder)
             if self._help is not None:
                 yield Static(self._help)
             yield key_hints(("enter", "accepts"), ("escape", "cancels"))
@@ -196,7 +189,10 @@ def ask_column(
 
 
 def ask_which_first(
-    screen: Screen[Any], orders: Mapping[T, tuple[str, str]], now: T, choose: Callable[[T], None]
+    screen: Screen[Any],
+    orders: Mapping[T, tuple[str, str]],
+    now: T,
+    choose: Callable[[T], None],
 ) -> None:
     """Asks for the order of a queue.
 

@@ -47,7 +47,10 @@ def copy(widget: Widget, text: str, what: str) -> None:
 
 
 def ask_file(
-    screen: WorkbenchScreen[Any], title: str, proposed: str, write: Callable[[str], int | str]
+    screen: WorkbenchScreen[Any],
+    title: str,
+    proposed: str,
+    write: Callable[[str], int | str],
 ) -> None:
     """Asks for the name of a new file, and writes it.
 

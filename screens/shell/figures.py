@@ -76,7 +76,7 @@ class FigureDialog(ChoiceDialog[tuple[int, bool]]):
             "Why",
             key_display="!",
             tooltip="What goes with the conversations of this figure",
-        )
+        ),
     ]
 
     def action_why(self) -> None:

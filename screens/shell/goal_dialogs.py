@@ -289,7 +289,8 @@ def split_group(
         write(
             lambda: review.split(group.id, ids),
             lambda _: screen.notify(
-                f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.", markup=False
+                f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.",
+                markup=False,
             ),
         )
 
@@ -323,7 +324,8 @@ class MergeDialog(Dialog[str]):
         with titled(Vertical(classes="dialog"), "Merge by hand"):
             lines = [
                 Content.assemble(
-                    (f"{letter}  {label_of(group, NAME_LIMIT)}  ", "bold"), group_line(group)
+                    (f"{letter}  {label_of(group, NAME_LIMIT)}  ", "bold"),
+                    group_line(group),
                 )
                 for letter, group in (("A", proposal.a), ("B", proposal.b))
             ]

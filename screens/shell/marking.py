@@ -126,7 +126,11 @@ class Marking:
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
 
 
-def ask_tags(screen: WorkbenchScreen[Any], ids: Sequence[int], then: Callable[[str], None]) -> None:
+def ask_tags(
+    screen: WorkbenchScreen[Any],
+    ids: Sequence[int],
+    then: Callable[[str], None],
+) -> None:
     """Asks for the tags of conversations, and stores them. A minus before a tag takes it away.
 
     A tag is the answer yes to the yes-no question of its name. Each tag is stored by one act, which one undo takes

@@ -23,8 +23,8 @@ T = TypeVar("T")
 class ResultScreen(WorkbenchScreen[None], Generic[T]):
     """Shows the newest result, and while a first one is worked out a sentence that says so.
 
-    A subclass makes the table, shows `NO_RESULT` where it works out nothing when it is opened, calls `work_out`, and
-    gives the texts of a result to `show_result`.
+    A subclass makes the table. When it is opened, it calls `work_out`, or shows `NO_RESULT` if there is nothing to work
+    out yet. It gives the texts of a result to `show_result`.
     """
 
     AUTO_FOCUS = "#rows"
@@ -35,7 +35,8 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     result: T | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Yields summary, table, notes and the sentence; a style hides either the result or the sentence."""
+        """Yields summary, table, notes and the sentence; the class `-empty` hides all but the sentence, which is hidden
+        without it."""
         yield Static(id="summary")
         with Horizontal(id="result"):
             yield self.table
@@ -56,13 +57,13 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
         An error is shown in a dialog.
         """
         self.query_one("#empty", Static).update(waiting)
-        self._show_sentence_only(True)
+        self._show_sentence(True)
         self.in_background(work, show, group="result", on_error=self._show_failure)
 
     def show_result(self, result: T, summary: Content, notes: Sequence[str]) -> None:
         """Shows the texts of a result; the caller fills the table."""
         self.result = result
-        self._show_sentence_only(False)
+        self._show_sentence(False)
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(notes)))
         self.table.focus()
@@ -70,9 +71,9 @@ class ResultScreen(WorkbenchScreen[None], Generic[T]):
     def _show_failure(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog, over the earlier result, or over the sentence where there is none."""
         self.show_empty(self.NO_RESULT)  # in place of the waiting sentence
-        self._show_sentence_only(self.result is None)
+        self._show_sentence(self.result is None)
         self.show_error(error)
 
-    def _show_sentence_only(self, only: bool) -> None:
-        """Shows a sentence in place of the result if `only`, else the result."""
-        self.set_class(only, "-empty")
+    def _show_sentence(self, in_place_of_result: bool) -> None:
+        """Shows the sentence in place of the result, or else the result."""
+        self.set_class(in_place_of_result, "-empty")

@@ -324,7 +324,8 @@ MODES_OF_FIELDS: dict[str, tuple[Mode, ...]] = {
     "adapter": ("probe", "tuned"),
     "paper": ("base", "tuned"),
     **dict.fromkeys(
-        ("model", "context", "remaining", "tune", "max_cost", "fresh"), ("probe", "base", "tuned")
+        ("model", "context", "remaining", "tune", "max_cost", "fresh"),
+        ("probe", "base", "tuned"),
     ),
 }
 """The modes in which a field means something; a field that is not here applies in every mode."""
@@ -356,7 +357,11 @@ class ScoringForm(RunForm[ScoringRequest, Estimate]):
 
     def compose_fields(self) -> ComposeResult:
         """Yields a line for each option."""
-        initial = {"mode": self._mode, "minutes": str(DEFAULT_MINUTES), "filter": str(self._listed)}
+        initial = {
+            "mode": self._mode,
+            "minutes": str(DEFAULT_MINUTES),
+            "filter": str(self._listed),
+        }
         first = ("mode", "minutes", "filter")
         yield from self.option_lines(ScoringRequest, first=first, initial=initial)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from textual.theme import Theme
 
-TONES = {
+TONE_COLORS = {
     # Tone: dark, light, high contrast, ANSI.
     "complete": ("#4ec9a5", "#00704f", "#6dffa8", "ansi_green"),
     "incomplete": ("#f4846b", "#b3321a", "#ff9f8a", "ansi_red"),
@@ -30,12 +30,13 @@ TONES = {
     "header": ("#1d232d", "#e6e9ee", "#000000", "ansi_default"),
     "frame": ("#3a4453", "#b4bcc8", "#ffffff", "ansi_default"),
 }
-"""The colors of each tone, a column for each theme; style sheets name a tone as `$tone-complete`."""
+"""The colors of each tone, a column for each theme; style sheets name a tone as `$tone-complete`. The tones `call`,
+`user` and `assistant` are those of messages; `model` is that of what a model wrote about a conversation."""
 
 DARK_TONES, LIGHT_TONES, HIGH_CONTRAST_TONES, ANSI_TONES = (
-    {f"tone-{name}": colors[column] for name, colors in TONES.items()} for column in range(4)
+    {f"tone-{name}": colors[column] for name, colors in TONE_COLORS.items()} for column in range(4)
 )
-"""The tones of each theme as variables of style sheets: a column of `TONES`."""
+"""The tones of each theme as variables of style sheets: a column of `TONE_COLORS`."""
 
 
 def _theme(

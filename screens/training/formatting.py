@@ -230,7 +230,10 @@ def ending_text(run: TrainingRun) -> str:
 
 
 def summary_content(
-    runs: Sequence[TrainingRun], starting: bool, missing: str, hint: str
+    runs: Sequence[TrainingRun],
+    starting: bool,
+    missing: str,
+    hint: str,
 ) -> Content:
     """Returns the line above the list of runs.
 

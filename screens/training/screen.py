@@ -48,7 +48,8 @@ POLL_SECONDS = 1.0
 """Seconds between two reads of the runs while one is running and the screen is in sight."""
 
 IDLE_POLLS = 8
-"""Polls (`POLL_SECONDS`) between two reads of the runs while none is running or the screen is out of sight."""
+"""Number of polls (`POLL_SECONDS`) between two reads of the runs while none is running, or the screen is out of
+sight."""
 
 ENDED = ("finished", "stopped", "failed", "interrupted")
 """The states of a run that no process works on any more."""

@@ -48,7 +48,8 @@ TREE_PLACES: dict[TreePlace, FormChoice] = {
     "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
     "end": FormChoice("at the end", "What would come next?"),
     "every": FormChoice(
-        "at every answer", "Where did the model become unsure? As many trees as there are answers."
+        "at every answer",
+        "Where did the model become unsure? As many trees as there are answers.",
     ),
 }
 """The places of a conversation where trees are grown; the help is the question that trees there answer."""
@@ -156,7 +157,10 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self._unusual_only = False
         self._deciles = Deciles()
         self.table = ItemTable(
-            columns(lambda: self._deciles), lambda item: item.id, sort=("leaves", True), id="trees"
+            columns(lambda: self._deciles),
+            lambda item: item.id,
+            sort=("leaves", True),
+            id="trees",
         )
 
     def compose_body(self) -> ComposeResult:

@@ -271,7 +271,7 @@ def format_bounds(bounds: PropertyBounds) -> str:
     text = short_name(bounds.text)
     if bounds.high - bounds.low >= MIN_USELESS_WIDTH:
         return f"nothing is proved of “{text}”: no whole answer settles it"
-    return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
+    return f"P({text}) in {number_format.interval(bounds.low, bounds.high)}"
 
 
 def format_leaves(leaves: int, kinds: Sequence[Kind]) -> str:

@@ -49,7 +49,8 @@ MAX_INDENT_SHARE = 0.4
 _FIGURE_WIDTH = 4
 """Fewest columns of a number."""
 FIGURES_WIDTH = 1 + number_format.BAR_WIDTH + 1 + _FIGURE_WIDTH + 1 + _FIGURE_WIDTH + 1 + 2
-"""Columns of a segment's figures: a bar and two numbers, a space before each and at the end, two for longer ones."""
+"""Columns of the figures of a segment: a bar and two numbers, a space before each and after the last, and two for
+numbers that are longer."""
 OPEN_LINES = 60
 """Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""
 MAX_SEGMENT_CHARACTERS = 400

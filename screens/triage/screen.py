@@ -78,7 +78,12 @@ class TriageScreen(WorkbenchScreen[None]):
             "Blind",
             tooltip="Judge ten again without seeing the first answer, yours or others', or end that",
         ),
-        Binding("K", "calibration", "Calibration", tooltip="What the verdicts say of the scores"),
+        Binding(
+            "K",
+            "calibration",
+            "Calibration",
+            tooltip="What the verdicts say of the scores",
+        ),
         Binding(
             "escape",
             "judge_all",
@@ -88,7 +93,11 @@ class TriageScreen(WorkbenchScreen[None]):
         ),
     ]  # fmt: skip
 
-    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
+    def __init__(
+        self,
+        services: OpenProject,
+        feed: EngineFeed,
+    ) -> None:
         super().__init__(services, feed)
         self.queue = TriageQueue()
         self.blind: BlindRound | None = None

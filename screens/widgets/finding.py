@@ -50,7 +50,8 @@ STYLE_CSS = """
 {name} .code--keyword {{ color: $tone-assistant; text-style: bold; }}
 {name} .code--comment {{ color: $tone-muted; text-style: italic; }}
 """
-"""Looks of the component classes `messages.STYLES`, for a widget's `DEFAULT_CSS`; none has the hue of a state."""
+"""Looks of the component classes `messages.STYLES`, for the `DEFAULT_CSS` of a widget; none of them is the hue of a
+state."""
 HIT, HIT_NOW = "tone--found", "text--found-now"
 """Component classes of a hit, and of the hit where the cursor is."""
 HIT_STYLES = frozenset({HIT, HIT_NOW})
@@ -384,7 +385,10 @@ def hit_spans(
 
 
 def paint(
-    text: str, style: Style, layers: Sequence[Sequence[Span]], look: Callable[[str], Style]
+    text: str,
+    style: Style,
+    layers: Sequence[Sequence[Span]],
+    look: Callable[[str], Style],
 ) -> list[Segment]:
     """Returns a text as segments.
 

@@ -67,7 +67,7 @@ class Column(Generic[RowT]):
             function cannot be sorted by.
         order: Name of the order by this column, where the title does not tell it.
         descending: Whether the largest value comes first when the order is chosen.
-        keep: Columns with the lowest number are dropped first when the table is narrow.
+        keep: Where the table is narrow, the column with the lowest number is dropped first.
     """
 
     key: str
@@ -214,7 +214,7 @@ class RowTable(CursorView, Generic[RowT]):
         row_id: Callable[[RowT], int],
         *,
         marked: Container[int] = frozenset(),
-        stored: bool = False,
+        reads_project: bool = False,
         id: str | None = None,
     ) -> None:
         """Shows nothing yet.
@@ -223,11 +223,11 @@ class RowTable(CursorView, Generic[RowT]):
             fetch: Returns the rows of these ids; it may leave out ids that are gone.
             row_id: Returns the id of a row.
             marked: The ids of the rows that are drawn with a mark; call `refresh` after they changed.
-            stored: Whether `fetch` reads the project file, so that it is called off the UI thread; else it reads
+            reads_project: Whether `fetch` reads the project file, so that it is called off the UI thread; else it reads
                 memory, and rows are drawn at once.
         """
         super().__init__(id=id)
-        self._stored = stored
+        self._reads_project = reads_project
         self._marked = marked
         self._columns = columns
         self._fetch = fetch
@@ -256,7 +256,10 @@ class RowTable(CursorView, Generic[RowT]):
         return self._ids[self.cursor_index] if self._ids else None
 
     def show(
-        self, ids: array[int], sort: tuple[str, bool] | None = None, first: Sequence[RowT] = ()
+        self,
+        ids: array[int],
+        sort: tuple[str, bool] | None = None,
+        first: Sequence[RowT] = (),
     ) -> None:
         """Shows these ids; rows that were read before are drawn as they were until they are read again.
 
@@ -271,7 +274,7 @@ class RowTable(CursorView, Generic[RowT]):
         self._failed_pages.clear()
         self._wanted_pages.clear()
         if first:
-            self._keep(first, 0)
+            self._remember(first, 0)
         if before is not None and not self._holds(self.cursor_index, before):
             try:
                 self.cursor_index = ids.index(before)
@@ -315,12 +318,12 @@ class RowTable(CursorView, Generic[RowT]):
 
     def on_click(self, event: events.Click) -> None:
         """Moves the cursor to the clicked row, or opens the row under the cursor; a title posts `HeaderPressed`."""
-        if event.y == 0:
+        if event.y < self.HEADER_LINES:
             key = self._column_at(event.x)
             if key is not None:
                 self.post_message(self.HeaderPressed(key))
             return
-        index = event.y - 1 + round(self.scroll_offset.y)
+        index = event.y - self.HEADER_LINES + round(self.scroll_offset.y)
         if index >= len(self._ids):
             return
         if index == self.cursor_index:
@@ -354,9 +357,9 @@ class RowTable(CursorView, Generic[RowT]):
         """Returns one line: the header, a row, or nothing below the last row."""
         width = self.size.width
         base = self.rich_style
-        if y == 0:
+        if y < self.HEADER_LINES:
             return self._header(width, base)
-        index = y - 1 + round(self.scroll_offset.y)
+        index = y - self.HEADER_LINES + round(self.scroll_offset.y)
         if index >= len(self._ids):
             return Strip.blank(width, base)
         page = index // PAGE
@@ -400,8 +403,8 @@ class RowTable(CursorView, Generic[RowT]):
 
     def _fetch_page(self, page: int) -> None:
         """Reads a page of rows: from memory at once, from the project file in the background."""
-        if not self._stored:
-            self._keep(self._fetch(self._ids[page * PAGE : (page + 1) * PAGE]), page)
+        if not self._reads_project:
+            self._remember(self._fetch(self._ids[page * PAGE : (page + 1) * PAGE]), page)
             return
         if page in self._wanted_pages:
             return
@@ -426,15 +429,15 @@ class RowTable(CursorView, Generic[RowT]):
         page_ids = ids[page * PAGE : (page + 1) * PAGE]
 
         def on_result(rows: list[RowT]) -> None:
-            """Keeps the rows; where another order is shown meanwhile, they are no page of it."""
-            self._keep(rows, page if ids is self._ids else None)
+            """Remembers the rows; where another order is shown meanwhile, they are no page of it."""
+            self._remember(rows, page if ids is self._ids else None)
             on_done()
 
         def on_failure(error: WorkbenchError) -> None:
             """Counts the page as read, so that it is not tried again at each drawing."""
             self.post_message(self.Failed(error))
             if ids is self._ids:
-                self._keep((), page)
+                self._remember((), page)
                 self._failed_pages.add(page)
             on_done()
 
@@ -445,8 +448,8 @@ class RowTable(CursorView, Generic[RowT]):
 
         background(self, lambda: self._fetch(page_ids), on_result, on_failure, group="page")
 
-    def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
-        """Keeps rows in memory, as the rows of a page or of none; the oldest rows and pages make room for them."""
+    def _remember(self, rows: Sequence[RowT], page: int | None) -> None:
+        """Remembers rows, as the rows of a page or of none; the oldest rows and pages make room for them."""
         for row in rows:
             self._rows[self._row_id(row)] = row
             self._rows.move_to_end(self._row_id(row))

@@ -98,7 +98,10 @@ def sum_content(reasons: ScoreReasons) -> Content:
         others.append(f"the model's states {signed(reasons.states)}")
     return Content.assemble(
         (f"{probability(reasons.p)} after message {reasons.message + 1}", "bold"),
-        (f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}", "$tone-muted"),
+        (
+            f"  all parts add up to {signed(reasons.log_odds)}: {', '.join(others)}",
+            "$tone-muted",
+        ),
     )
 
 

@@ -22,7 +22,10 @@ def main(words: Sequence[str] | None = None) -> int:
         description="Measures the speed of the program beside that of simple programs that do the same.",
     )
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join(PARTS)} (default: all)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(

@@ -451,7 +451,10 @@ class Fuzz:
     def http(self, choice: random.Random, folder: Path) -> Callable[[], None]:
         """The answers of an endpoint: to a probe, or to requests for replies or a tree."""
         manner = choice.choice(MANNERS)
-        peer, what = (self.peers[manner], choice.choice(("probe", "models", "embed", "write")))
+        peer, what = (
+            self.peers[manner],
+            choice.choice(("probe", "models", "embed", "write")),
+        )
         peer.server.RequestHandlerClass.seed = str(choice.random())  # type: ignore[attr-defined]
         address = parse_address(peer.url)
         asker = EndpointClient(address, sleep=at_once, attempts=2, seconds=2)

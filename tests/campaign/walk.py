@@ -437,7 +437,11 @@ def main() -> int:
     began = time.monotonic()
     only = arguments.only.split(",")
     outcome = campaign(
-        arguments.keys, arguments.seed, only, lambda line: print(line, flush=True), arguments.first
+        arguments.keys,
+        arguments.seed,
+        only,
+        lambda line: print(line, flush=True),
+        arguments.first,
     )
     seconds = time.monotonic() - began
     for name, keys in outcome.screens.most_common():

@@ -53,7 +53,9 @@ def mode_of(key: str) -> str:
 
 @asynccontextmanager
 async def opened(
-    project: ScreenProject, size: Size = (120, 36), mode: str = "2"
+    project: ScreenProject,
+    size: Size = (120, 36),
+    mode: str = "2",
 ) -> AsyncIterator[Pilot[None]]:
     """The app on a support project, in the mode of this key."""
     app = StartedApp(project.services(), project.subscribe)

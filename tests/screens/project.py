@@ -59,7 +59,11 @@ M = TypeVar("M", bound=ModelService)
 NAME = "support-october.wb"
 
 
-def project(count: int = 36, *, read_only: str | None = None) -> ScreenProject:
+def project(
+    count: int = 36,
+    *,
+    read_only: str | None = None,
+) -> ScreenProject:
     """A few dozen conversations in all states."""
     return open_copy(_file_of(count), read_only)
 

@@ -64,7 +64,9 @@ def project_for(mode: str, monkeypatch: pytest.MonkeyPatch) -> ScreenProject:
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())
 def test_picture(
-    picture: Picture, snap_compare: Callable[..., bool], monkeypatch: pytest.MonkeyPatch
+    picture: Picture,
+    snap_compare: Callable[..., bool],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The screen looks as it did when it was last looked at."""
     # What a filter finds while it is typed depends on how fast that is.

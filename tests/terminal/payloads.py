@@ -35,7 +35,11 @@ LETTERS = {
     "tabs and lines": "\t\ta\tb\r\nc\rd\n\n\n" + "e\u2028f\u2029g\x85h\x1ci",
     "long word": "W" * 20_000 + "\u00a0" * 200 + "界" * 5_000,
 }
-PAYLOADS = {**MARKUP, **{name: text + ASK + text for name, text in CONTROLS.items()}, **LETTERS}
+PAYLOADS = {
+    **MARKUP,
+    **{name: text + ASK + text for name, text in CONTROLS.items()},
+    **LETTERS,
+}
 """Everything, by name."""
 
 NAME = "x\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b5n\u202e[red][@click=app.quit]\x07\n日e\u0301\u0301" + ASK

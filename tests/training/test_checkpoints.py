@@ -54,7 +54,10 @@ def refuse(message: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("adapter_model.safetensors", b"\0" * 420), (SEAL_NAME, b"half")],
+    [
+        ("adapter_model.safetensors", b"\0" * 420),
+        (SEAL_NAME, b"half"),
+    ],
     ids=["a file of zeros", "half a seal"],
 )
 def test_a_damaged_one_falls_back(tmp_path: Path, name: str, content: bytes) -> None:

@@ -67,4 +67,4 @@ def test_conversations_of_one_name(tmp_path: Path) -> None:
 )
 def test_value(point: Point, value: float) -> None:
     """The normalized value is the end's share of both probabilities, however small these are."""
-    assert point.value == pytest.approx(value)
+    assert point.score == pytest.approx(value)

@@ -62,7 +62,17 @@ def request_of(*words: str) -> Order:
 
 def test_each_kind_of_option_is_read() -> None:
     """Numbers are converted, flags turn a switch from its default, repeated values count once, a filter is parsed."""
-    words = ["--size", "3", "--sort", "worst", "--least", ".25", "--quick", "--no-tidy", "--lines"]
+    words = [
+        "--size",
+        "3",
+        "--sort",
+        "worst",
+        "--least",
+        ".25",
+        "--quick",
+        "--no-tidy",
+        "--lines",
+    ]
     words += ["--names", "a", "--names", "b", "--names", "a", "--filter", "turns>3"]
     assert request_of(*words) == Order(
         3, "worst", 0.25, ("a", "b"), True, False, ("\n",), parse_filter("turns>3")

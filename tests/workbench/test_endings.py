@@ -56,7 +56,8 @@ def midway(place: tuple[str, str], *words: str | Path) -> Iterator[subprocess.Po
     module, function = place
     program = WAITING.format(module=module, function=function, seconds=SECONDS)
     child = subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)], stderr=subprocess.PIPE
+        [sys.executable, "-c", program, *map(str, words)],
+        stderr=subprocess.PIPE,
     )
     try:
         assert child.stderr is not None

@@ -93,7 +93,11 @@ class TestCluster:
         ],
     )
     def test_wrong_wishes(
-        self, path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+        self,
+        path: Path,
+        capsys: pytest.CaptureFixture[str],
+        words: tuple[str, ...],
+        message: str,
     ) -> None:
         """Invalid arguments are an error on standard error before anything is clustered."""
         assert main([*CLUSTER, str(path), "--no-labels", *words]) == 2

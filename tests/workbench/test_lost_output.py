@@ -29,7 +29,10 @@ def test_processes(redirected: str, code: int, line: str, tmp_path: Path) -> Non
     """A process ends so too, whichever standard streams are closed; a reader that has ended, as `head`, is no fault."""
     command = f'"$0" -m workbench help topics {redirected}; exit ${{PIPESTATUS[0]}}'
     done = subprocess.run(
-        ["bash", "-c", command, sys.executable], stderr=subprocess.PIPE, text=True, check=False
+        ["bash", "-c", command, sys.executable],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (code, line)
 

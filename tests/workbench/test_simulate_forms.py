@@ -18,7 +18,7 @@ FORM = {
         "required": True,
         "answer": None,
         "options": ["red", "blue"],
-    }
+    },
 }
 
 

@@ -14,7 +14,7 @@ from engine.base.errors import UsageError
 from engine.base.line_files import check_target, write_file, write_lines
 from engine.base.number_format import counted
 from engine.conversations.filters import ListQuery
-from engine.conversations.personal_data import Redactor, replaced_text
+from engine.conversations.personal_data import Redactor, format_replaced
 from engine.opener.conversation_forms import (
     ENDINGS,
     Companion,
@@ -272,5 +272,5 @@ def _check_output(path: Path, form: ConversationForm | None, *, force: bool) -> 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:
     """Returns sentences on what the form has no place for, and on what was replaced."""
-    replaced = [] if redactor is None else [replaced_text(redactor.counts)]
+    replaced = [] if redactor is None else [format_replaced(redactor.counts)]
     return [*losses_in_words(form or "", left_behind), *replaced]

@@ -110,7 +110,10 @@ def _agreement_json(agreements: Mapping[tuple[str, str], Agreement]) -> list[dic
     ]
 
 
-@takes(PROJECT, number("--show", "open the clustering N instead"))
+@takes(
+    PROJECT,
+    number("--show", "open the clustering N instead"),
+)
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show opens one of them first.
 

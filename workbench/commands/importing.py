@@ -64,7 +64,8 @@ JSON_COUNTS = (
     ),
 )
 def import_paths(arguments: argparse.Namespace) -> CommandResult:
-    """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
+    """Imports into a project, which is created if it is not there (`opened_for_import`); with `--map` only guesses a
+    mapping, with `--dry-run` only reads."""
     request = read_request(ImportRequest, arguments)
     if arguments.map:
         if len(arguments.paths) > 1 or request.format is not None:
@@ -98,26 +99,25 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult:
 
 def _skipped_formats() -> list[str]:
     """Returns a line on each mapping file of the person that cannot be used."""
-    return [f"Skipped: {unfit}" for unfit in unusable_formats()]
+    return [f"Skipped: {error}" for error in unusable_formats()]
 
 
 @contextmanager
 def opened_for_import(path: Path) -> Iterator[OpenProject]:
     """Yields the project to import into, which is made if it is missing.
 
-    If the block fails, as where nothing can be read or the disk is full, a new one is removed unless it has
-    conversations; if it is cancelled, it stays.
+    A project that was made and has no conversations is removed again if the block fails, as where nothing can be read
+    or the disk is full; it stays if the block is cancelled.
 
     Raises:
         WorkbenchError: That of the block; where a format is unknown, the hint is the command that maps it.
     """
     is_new = not path.exists()
-    is_ours_alone = (
-        False  # what cannot be opened may be the project of another program that made it meanwhile
-    )
+    # what cannot be opened may be the project of another program that made it meanwhile
+    is_ours_alone = False
     try:
         with OpenProject(path, create=True) as workspace:
-            is_ours_alone = is_new
+            is_ours_alone = is_new  # so it stays where conversations cannot be counted
             try:
                 yield workspace
             finally:
@@ -166,7 +166,8 @@ def _dry_run(arguments: argparse.Namespace, request: ImportRequest) -> CommandRe
         name = message_safe(conversation.external_id)
         lines.append(f"\n== {name} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
     document = {"sources": [_source_json(source) for source in sources], "conversations": logs}
-    return CommandResult([*lines, "\nNothing was stored."], document, _exit_code(sources))
+    lines.append("\nNothing was stored.")
+    return CommandResult(lines, document, _exit_code(sources), hints=_skipped_formats())
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
@@ -255,8 +256,11 @@ def refusal_lines(refused: Sequence[FormatError], project: str | PathLike[str]) 
 
 
 def with_map_hint(error: FormatError, project: str | PathLike[str]) -> FormatError:
-    """Returns the refusal of a file of an unknown format with `map_hint` as its hint, and with the mapping files that
-    cannot be used, one of which may be meant for this file; any other, and where it is gone, unchanged."""
+    """Returns the refusal of a file of an unknown format with another hint: `map_hint`, and the mapping files that
+    cannot be used, one of which may be meant for this file.
+
+    Any other refusal is returned unchanged, and so is one whose file is gone.
+    """
     path = file_of(error.path) if isinstance(error, UnknownFormat) else None
     if path is None:
         return error

@@ -86,7 +86,9 @@ def ask(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=arguments.estimate) as workspace:
         is_new = arguments.question.endswith(("?", ".toml"))
         question = workspace.questions.find(
-            arguments.question, keep=is_new and not arguments.estimate, pattern=arguments.pattern
+            arguments.question,
+            keep=is_new and not arguments.estimate,
+            pattern=arguments.pattern,
         )
         if arguments.check:
             return _draw_check(workspace, question)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import NO_FILTER, Filter, Term
-from engine.conversations.personal_data import replaced_text
+from engine.conversations.personal_data import format_replaced
 from engine.opener.key_figures import last_change
 from engine.opener.open_project import OpenProject
 from engine.opener.report import STRONGEST_WORDS, write_report
@@ -48,7 +48,7 @@ def report(arguments: argparse.Namespace) -> CommandResult:
         words = workspace.word_reasons.strongest(STRONGEST_WORDS) if arguments.json else []
     hints = [f"Wrote {path} ({written.bytes / 1000:,.0f} kB)."]
     if arguments.redact and written.redacted is not None:
-        hints.append(replaced_text(written.redacted))
+        hints.append(format_replaced(written.redacted))
     document = {
         "file": str(path),
         "bytes": written.bytes,

@@ -44,7 +44,9 @@ from workbench.narration import narrate, run_stages
 
 
 @takes(
-    PROJECT, *request_arguments(ScoringRequest), switch("--estimate", "estimate the cost and stop")
+    PROJECT,
+    *request_arguments(ScoringRequest),
+    switch("--estimate", "estimate the cost and stop"),
 )
 def run_complete(arguments: argparse.Namespace) -> CommandResult:
     """Scores what is not scored yet and writes the remaining tasks."""
@@ -214,7 +216,12 @@ def calibrate(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     argument("project", help="a project with past conversations"),
-    argument("paths", nargs="+", metavar="PATH", help="files or folders that grow"),
+    argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files or folders that grow",
+    ),
     *request_arguments(WatchRequest, ("model",)),
     *request_arguments(ImportRequest, ("format",)),
     *request_arguments(WatchRequest, ("every", "idle")),

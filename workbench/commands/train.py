@@ -91,7 +91,8 @@ def start(arguments: argparse.Namespace) -> CommandResult:
 
 
 @takes(
-    PROJECT, argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings")
+    PROJECT,
+    argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings"),
 )
 def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""

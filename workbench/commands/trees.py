@@ -102,7 +102,10 @@ def run_trees(arguments: argparse.Namespace) -> CommandResult:
 # Trees that stand out
 
 
-@takes(PROJECT, FILTER)
+@takes(
+    PROJECT,
+    FILTER,
+)
 def unusual_trees(arguments: argparse.Namespace) -> CommandResult:
     """Lists the trees with the most branches whose best response is improbable, with state and goal, as in appendix
     C.2.2 of Soroka et al.

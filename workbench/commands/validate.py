@@ -35,7 +35,10 @@ from workbench.text_tables import table_lines
 MAX_GOAL_NAME_CHARS = 27
 """Most characters that are printed of the name of a row in the table of goals."""
 
-METRIC_OPTIONS = {"trees": ("config",), "completeness": options_of(TruncationTest)}
+METRIC_OPTIONS = {
+    "trees": ("config",),
+    "completeness": options_of(TruncationTest),
+}
 """The options that only one of the metrics has, by their names in the parsed arguments, where they are if given."""
 
 _ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
@@ -60,7 +63,8 @@ _ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
         ),
     ),
     titled(
-        "completeness: whole conversations against cut ones", *request_arguments(TruncationTest)
+        "completeness: whole conversations against cut ones",
+        *request_arguments(TruncationTest),
     ),
 )
 def validate(arguments: argparse.Namespace) -> CommandResult:

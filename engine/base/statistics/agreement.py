@@ -162,7 +162,8 @@ _MINIMA = (0.0, -1.0, 0.0, 0.0)
 """Least values of V-measure, adjusted Rand index, homogeneity and completeness, the metrics in this order."""
 
 _WHOLE_RANGE = 2.0
-"""Width of the widest range of a metric, -1 to 1: so far from a value an interval's end is clipped to the range's."""
+"""The width of the widest range of a metric, from -1 to 1: so far from any value the end of an interval is clipped to
+the end of the range."""
 
 Groups = Ints
 """The group of each conversation, shape (conversations,)."""

@@ -31,13 +31,15 @@ from engine.project.project import Project
 from engine.project.records import Estimate, StageCost
 
 SAMPLED_CONVERSATIONS = 48
-"""Conversations whose bytes are counted for an estimate; others are assumed to have as many for each character."""
+"""Number of conversations whose bytes are counted for an estimate; the others are assumed to have as many for each
+character."""
 
 TOKENS_PER_BYTE = 0.25
 """Tokens of a byte of a log, about the same in all languages."""
 
 CONVERSATIONS_PER_SECOND = 1_000
-"""Conversations whose words are read and fitted to in a second: measured, 1,250 of 23 messages on two plain cores."""
+"""Conversations whose words are read and fitted to in a second. Measured: 1,250 of 23 messages in a second on two plain
+cores."""
 
 MAX_REMAINING_TOKENS_OF_PAPER = 128
 """Longest list of remaining tasks, in tokens, that is written in answer to the prompt that was scored."""

@@ -46,7 +46,11 @@ More would hold more of them in memory, and make what a person writes wait longe
 """
 
 MAX_TESTED_CONVERSATIONS = 2_000
-"""Most conversations that the probe is tested on, drawn of more. An AUROC of .9 is known to .01 then."""
+"""Largest number of conversations that the probe is tested on; of more, this many are drawn. An AUROC of .9 is known to
+.01 then."""
+
+MAX_SHARE_OF_NOTES = 0.5
+"""Share of conversations that end with a call or its result from which this is how they end, and no sign of a cut."""
 
 NOT_READ = "the model has not read it"
 """Reason why a conversation is unscored that only states could score."""
@@ -232,7 +236,9 @@ class FittingStage(CpuStage):
         Args:
             tested_ids: The conversations that the probe is tested on.
         """
-        texts = LogTexts.read(self._project, ids, self._raise_if_cancelled, tested_ids)
+        texts = LogTexts.read(
+            self._project, ids, self._raise_if_cancelled, tested_ids, inner=bool(tested_ids)
+        )
         with self._project.reading() as conn:
             entries = {
                 entry.conversation_id: entry
@@ -247,6 +253,11 @@ class FittingStage(CpuStage):
             state_of_boundary = state_of_boundary[state_of_boundary >= 0]
             reasons = [entries[key].reason if key in entries else NOT_READ for key in texts.ids]
         elif entries:
+            # All other states of a log of several turns are at answers, so one at a call or its result says nothing,
+            # unless most logs end there.
+            has_note = np.array([bool(reason) for reason in reasons]) & (texts.counts > 0)
+            if has_note.mean() < MAX_SHARE_OF_NOTES:
+                state_of_boundary[np.cumsum(texts.counts)[has_note] - 1] = -1
             notes = {key: entry.reason for key, entry in entries.items() if entry.places}
             reasons = [
                 reason or notes.get(key) for key, reason in zip(texts.ids, reasons, strict=True)

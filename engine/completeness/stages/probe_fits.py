@@ -122,7 +122,10 @@ class ProbeLearner:
             return self._fit_bundled(training_set)
         if self._features == "states":
             state_probe = probe.cross_fit(
-                boundaries.read_states, is_end, groups, lambda: self._report(2, "fitting to states")
+                boundaries.read_states,
+                is_end,
+                groups,
+                lambda: self._report(2, "fitting to states"),
             )
             return Fit(state_probe.p, state_probe.spread, state_probe=state_probe)
         word_probe = probe.cross_fit(
@@ -131,9 +134,13 @@ class ProbeLearner:
             groups,
             lambda: self._report(1, "fitting to words"),
             probe.INVERSE_STRENGTHS_OF_WORDS,
+            ~boundaries.texts.is_inner,
         )
         read_count = training_set.count_cuttable(boundaries.has_state)
-        if self._features == "words" or read_count < MIN_CONVERSATIONS_FOR_PROBE:
+        # Of one kind of log most may end with a call, where states say nothing.
+        has_ends = 2 * training_set.count_cuttable(boundaries.has_state & is_end) >= read_count
+        is_read = read_count >= MIN_CONVERSATIONS_FOR_PROBE and has_ends
+        if self._features == "words" or not is_read:
             return Fit(word_probe.p, word_probe.spread, word_probe)
         return self._add_states(training_set, word_probe)
 
@@ -388,7 +395,9 @@ class KindFits:
     def spread(self) -> float | None:
         """Mean spread of the scores between repeats of the fits; None where nothing was fitted."""
         spreads = [
-            kind_fit.fit.spread for kind_fit in self.kind_fits if kind_fit.fit.spread is not None
+            kind_fit.fit.spread[~kind_fit.training_set.boundaries.texts.is_inner]
+            for kind_fit in self.kind_fits
+            if kind_fit.fit.spread is not None
         ]
         return float(np.concatenate(spreads).mean()) if spreads else None
 

@@ -251,7 +251,13 @@ class RefiningStage(Stage):
     name = "read"
     lane: Lane = "model"
 
-    def __init__(self, reading: ReadingStage, make_fit: MakeFit, *, while_reading: bool) -> None:
+    def __init__(
+        self,
+        reading: ReadingStage,
+        make_fit: MakeFit,
+        *,
+        while_reading: bool,
+    ) -> None:
         """Prepares a run.
 
         Args:

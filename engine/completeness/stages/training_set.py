@@ -3,7 +3,9 @@
 A boundary is a place where a conversation could end. `LogTexts` is what the texts of logs tell about their boundaries,
 from one pass over them and without a model. `Boundaries` adds the hidden states of the logs that a model has read.
 `TrainingSet` adds what a fit and its test need of each conversation besides. A run is three words in a row; nearly
-equal conversations share many. A *mask* says of each boundary whether it is meant.
+equal conversations share many. A *mask* says of each boundary whether it is meant. An *inner step* is a call, a result
+or an announcement within a turn: no conversation ends there, but a log can break off. So those that are learned from
+have their inner steps among their boundaries, as further places that are no ends.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ from numpy.typing import NDArray
 
 from engine.base.arrays import Bools, Floats, Ints, part_starts
 from engine.base.conversation import LogPiece, render_log
-from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.boundaries import (
+    boundaries,
+    no_boundary_reason,
+    note_on_end,
+    with_inner_steps,
+)
 from engine.completeness.kinds import Roles
 from engine.completeness.records import CurvePoint
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
@@ -50,9 +57,11 @@ class LogTexts:
 
     Attributes:
         ids: The ids of the conversations, rising.
-        places: The boundaries of each conversation; none where it could end nowhere.
+        places: The boundaries of each conversation, with its inner steps where these were asked for; none where it
+            could end nowhere.
         numbers: The number of each of these boundaries among all boundaries of its conversation, from 0.
-        reasons: Why each conversation has no boundary; None where it has some.
+        is_inner: Whether each of these boundaries is an inner step, shape (boundaries,).
+        reasons: Why each conversation has no boundary, or what is special about its end; None otherwise.
         words: The words at the boundaries of all conversations, in order.
         keywords: Answer of the keyword rule at the boundaries, shape (boundaries,); NaN where it was not asked for.
         roles: Who speaks in each conversation.
@@ -62,6 +71,7 @@ class LogTexts:
     ids: list[int]
     places: list[tuple[BoundaryPlace, ...]]
     numbers: list[list[int]]
+    is_inner: Bools
     reasons: list[str | None]
     words: BoundaryWords
     keywords: Floats
@@ -75,6 +85,8 @@ class LogTexts:
         ids: Sequence[int],
         check: Callable[[], None] = lambda: None,
         keywords_for: Container[int] = (),
+        *,
+        inner: bool = False,
     ) -> LogTexts:
         """Reads the texts of these conversations.
 
@@ -82,6 +94,7 @@ class LogTexts:
             ids: Rising; those without messages are left out.
             check: Called before each page of conversations is read; may raise to cancel.
             keywords_for: The conversations for which the keyword rule is asked.
+            inner: Whether inner steps are read too.
         """
         pages = []
         # At least one page, so that there is something to join.
@@ -92,7 +105,7 @@ class LogTexts:
             )
             rendered = [(key, render_log(messages)) for key, messages in page]
             logs = [_Log(key, pieces, boundaries(pieces)) for key, pieces in rendered]
-            pages.append(_texts_of_logs(logs, keywords_for))
+            pages.append(_texts_of_logs(logs, keywords_for, inner=inner))
         # The messages of a page are numbered from 0, those of all pages together one after another.
         message_counts = accumulate((len(page.words.words) for page in pages), initial=0)
         messages = [
@@ -104,6 +117,7 @@ class LogTexts:
             list(chain.from_iterable(page.ids for page in pages)),
             list(chain.from_iterable(page.places for page in pages)),
             list(chain.from_iterable(page.numbers for page in pages)),
+            np.concatenate([page.is_inner for page in pages]),
             list(chain.from_iterable(page.reasons for page in pages)),
             BoundaryWords(words, np.concatenate(messages)),
             np.concatenate([page.keywords for page in pages]),
@@ -125,6 +139,7 @@ class LogTexts:
             ids=[self.ids[index] for index in indices],
             places=[self.places[index] for index in indices],
             numbers=[self.numbers[index] for index in indices],
+            is_inner=self.is_inner[rows],
             reasons=[self.reasons[index] for index in indices],
             words=self.words[rows],
             keywords=self.keywords[rows],
@@ -140,6 +155,7 @@ class LogTexts:
             self,
             places=[tuple(compress(*log)) for log in zip(self.places, mask_of_logs, strict=True)],
             numbers=[list(compress(*log)) for log in zip(self.numbers, mask_of_logs, strict=True)],
+            is_inner=self.is_inner[mask],
             words=self.words[mask],
             keywords=self.keywords[mask],
         )
@@ -168,28 +184,42 @@ class _Log(NamedTuple):
     boundaries: list[int]
 
 
-def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int]) -> LogTexts:
+def _texts_of_logs(logs: Sequence[_Log], keywords_for: Container[int], *, inner: bool) -> LogTexts:
     """Returns what these logs tell; see `LogTexts.read`."""
+    # Of each log: the indices of the pieces that are its boundaries or inner steps.
+    stops = [
+        with_inner_steps(log.pieces, log.boundaries) if inner else log.boundaries for log in logs
+    ]
+    is_inner = [
+        np.isin(indices, log.boundaries, invert=True)
+        for log, indices in zip(logs, stops, strict=True)
+    ]
     words = MessageWords.from_pieces([piece for log in logs for piece in log.pieces])
     # Index among all messages of the first one of each log, and last the number of messages.
     first_messages = part_starts(np.array([len(log.pieces) for log in logs], dtype=np.int64))
     run_starts = words.run_starts[first_messages]
     # Of each boundary: the indices in its log of the messages at each distance, negative before the log.
-    boundary = np.array([index for log in logs for index in log.boundaries], dtype=np.int64)
+    boundary = np.array([index for indices in stops for index in indices], dtype=np.int64)
     in_log = boundary[:, None] - np.arange(DISTANCES)
-    first_of_log = np.repeat(first_messages[:-1], [len(log.boundaries) for log in logs])
+    first_of_log = np.repeat(first_messages[:-1], list(map(len, stops)))
     messages = np.where(in_log < 0, -1, in_log + first_of_log[:, None])
     return LogTexts(
         [log.id for log in logs],
-        [BoundaryPlace.in_log(log.pieces, log.boundaries) for log in logs],
-        [list(range(len(log.boundaries))) for log in logs],
-        [None if log.boundaries else no_boundary_reason(log.pieces) for log in logs],
+        [BoundaryPlace.in_log(log.pieces, at) for log, at in zip(logs, stops, strict=True)],
+        [list(range(len(indices))) for indices in stops],
+        np.concatenate([np.empty(0, dtype=bool), *is_inner]),
+        [
+            note_on_end(log.pieces, log.boundaries)
+            if log.boundaries
+            else no_boundary_reason(log.pieces)
+            for log in logs
+        ],
         BoundaryWords(words, messages),
         np.array(
             [
                 sounds_complete(log.pieces[: index + 1]) if log.id in keywords_for else np.nan
-                for log in logs
-                for index in log.boundaries
+                for log, indices in zip(logs, stops, strict=True)
+                for index in indices
             ],
             dtype=np.float64,
         ),
@@ -228,7 +258,7 @@ class Boundaries:
         return self.states[self.state_of_boundary[self.has_state]]
 
     def entries(self, p: Floats) -> Iterator[ScoreEntry]:
-        """Yields the score entry of each conversation.
+        """Yields the score entry of each conversation, without its inner steps.
 
         Args:
             p: Scores of all boundaries, shape (boundaries,); NaN in conversations of a kind at chance.
@@ -238,13 +268,15 @@ class Boundaries:
             self.texts.ids, self.texts.places, self.reasons, self.tokens, strict=True
         ):
             values = p[first : first + len(places)].tolist()
+            is_inner = self.texts.is_inner[first : first + len(places)].tolist()
             first += len(places)
             if values and np.isnan(values[0]):
                 yield ScoreEntry(key, (), AT_CHANCE, tokens)
                 continue
             points = tuple(
                 CurvePoint(place.message, place.step, place.turn, value, 1 - value)
-                for place, value in zip(places, values, strict=True)
+                for place, value, inner in zip(places, values, is_inner, strict=True)
+                if not inner
             )
             yield ScoreEntry(key, points, reason, tokens)
 

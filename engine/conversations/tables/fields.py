@@ -8,7 +8,7 @@ import operator
 import sqlite3
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from random import Random
@@ -91,16 +91,16 @@ def select_among(
     return among.of(ids)
 
 
-def add_any_or_none(term: Term, among: IdSet, named: IdSet, anything: Callable[[], IdSet]) -> IdSet:
+def add_any_or_none(term: Term, among: IdSet, named: IdSet, with_any: Callable[[], IdSet]) -> IdSet:
     """Returns the conversations that have a named value of a term, and those that its values `any` and `none` ask for.
 
     Args:
         named: Those of `among` that have a named value.
-        anything: Reads those of `among` that have any value.
+        with_any: Reads those of `among` that have any value.
     """
     if ANY_VALUE not in term.values and NO_VALUE not in term.values:
         return named
-    with_value = anything()
+    with_value = with_any()
     if ANY_VALUE in term.values:
         named |= with_value
     if NO_VALUE in term.values:
@@ -286,7 +286,7 @@ def _match_draw(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 
 MOST_FOR_KEYS = 50_000
-"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
+"""Most conversations of a project whose keys are counted; a million with five keys each would take nine seconds."""
 
 _FACETS = (
     "SELECT conversation_id FROM conversation_facet"
@@ -301,6 +301,7 @@ def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     Raises:
         WorkbenchError: No conversation has the field of metadata or truth.
     """
+    # a term has a key where its field is one of metadata or truth, as `meta.team`
     if term.key and not facets.is_known(conn, term.field):
         beginning = term.field.partition(".")[0] + "."
         known_keys = facets.keys(conn, beginning)
@@ -317,7 +318,7 @@ def _match_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         return among.of(read_ids(conn, _FACETS.format(condition), (term.field, *values)))
 
     inner = _facet_condition(named_values(term), term)
-    named = with_value(inner.text, inner.values) if inner.text else among - among
+    named = with_value(inner.text, inner.values) if inner.text else among - among  # the empty set
     return among & add_any_or_none(term, among, named, partial(with_value, "TRUE"))
 
 
@@ -327,7 +328,7 @@ def _facet_condition(values: Sequence[str], term: Term) -> Sql:
     if not values:
         return Sql("")
     if (term.span or term.op != ":") and all(map(is_number, values)):
-        return number_condition("number", term)
+        return number_condition("number", replace(term, values=tuple(values)))
     texts = tuple(without_surrogates(value)[: facets.MAX_VALUE_CHARS] for value in values)
     if term.span:
         return date_condition("value", term)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 _FIRST = "(SELECT min(grew_at) FROM watched)"
-"""SQL for the moment of the first watch, with all past conversations; what came or grew since has a later one."""
+"""SQL for the moment of the first watch, at which all past conversations were stored. A conversation that came or grew
+since has a later moment."""
 
 WATCHED: Mapping[str, str] = {
     "past": f"SELECT conversation_id FROM watched WHERE grew_at = {_FIRST}",

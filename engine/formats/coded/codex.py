@@ -185,7 +185,10 @@ def _read(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         rollout.name or fallback_id, tuple(messages), created_at=rollout.start_time
     )
     return ParsedRecord(
-        conversation, fields, left_out=frozenset(rollout.left_out), unknown=tuple(rollout.unknown)
+        conversation,
+        fields,
+        left_out=frozenset(rollout.left_out),
+        unknown=tuple(rollout.unknown),
     )
 
 

@@ -57,7 +57,8 @@ _RESULT_STARTS = ("EXECUTION RESULT of [", "OBSERVATION:\n")
 """Beginnings of messages of SWE-Gym with the result of a command."""
 
 _MESSAGES_FOR_DETECTION = 8
-"""Number of first messages in which results of commands are looked for (`_OBSERVATION_STARTS`, `_RESULT_STARTS`)."""
+"""Number of messages at the beginning in which results of commands are looked for (`_OBSERVATION_STARTS`,
+`_RESULT_STARTS`)."""
 
 
 def _recognize_trajectory(record: Any) -> str | None:

@@ -8,13 +8,21 @@ list of turns.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
+from engine.formats.json_values import (
+    BadRecord,
+    as_object,
+    json_text,
+    object_or_empty,
+    objects_in,
+    without_keys,
+)
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
@@ -66,6 +74,12 @@ _ANSWER_COLUMNS = (
 _TOOL_COLUMNS = ("tool", "tool_name", "function_name")
 """Names of columns with the name of the tool that a message calls, or whose answer it is."""
 
+_ARGUMENT_COLUMNS = (
+    "tool_args", "tool_arguments", "tool_input", "tool_parameters", "function_args", "function_arguments", "arguments",
+    "args",
+)  # fmt: skip
+"""Names of columns with the arguments with which a message calls the tool that another column names."""
+
 
 class RowColumns(NamedTuple):
     """The names of the columns of a row, or of the fields of a turn.
@@ -73,7 +87,8 @@ class RowColumns(NamedTuple):
     Attributes:
         id: The column with the id of the conversation.
         role: The column that says who speaks; None for a question with its answer.
-        text: The column with the text of the message, or with the question.
+        text: The column with the text of the message, or with the question; that with the name of the tool for a
+            message without text, which calls the tool.
         answer: The column with the answer; None for a single message.
     """
 
@@ -92,7 +107,11 @@ def columns_of(row: Any) -> RowColumns | None:
         role_key = "role" if "role" in row else "from"
         return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
     role = named_column({key: speaker_word(row[key]) for key in row}, _ROLE_COLUMNS, str)
-    text = named_column(without_keys(row, id_key, role), _TEXT_COLUMNS, str)
+    others = without_keys(row, id_key, role)
+    text = named_column(others, _TEXT_COLUMNS, str)
+    if role and (tool := named_column(others, _TOOL_COLUMNS, str)):
+        # what a tool returned may be an object
+        text = text or named_column(others, _TEXT_COLUMNS, (dict, list)) or tool
     if role and text:
         return RowColumns(id_key, role, text, None)
     question = named_column(row, _QUESTION_COLUMNS, str)
@@ -158,24 +177,37 @@ def messages_of_row(
         role = "tool"  # help desks log what a tool returned under the name of the system
     said_keys = READ_KEYS.difference(facts) if looks_like_message(row) else ()
     message = {key: row[key] for key in row if key in said_keys}
+    if isinstance(text, dict | list) and not looks_like_message(row):
+        text = json_text(text)
     message |= {"role": role, "content": text, **({"name": name} if name else {})}
-    return messages_of({**message, **_tool_fields(row, role, text)}, number, facts=facts)
+    tool_fields = _tool_fields(row, columns, role, text)
+    if "tool_calls" in tool_fields:
+        facts = without_keys(facts, *_columns_named(tuple(facts), _ARGUMENT_COLUMNS))
+    message |= tool_fields
+    return messages_of(message, number, facts=facts)
 
 
-def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str, Any]:
+def _tool_fields(
+    row: dict[str, Any], columns: RowColumns, role: Role | None, text: Any
+) -> dict[str, Any]:
     """Returns what a column with the name of a tool adds to the message of a row, in the form of a chat API.
 
-    An answer of a tool gets its name. What the assistant says becomes a call of the tool if it is a JSON object,
-    perhaps behind that name; other words of the assistant stay as they are.
+    An answer of a tool gets its name. The assistant calls the tool where there are arguments or no text, or where the
+    text is a JSON object, perhaps behind that name; other words of the assistant stay as they are.
     """
-    tool = row.get(named_column(row, _TOOL_COLUMNS, str))
+    tool_column = named_column(row, _TOOL_COLUMNS, str)
+    tool = row.get(tool_column)
     if not tool or row.get("tool_calls"):
         return {}
+    said = {"content": ""} if columns.text == tool_column else {}
     if role == "tool":
-        return {"name": tool}
+        return {"name": tool, **said}
+    arguments = row.get(named_column(row, _ARGUMENT_COLUMNS, (str, dict, list)), said and {})
+    if role == "assistant" and (said or arguments):
+        return {"tool_calls": [{"name": tool, "arguments": arguments}], **said}
     is_call = rf"\W*?(?:{re.escape(tool)}\W*?)?(\{{.*\}})[\s)]*"
     call = re.fullmatch(is_call, str(text), re.DOTALL) if role == "assistant" else None
-    return {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]} if call else {}
+    return {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]} if call else said
 
 
 def _role_and_name(
@@ -218,11 +250,18 @@ _ORDER_COLUMNS = (
 """Names of columns by which the rows of a conversation are put in order."""
 
 _ROLE_ONLY_COLUMNS = ("role", "speaker")
-"""Columns of a speaker that say only the role; what others say, such as a name, stays as a fact of the message."""
+"""Columns of a speaker that say nothing but the role. What other columns of a speaker say, such as a name, stays as a
+fact of the message."""
 
 _MOST_DIFFERING = 0.05
 """Largest share of conversations in which a column of the conversation may have several values: a few that moved to
 another channel do not make the channel one of messages."""
+
+_NEARLY_ALL = 0.9
+"""Least share of the conversations of a file in which a speaker is who answers in all of them."""
+
+_ASSISTANTS = "names that answer"
+"""Key under which a group of rows has what the whole file tells of names: whether they are of the assistant."""
 
 UNREAD = "rows not read"
 """Key under which the metadata of a conversation has the rows of it that are no messages."""
@@ -248,14 +287,59 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
         if frame.reason is not None:
             yield frame
         elif columns is None or columns.id is None:
-            yield frame._replace(reason="the row is no message of a named conversation")
+            yield frame._replace(reason=_what_is_missing(object_or_empty(frame.value)))
         else:
             rows.setdefault(str(frame.value[columns.id]), []).append(frame)
     groups = [[frame.value for frame in frames] for frames in rows.values()]
+    answers = _names_that_answer(groups)
     shared = _conversation_columns([group for group in groups if len(group) > 1])
     for frame, group in zip(group_frames(rows, "messages"), groups, strict=True):
         cells = {column: _distinct_values(group, column) for column in shared}
-        yield frame._replace(value={**cells, **frame.value})
+        names = {word: answers[word] for word in _speakers_of(group) if word in answers}
+        yield frame._replace(value={**cells, _ASSISTANTS: names, **frame.value})
+
+
+def _speakers_of(rows: list[dict[str, Any]]) -> dict[str, Role | None]:
+    """Returns the words for the speakers of some rows, each with its role; None for names and other unknown words."""
+    places = ((row, columns_of(row)) for row in rows)
+    words = (speaker_word(row[columns.role]) for row, columns in places if columns and columns.role)
+    return {word: role_of_speaker(word) for word in words if word}
+
+
+def _known_roles(rows: list[Any], answers: dict[str, bool]) -> dict[str, Role]:
+    """Returns the roles of the speakers of some rows, as their words or `_names_that_answer` tell them."""
+    speakers: dict[str, Role | None] = _speakers_of(rows)
+    speakers |= {word: "assistant" if answers[word] else "user" for word in answers}
+    return {word: role for word, role in speakers.items() if role is not None}
+
+
+def _names_that_answer(groups: list[list[dict[str, Any]]]) -> dict[str, bool]:
+    """Returns of speakers whose words are no roles whether they are the assistant, as all conversations of a file tell
+    it; else they are users. Returns {} where that cannot be told.
+
+    Where known words for the user are in nearly all of them (`_NEARLY_ALL`), names are of the assistant. Where no known
+    word for the assistant is, the only name in nearly all is the assistant, and the others are users.
+
+    Args:
+        groups: The rows of each conversation.
+    """
+    conversations = [_speakers_of(group) for group in groups]
+    least = max(2, _NEARLY_ALL * len(groups))
+    roles = Counter(role for speakers in conversations for role in {*speakers.values()})
+    counts = Counter(word for words in conversations for word in words if words[word] is None)
+    if roles["user"] >= least:
+        return dict.fromkeys(counts, True)
+    frequent = [word for word, count in counts.items() if count >= least]
+    if roles["assistant"] >= least or len(frequent) != 1:
+        return {}
+    return {word: word in frequent for word in counts}
+
+
+def _what_is_missing(row: dict[str, Any]) -> str:
+    """Returns in words what a row lacks to be a message of a named conversation."""
+    needed = {"id of a conversation": ID_COLUMNS, "speaker": _ROLE_COLUMNS, "text": _TEXT_COLUMNS}
+    missing = [what for what in needed if not named_column(row, needed[what], (str, int, dict))]
+    return f"the row has no {', no '.join(missing or ['text'])}"
 
 
 def _conversation_columns(groups: list[list[dict[str, Any]]]) -> list[str]:
@@ -304,12 +388,13 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     Raises:
         BadRecord: No row is a message.
     """
-    shared = without_keys(as_object(record), "id", "messages")
+    shared = without_keys(as_object(record), "id", "messages", _ASSISTANTS)
     rows = _rows_in_order(objects_in(record.get("messages")))
     branch_positions = other_branches(rows)
     branch_rows = [rows[position] for position in sorted(branch_positions)]
     rows = [row for position, row in enumerate(rows) if position not in branch_positions]
-    speakers: dict[str, Role] = {}
+    known = _known_roles(rows, record.get(_ASSISTANTS, {}))
+    speakers = dict(known)
     messages: list[Message] = []
     outcomes = _outcomes(rows)
     unread: list[Any] = []
@@ -324,7 +409,11 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         read_keys = {columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS, *outcomes}
         read_keys |= READ_KEYS if looks_like_message(row) else set()
         kept = without_keys(row, *read_keys)
-        subjects |= {key: "conversation" if key in shared else "message" for key in kept}
+        subjects |= {
+            key: "conversation" if key in shared else "message"
+            for key in kept
+            if row[key] is not None
+        }
         facts = {"time" if key == time else key: value for key, value in kept.items()}
         try:
             read = messages_of_row(row, columns, facts, len(messages) + 1, speakers)
@@ -338,6 +427,11 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
     if not messages:
         raise BadRecord(reason)
     start_time = as_time(rows[0].get(named_column(rows[0], TIME_COLUMNS, (str, int, float))))
+    guessed = [
+        {"speaker": word, "type": "speaker whose role is a guess"}
+        for word in speakers.keys() - known.keys()
+        if {"user", "assistant"}.isdisjoint(known.values())
+    ]
     cells = {name: values if values[1:] else values[0] for name, values in shared.items() if values}
     lists = {UNREAD: unread, OTHER_BRANCHES: branch_rows}
     return ParsedRecord(
@@ -345,7 +439,7 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
             record_id(record, ("id",), fallback_id), tuple(messages), created_at=start_time
         ),
         {**cells, **outcomes, **{name: entries for name, entries in lists.items() if entries}},
-        unknown=tuple(map(_unread_row, unread)),
+        unknown=(*map(_unread_row, unread), *guessed),
         pieces=frozenset(pieces),
         columns=subjects,
     )
@@ -543,7 +637,7 @@ def _read_turns(turns: list[Any]) -> tuple[list[Message], list[Any]]:
     """Returns the messages of the turns of a transcript, and the entries that are no turns."""
     messages: list[Message] = []
     unread: list[Any] = []
-    speakers: dict[str, Role] = {}
+    speakers = _known_roles(turns, {})
     for turn in turns:
         columns = columns_of(turn)
         if columns is None or columns.role is None:

@@ -21,7 +21,8 @@ MAX_ITEMS = 2_000
 """Most items of a list that are looked at."""
 
 _MIN_SHARE_PRESENT = 0.7
-"""Least share of items with a role, a speaker or a time; in some logs events without one stand between messages."""
+"""Least share of the items that have a role, a speaker or a time; in some logs events without one stand between
+messages."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\Z")
 """Matches a number: `12`, `-1.5e3`."""

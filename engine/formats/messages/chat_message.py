@@ -28,7 +28,8 @@ ChatMessage = dict[str, Any]
 """A message with role, content, tool_calls, tool_call_id, name and reasoning_content; other keys are facts."""
 
 UNKNOWN_ROLE = "unknown_role"
-"""Key of a message for the role that its log gives it where that is no known word; accounts of imports count them."""
+"""Key of a message for the word that its log has as the role, where that is no known word; the account of an import
+counts them."""
 
 UNKNOWN_ITEMS = "unknown_items"
 """Key of a message for the entries of its list that are of no known kind; the account of an import counts them."""

@@ -145,7 +145,10 @@ def read_in_turn(items: Iterable[Any]) -> list[Message]:
 
 
 def messages_of(
-    item: Any, number: int, rendered_calls: bool = False, facts: Mapping[str, Any] | None = None
+    item: Any,
+    number: int,
+    rendered_calls: bool = False,
+    facts: Mapping[str, Any] | None = None,
 ) -> list[Message]:
     """Reads one message of a file, which is several here if the answers of tools are among its parts.
 

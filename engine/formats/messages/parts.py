@@ -24,7 +24,8 @@ from engine.formats.json_values import (
 )
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "fact", "mark", "unknown"]
-"""What a part is; a fact is about the message and none of its text; a mark, as of a beginning, has no content."""
+"""What a part is; a fact is about the message and no text of it; a mark, such as the beginning of a step, has no
+content."""
 
 
 # What a part is

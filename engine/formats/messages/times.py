@@ -107,7 +107,8 @@ _TIME_OF_DAY = re.compile(
 _ZONE = re.compile(
     r" ?(?:(?:UTC|GMT) ?([+-]\d\d:?\d\d)|(\+\d\d:?\d\d|-\d{4}|(?<= )-\d\d:\d\d)|(?:Z|UTC|GMT)\b)"
 )
-"""Matches the offset from UTC after a time of day: ` GMT+0100`, `+01:00`, `Z`; not a span's end as in `10:00-11:00`."""
+"""Matches the offset from UTC after a time of day: ` GMT+0100`, `+01:00`, `Z`; not the end of a span of time, as in
+`10:00-11:00`."""
 
 
 def date_of(value: Any, day_first: bool | None = None) -> str | None:

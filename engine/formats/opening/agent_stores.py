@@ -32,7 +32,8 @@ from engine.formats.paths import object_in
 # Databases
 
 _ReadSessions = Callable[[Database], Iterator[dict[str, Any] | None]]
-"""Yields the sessions in a database, None for one larger than a record may be; raises as `Database.rows` does."""
+"""Yields the sessions in a database, None for one that is larger than a record may be; may raise what `Database.rows`
+raises."""
 
 
 class _Store(NamedTuple):
@@ -326,7 +327,8 @@ _STORES = (
     ),
     _Store(frozenset(("conversations", "responses")), _llm_sessions, has_all_tables=True),
 )
-"""The databases of opencode, of Cursor, and of both forms of `llm`; the first whose tables are there is taken."""
+"""The databases of opencode, of Cursor, and of `llm` since version 0.32 and before; the first whose tables a database
+has is taken."""
 
 
 # Folders of files

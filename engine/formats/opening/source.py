@@ -214,7 +214,8 @@ _DECOMPRESSORS: dict[bytes, tuple[str, Callable[[], Any]]] = {
     b"\xfd7zXZ\x00": ("xz", lambda: lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY)),
     b"\x28\xb5\x2f\xfd": ("zstd", _Zstd),
 }
-"""First bytes of compressed data -> name of the compression, and what decompresses a stream of it; gzip is apart."""
+"""First bytes of compressed data -> the name of the compression, and what decompresses one stream of it; gzip is read
+apart."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 """First bytes of gzip."""

@@ -236,7 +236,8 @@ class _TextLines:
 _MESSAGE_COLUMNS = frozenset(
     ("content", "message", "messagecontent", "messagetext", "msg", "text", "utterance")
 )
-"""Columns with the text of a message, in small letters, without signs; the text may be JSON, as a tool's result."""
+"""Columns with the text of a message, in small letters and without signs. The text may happen to be JSON, such as the
+result of a tool."""
 
 
 def row_frame(number: int, row: dict[str, Any]) -> Frame:
@@ -309,7 +310,8 @@ _BATCH_BYTES = 8 << 20
 """Number of bytes of rows that are unpacked together, if all rows of a group have the same size."""
 
 _MAX_EXPANSION = 100
-"""How many times its file a group of rows may be when unpacked, where that is more than any file may unpack to."""
+"""How many times as large as its file a group of rows may be when it is unpacked, where that is more than any file
+may unpack to."""
 
 
 def parquet_rows(path: str, reading: Reading) -> Iterator[Frame]:

@@ -331,7 +331,8 @@ _NAMED = re.compile(
     r"[ \t]*:(?:\*\*|__)?[ \t]+(?=\S)",
     re.MULTILINE,
 )
-"""Matches what may be a turn of somebody in no list: one to three words with capitals, a colon: `Maria Lopez: `."""
+"""Matches a line that may be a turn of somebody in no list: one to three words with capitals, and a colon,
+as `Maria Lopez: `."""
 
 _MIN_TURNS = 2
 """Least number of turns that each side needs in a text in which only one side has a known word."""

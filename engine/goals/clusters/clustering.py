@@ -38,7 +38,8 @@ from engine.model.embedders.vectors import (
 OUTLIER = -1
 """Label of a row that is in no cluster: of an outlier, and of a later row that is novel."""
 MIN_MEMBERS = 2
-"""Fewest members of a cluster; those of smaller ones go to the nearest other cluster or become outliers."""
+"""Fewest members of a cluster. Smaller clusters are dropped; their members go to the nearest other cluster or become
+outliers."""
 _SAME_DIRECTION = 1e-5
 """Distance up to which a row has the direction of its center, save for rounding, and is no outlier."""
 OUTLIER_DEVIATIONS = 4.0
@@ -54,7 +55,8 @@ MEMBER_QUANTILE = 0.99
 """Quantile of the members' distances that is the limit of a cluster."""
 
 QUANTILE_MEMBERS = 50
-"""Members from which a cluster's limit is `MEMBER_QUANTILE` alone; with fewer it is mixed with that of outliers."""
+"""Number of members from which the limit of a cluster is `MEMBER_QUANTILE` alone; with fewer it is mixed with the limit
+of outliers."""
 
 Kind = Literal["seed", "bootstrap"]
 """How a clustering is repeated: on the same rows with another seed, or on rows drawn with replacement."""

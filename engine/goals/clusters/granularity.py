@@ -48,7 +48,8 @@ from engine.goals.clusters.kmeans import (
 from engine.model.embedders.vectors import Numbers, Vectors
 
 _STREAM = 0x677261
-"""Number of this module's stream of random numbers (ASCII "gra"), which no other use of the seed draws."""
+"""Number of the stream of random numbers that this module draws (ASCII "gra"), so that no other use of the seed draws
+the same ones."""
 
 MAX_ROWS = 3_000
 """Most rows that are used; of more, a random sample."""
@@ -81,7 +82,8 @@ PRIOR_THRESHOLD, PRIOR_WIDTH = 0.4, 0.6
 about equal quality, such as groups of near duplicates and groups of whole goals."""
 
 MIN_THEME_QUANTILE = 0.9
-"""Quantile of the similarities of all pairs of goals that a theme's mean similarity must reach (docs/lab/goals.md)."""
+"""Quantile of the similarities of all pairs of goals that the mean similarity within a theme must reach
+(docs/lab/goals.md)."""
 
 
 class Baseline(NamedTuple):
@@ -154,7 +156,11 @@ class _Merges(NamedTuple):
     k: int
 
 
-def find_granularity(vectors: Vectors, labels: Numbers, seed: int = 0) -> Granularity:
+def find_granularity(
+    vectors: Vectors,
+    labels: Numbers,
+    seed: int = 0,
+) -> Granularity:
     """Returns how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
@@ -194,7 +200,11 @@ def find_granularity(vectors: Vectors, labels: Numbers, seed: int = 0) -> Granul
 
 
 def _agreement_of_samples(
-    rows: Vectors, merges: _Merges, baseline: Baseline, seed: int, rng: np.random.Generator
+    rows: Vectors,
+    merges: _Merges,
+    baseline: Baseline,
+    seed: int,
+    rng: np.random.Generator,
 ) -> Floats:
     """Returns the mean agreement of merges with those of random subsamples of the rows, at each number of groups, shape
     (k + 1,)."""

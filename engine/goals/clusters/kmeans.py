@@ -81,10 +81,12 @@ NEARLY_BEST = 0.9
 """Share of the highest silhouette that counts as equally good: silhouettes are often flat over a wide range of k."""
 
 OVERESTIMATE = 1.5
-"""Ratio of the proposed k to the best: a cluster too many costs one merge, one of two goals has to be noticed."""
+"""Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
+goals has to be noticed and split."""
 
 MANY_DIMENSIONS = 256
-"""Number of dimensions from which vectors are taken for an embedding model's; those of TF-IDF have fewer."""
+"""Number of dimensions from which vectors are taken for those of an embedding model; the vectors of TF-IDF have
+fewer."""
 
 _TRIAL_ROWS_PER_CLUSTER = 4
 """Rows of the sample for each cluster of the greatest k that is tried: with fewer a silhouette says little."""

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 MIN_INDEXED_ROWS = 2_000
 """Number of rows from which an index is built; fewer are searched exactly."""
 LINKS_PER_ROW, BUILD_EFFORT, MIN_SEARCH_EFFORT = 16, 120, 64
-"""Links of each row in the index (M), rows examined for each when it is built, and least number in a search (ef)."""
+"""Links of each row in the index (M), rows examined for each row when it is built, and the least number examined in a
+search (ef)."""
 BATCH_ROWS = 4_096
-"""Rows that are searched, added, or vote at once; a vote's memory grows with the square of the neighbors."""
+"""Rows that are searched, added, or vote at once. It bounds the memory, which in a vote grows with the square of the
+number of neighbors."""
 _SEED = 20_240_607
 """Seed of the index."""
 

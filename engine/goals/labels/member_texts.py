@@ -52,7 +52,8 @@ MIN_QUESTIONS, MIN_PARTLY_QUESTIONS = 0.4, 0.2
 """Least share of the members that begin with a question where a name says that they ask about something; and where the
 last request of a list says so."""
 MIN_VERB_EVERYWHERE, MIN_VERB_REQUESTS = 0.8, 0.15
-"""Where the first share of the members use a verb anywhere, it is enough that the second share ask with it first."""
+"""Where the first share of the members use a verb anywhere in their texts, it is enough that the second share ask with
+it first."""
 MIN_VERB_AGREEMENT = 0.6
 """Least share of the members' first requests that have one verb where a name lists things with it."""
 GET_SHARE = 0.2

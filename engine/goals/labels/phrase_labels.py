@@ -90,7 +90,8 @@ MIN_TOPIC_CONTRAST, MIN_TOPIC_MEMBERS = 1.8, 5
 LISTED_SUPPORT = 0.8
 """The support of a name from which on nothing more is listed."""
 MIN_ASKED_SHARE, MIN_CHOSEN_SHARE = 0.05, 0.15
-"""Least weight of those who ask for a request that a name lists, and for the name itself, as a share of the members."""
+"""Least weight of those who ask for a request that a name lists, and for the one that is the name, as a share of the
+members."""
 MAX_TELLING_WORDS, MIN_TELLING_SHARE, MIN_OPENING_SHARE, MIN_TELLING_CONTRAST = 2, 0.55, 0.45, 0.7
 """Most words that tell two clusters of one name apart, the least share of the members that have such a word, and that
 begin with it, and its least contrast to the other clusters of that name."""
@@ -213,7 +214,11 @@ def _choose_request(number: int, clusters: Mapping[int, Cluster], usage: Usage) 
 
 
 def _name_cluster(
-    number: int, chosen: Phrase | None, clusters: Mapping[int, Cluster], usage: Usage, asks: bool
+    number: int,
+    chosen: Phrase | None,
+    clusters: Mapping[int, Cluster],
+    usage: Usage,
+    asks: bool,
 ) -> ClusterName:
     """Returns the label of a cluster with its support: the chosen phrase, with what many of the other members ask for
     ("Reserve a table or check my balance"); without one the quality of the things that they look for, requests that

@@ -52,7 +52,8 @@ _VERB_AFTER_OPENING = re.compile(
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
 )
-"""Finds openings that a verb follows, with it, as "could you provision"; so verbs are found that no list has."""
+"""Finds openings that a verb follows, with the verb: "could you provision". So verbs are found that no list has, as in
+the jargon of a field."""
 
 # The words of these patterns are followed by a space, because a clause is matched with one after it.
 _ADVERB = r"(?:also |really |just |only |now |first |currently |still |kindly |urgently |please )*"
@@ -83,7 +84,8 @@ _OPENINGS = re.compile(
     )
     + r")\b ?"
 )
-"""Matches one part of what comes before the verb of a request, as "please" or "i would like to"; there are several."""
+"""Matches one part of what comes before the verb of a request, as "please" or "i would like to"; several follow each
+other."""
 _REQUEST_START = re.compile(
     rf"\b(?:{_USER}{_AUX}(?:like|love|want|wants|need|needs|hope|hoping|wish|trying|planning|plan|looking)\b"
     r"|(?:can|could|will|would) (?:you|i|we) |please |help me |how (?:do|can) i )"

@@ -27,7 +27,8 @@ MAX_TEXT_CHARS = 600
 MIN_COHESION = 1.0
 """Least pointwise mutual information, in nats, of the two parts of a phrase where they cohere least."""
 MIN_VARIETY = 0.3
-"""Least number of different signs on either side of a phrase, as a share of its occurrences; an edge always differs."""
+"""Least number of different signs on either side of a phrase, as a share of its occurrences; the edge of a clause is
+always a different one."""
 
 _RUNS = re.compile(rf"[{SIGNS}]+")
 """Matches a run of signs."""

@@ -46,7 +46,8 @@ from engine.goals.records import MergeOrder
 MAX_NEWTON_STEPS = 50
 """Number of steps of Newton's method after which the fit stops if it has not converged."""
 CONVERGED_DECREMENT = 1e-10
-"""Newton decrement (slope times step) below which the fit has converged, and smallest step of the line search."""
+"""Newton decrement (slope times step) below which the fit has converged. Also the smallest step size that the line
+search tries."""
 LEEWAY_DECISIONS = 5
 """Decisions that double the leeway: one alone says too little about what unlike pairs with good evidence are."""
 _SUFFICIENT_DECREASE = 0.25
@@ -195,7 +196,9 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 PRIOR = Prior(
-    means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0), deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2), leeway=1.5
+    means=(0.0, 1.2, 0.15, 0.3, 0.1, 0.0),
+    deviations=(2.0, 0.4, 0.15, 0.2, 0.1, 0.2),
+    leeway=1.5,
 )
 """Prior of the intercept and of the weights. The yes of a small model is near chance (AUROC .54 on pairs of clusters of
 a public set), so it starts with little weight, which grows when it agrees with decisions. The intercept has the widest

@@ -397,7 +397,11 @@ class GoalStages:
         prompt = with_context(self.setup.prompts.prompt(name), context)
         self.setup.endpoints.check_writing(model, prompt)
         return SummarizeStage(
-            self.setup.project, self.setup.process, model, prompt, selection=selection
+            self.setup.project,
+            self.setup.process,
+            model,
+            prompt,
+            selection=selection,
         )
 
     def _vectorizer(self, name: str, seed: int, spending: Spending | None = None) -> Vectorizer:

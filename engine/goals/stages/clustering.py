@@ -304,7 +304,11 @@ class OneActStage(OnClustering, CpuStage):
     """Decides about the groups of a clustering and stores the decisions as one act."""
 
     def __init__(
-        self, project: Project, queue_cache: MergeQueueCache, *, cluster: ClusterStage | None = None
+        self,
+        project: Project,
+        queue_cache: MergeQueueCache,
+        *,
+        cluster: ClusterStage | None = None,
     ) -> None:
         """Reads nothing yet.
 

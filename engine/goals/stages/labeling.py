@@ -197,7 +197,9 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[NumberedName]:
         """Returns the name of each cluster of a block; where the model gave none, its phrase, with the reason."""
         names = self._work.each(
-            block, partial(self._ask, report=report), lambda reason: ClusterName("", reason=reason)
+            block,
+            partial(self._ask, report=report),
+            lambda reason: ClusterName("", reason=reason),
         )
         return [
             (number, replace(self._phrases.get(number, name), reason=name.reason))
@@ -259,7 +261,10 @@ class LabelStage(OnClustering, BlockStage[int, NumberedName]):
         """Returns the lists of the label question: members, other conversations, and labels of other clusters."""
         ids, numbers = self._members
         inside = numbers == number
-        samples = (self._draw(ids[inside], self._most_members), self._outside(number, inside))
+        samples = (
+            self._draw(ids[inside], self._most_members),
+            self._outside(number, inside),
+        )
         with self._project.reading() as conn:
             source = source_of(self._stored).shown
             members, others = (
@@ -445,14 +450,12 @@ class _Members:
             shares = measure_mixing(self._cosines, sampled_numbers, self._group_count)
             is_in_group = sampled_numbers >= 0
             sizes = np.bincount(sampled_numbers[is_in_group], minlength=self._group_count)
-            sets = find_fragments(shares, sizes, lacking, mutual=mutual)
-            if not sets:
-                continue
-            tried = self._names(texts, _joined(self.numbers, sets), names)
-            fragments = [members for members in sets if _has_request(tried[members[0]])]
-            self.numbers = _joined(self.numbers, fragments)
-            joined_sets += fragments
-            names = tried if fragments == sets else self._names(texts, self.numbers, names)
+            for fragments in find_fragments(shares, sizes, lacking, mutual=mutual):
+                joined = np.where(np.isin(self.numbers, fragments), fragments[0], self.numbers)
+                joined_names = self._names(texts, joined, names)
+                if _has_request(joined_names[fragments[0]]):
+                    self.numbers, names = joined, joined_names
+                    joined_sets.append(fragments)
         return joined_sets, names
 
     def _names(
@@ -479,14 +482,6 @@ class _Members:
             if old.label not in labels:
                 names[number] = old
         return names
-
-
-def _joined(numbers: Numbers, sets: Sequence[Sequence[int]]) -> Numbers:
-    """Returns the indices of groups of conversations with those of each set replaced by its first one."""
-    joined = numbers.copy()
-    for first, *others in sets:
-        joined[np.isin(joined, others)] = first
-    return joined
 
 
 def _has_request(name: ClusterName) -> bool:

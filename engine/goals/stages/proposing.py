@@ -218,7 +218,9 @@ def _question_lists(question: MergeQuestion, max_chars: int) -> str:
 def _paper_question_lists(question: MergeQuestion) -> str:
     """Returns the lists of a question as the paper prints them."""
     return paper_lists(
-        ("GROUP 1", question.first), ("GROUP 2", question.second), ("NOT IN GROUP", question.others)
+        ("GROUP 1", question.first),
+        ("GROUP 2", question.second),
+        ("NOT IN GROUP", question.others),
     )
 
 

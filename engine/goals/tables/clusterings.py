@@ -38,7 +38,8 @@ _CLUSTERING = (
 
 
 Member = tuple[int, int | None, float]
-"""Id of a conversation, number of its cluster, None for an outlier, and cosine distance to the nearest center."""
+"""The id of a conversation, the number of its cluster, None for an outlier, and its cosine distance to the nearest
+center."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,11 +99,8 @@ def replace_groups(
 
 def labels_by_group(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
     """Returns the label of each current group, by id."""
-    return dict(
-        conn.execute(
-            "SELECT group_id, label FROM goal_label WHERE clustering_id = ?", (clustering_id,)
-        )
-    )
+    sql = "SELECT group_id, label FROM goal_label WHERE clustering_id = ?"
+    return dict(conn.execute(sql, (clustering_id,)))
 
 
 def goals_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
@@ -146,11 +143,8 @@ def _count_goals(conn: sqlite3.Connection, field: str, among: IdSet, limit: int)
     clustering_id = clustering_ids[0]
     count_by_group: dict[str | None, int] = {}
     among_condition, flags = among.condition("conversation_id")
-    current = dict(
-        conn.execute(
-            "SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (clustering_id,)
-        )
-    )
+    sql = "SELECT group_id, current FROM goal_group WHERE clustering_id = ?"
+    current = dict(conn.execute(sql, (clustering_id,)))
     # counted in clusters and assignments, and where decisions moved to; taken off where they moved from
     where = f"clustering_id = ? AND {among_condition}"
     where_moved = (

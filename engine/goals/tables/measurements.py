@@ -88,7 +88,8 @@ def repetition_count(conn: sqlite3.Connection, clustering_id: int) -> int:
 BYTES_PER_GROUP = 2
 
 _GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
-"""SQL for the two bytes of a conversation, whose id is to be filled in, in a map of groups; none (0) beyond its end."""
+"""SQL for the two bytes of a conversation in a map of groups, none (which are the number 0) beyond its end; its id is
+to be filled in. `substr` counts from 1."""
 
 _States = dict[str, tuple[int, int]]
 """For each state the number of conversations in it, and how many of them are at or above the threshold."""

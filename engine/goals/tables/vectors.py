@@ -121,7 +121,8 @@ def count(conn: sqlite3.Connection, config_hash: str) -> int:
     """
     config_id, _ = _config_row(conn, config_hash)
     row = conn.execute(
-        "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?", (config_id,)
+        "SELECT coalesce(sum(count), 0) FROM vector_block WHERE config_id = ?",
+        (config_id,),
     ).fetchone()
     return int(row[0])
 
@@ -201,7 +202,8 @@ def read_vectors(
     rows = np.empty((total, dimensions), dtype=np.float32)
     end = 0  # number of rows that are filled
     for id_blob, vector_blob in conn.execute(
-        "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first", (config_id,)
+        "SELECT ids, vectors FROM vector_block WHERE config_id = ? ORDER BY first",
+        (config_id,),
     ):
         block_ids = np.frombuffer(id_blob, dtype="<i8")
         block = np.frombuffer(vector_blob, dtype="<f4").reshape(len(block_ids), dimensions)

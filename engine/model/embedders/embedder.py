@@ -191,7 +191,12 @@ class HttpEmbedder(_PretrainedEmbedder):
     kind = "http"
 
     def __init__(
-        self, url: str, *, key: str = "", prices: Prices | None = None, sleep: Sleep = asyncio.sleep
+        self,
+        url: str,
+        *,
+        key: str = "",
+        prices: Prices | None = None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """Prepares a client; sends no request.
 

@@ -37,7 +37,8 @@ on the user texts of 1,000 `star` and 300 `sgd` dialogues reached V-measures of 
 with 128."""
 
 MAX_TERMS = 20_000
-"""Most terms of the vocabulary, the most frequent ones; with 32 dimensions the state is then about 3 MB."""
+"""Most terms of the vocabulary, of which the most frequent ones are taken; with 32 dimensions the state is then about 3
+MB."""
 
 MAX_FIT_TEXTS = 100_000
 """Most texts to which TF-IDF is fitted; of more, a random sample is used."""

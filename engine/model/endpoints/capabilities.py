@@ -24,7 +24,8 @@ Template = Literal["", "vllm", "llama-server"]
 """The kind of server whose requests to apply the chat template an endpoint understands; "" for none of them."""
 
 Prefill = Literal["", "last", "continue"]
-"""How an endpoint is given the beginning of a reply: as the last message, by an option, or "" if it cannot be."""
+"""How an endpoint is given the beginning of a reply: as the last message, or with an option to continue that message;
+"" if it cannot be given one."""
 
 Structure = Literal["", "json_schema", "json_object", "tool", "plain"]
 """How a reply with given fields is asked for: by a `response_format` of this type, by the arguments of a tool that has
@@ -40,7 +41,8 @@ MAX_ROUNDING = 1e-3
 """Largest log-probability above 0 that is taken for a rounding error."""
 
 THINKING_TOKENS = (1024, 4096, 16_384)
-"""Tokens that a model gets for thinking beside its answer: the first number, then the next if it needed more."""
+"""Numbers of tokens that a model gets for thinking, in addition to those of its answer: the first number, then the next
+ones if it needed more."""
 
 
 @dataclass(frozen=True, slots=True)

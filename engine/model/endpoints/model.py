@@ -35,7 +35,8 @@ MESSAGE_TOKENS = 8
 """Tokens of a chat template around one message."""
 
 REPLY_TOKENS, UNMEASURED_THINKING_TOKENS = 30, 512
-"""Tokens of a reply of a sentence or two, and of thinking before one, for estimates before a stage's first reply."""
+"""Tokens of a reply of one or two sentences, and tokens that a model thinks before one, for estimates before the first
+reply of a stage."""
 
 T = TypeVar("T")
 """Answer to a request."""

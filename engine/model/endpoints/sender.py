@@ -29,7 +29,8 @@ T = TypeVar("T")
 TOKENS_PRICED = 1_000_000
 
 LEAST_CHARS_PER_TOKEN = 2.0
-"""Fewest characters that a token is assumed to have, so that no cost is guessed too low; most texts have more."""
+"""Fewest characters that a token is assumed to have, so that a cost is not guessed too low; nearly all texts have
+more."""
 
 MIN_SHOWN_DIFFERENCE = 0.00005
 """Cost of earlier stages above which the total is shown; a smaller one would be `.0000` with four digits."""

@@ -78,7 +78,8 @@ MAX_REPOSITORIES = 50
 """Most repositories that a search returns."""
 
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-"""Matches a path in a repository that is safe on disk: made of plain names, none of which begins with a dot."""
+"""Matches a path in a repository that is safe as a path on disk: made of plain names, none of which begins with a
+dot."""
 
 _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 """Matches the end of the path of one of several files that make a model, like `a/model-00001-of-00003.gguf`."""

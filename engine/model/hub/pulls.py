@@ -60,7 +60,8 @@ MAX_ATTEMPTS = 8
 """Most connections in a row that may bring no data before a download fails."""
 
 WHOLE_FILE, PIECE, NO_SUCH_PIECE = 200, 206, 416
-"""Status codes of an answer with the whole file, with the piece asked for, and of a piece beyond the end."""
+"""Status codes of an answer with the file from its beginning, with the piece that was asked for, and of a refusal
+because the file ends before the piece."""
 
 MAX_REDIRECTS = 5
 """Most requests on the way from the hub to the file."""

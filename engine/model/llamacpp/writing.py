@@ -33,7 +33,8 @@ from engine.base.errors import ModelError
 from engine.model.interface import Sampling
 
 MAX_STEPS = 5_000_000
-"""Lines, calls, returns and exceptions that making a prompt may take; a chat of 1,000 messages takes about 50,000."""
+"""Lines, calls, returns and exceptions of Python that the making of one prompt may take; a chat of 1,000 messages takes
+about 50,000."""
 
 MAX_EXTRA_BYTES = 1 << 30
 """Memory beyond what the process has that the making of one prompt may take."""

@@ -30,10 +30,12 @@ from engine.model.prompt_files import sharable_length, tokenize_with_start
 from engine.model.reply_forms import find_value, value_words
 
 MAX_LOG_ODDS = 700.0
-"""Log-odds against a value, in nats, from which the probability stays at this value; `math.exp` overflows at 710."""
+"""Log-odds against a value, in nats, above which the probability is taken as at this value; `math.exp` overflows at
+710."""
 
 _EDGE = "\x0b"
-"""Whitespace that no template writes, put around each mark; where it is missing later, the template trims contents."""
+"""Whitespace that no template writes. It is put around each mark; where it is missing after rendering, the template
+trims contents."""
 
 _MARK = re.compile(f"(?P<front>{_EDGE}?)\ue000(?P<index>[0-9]+)\ue001(?P<back>{_EDGE}?)")
 """Matches the mark that stands for the content of a message while the template is rendered: the message's index between
@@ -373,7 +375,10 @@ def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[r
 
 
 def _answer_wave(
-    model: TokenModel, questions: Sequence[PrefixQuestion], wave: range, results: list[list[float]]
+    model: TokenModel,
+    questions: Sequence[PrefixQuestion],
+    wave: range,
+    results: list[list[float]],
 ) -> None:
     """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
     packer = _BatchPacker(model, results)

@@ -41,7 +41,8 @@ ADAPTER_KEY = "adapter"
 """Setting: the adapter that scores in mode `tuned`, by name or path (`train use`)."""
 
 FindAdapter = Callable[[str], AdapterEntry]
-"""Returns the adapter with a name: of a run, the catalog, a file or a folder. Raises UsageError if there is none."""
+"""Returns the adapter with a name: of a training run, of the catalog, of a file, or of the folder of a run. Raises
+UsageError if there is no such adapter."""
 
 
 def adapter_in_use(project: Project) -> str | None:

@@ -52,7 +52,12 @@ class ModelService:
     is none of that name.
     """
 
-    def __init__(self, setup: RunSetup, runner: JobRunner, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        setup: RunSetup,
+        runner: JobRunner,
+        changed: Callable[[], None],
+    ) -> None:
         """Reads nothing yet.
 
         Args:

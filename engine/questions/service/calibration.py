@@ -43,10 +43,12 @@ MAX_RATE_INTERVAL_WIDTH = 0.5
 """Largest width of the interval of the corrected completion rate with which a threshold is suggested."""
 
 MUCH_TROUBLE, MOST = 0.75, 0.5
-"""Share of conversations with less trouble than those with much, and of verdicts from which most are on these."""
+"""Share of the conversations that have less trouble than those with much, and share of verdicts from which on most are
+on these."""
 
 FIELDS_BY_SCORE = ("state", "p", "success", SUCCEEDED)
-"""Fields that select by score or verdict; error rates of the sample do not apply to what such a filter selects."""
+"""Fields that select conversations by score or verdict; the error rates of the sample do not apply to what such a
+filter selects."""
 
 CHOSEN_BY_SCORE = "the filter goes by the score"
 """Reason why the rate of a filter by one of `FIELDS_BY_SCORE` is not corrected."""

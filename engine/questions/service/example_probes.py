@@ -210,7 +210,9 @@ class ExampleProbeService:
             standardize(-trouble(scores)),
         )
         return _Conversations(
-            signs.ids, known, np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()])
+            signs.ids,
+            known,
+            np.array([score_by_id.get(key, np.nan) for key in signs.ids.tolist()]),
         )
 
     def _read_words(self, ids: Sequence[int]) -> list[NDArray[np.uint16]] | None:

@@ -19,7 +19,8 @@ from engine.questions.records import CHANCE, YES_FROM, ExampleProbe, ExampleProb
 from engine.questions.tables.answers import CURRENT_ANSWERS
 
 Value = tuple[int, float | None, int | None]
-"""Id of a conversation, probability (None without a fit), place in *most informative first* (None for an example)."""
+"""Id of a conversation, its probability, None without a fit, and its place in the order *most informative first*, None
+for an example."""
 
 VALUES = (
     "SELECT v.conversation_id AS conversation_id, v.p AS p, v.p AS value FROM taught_value AS v"
@@ -35,7 +36,8 @@ PREDICTIONS = (
     " AS value FROM taught_value AS v JOIN taught AS t ON t.id = v.taught_id"
     " WHERE t.subject = ? AND v.p IS NOT NULL AND v.place IS NOT NULL"
 )
-"""(conversation_id, value) of what a probe predicts for conversations that are no examples of it, to select from."""
+"""Query to select from: (conversation_id, value) of what a probe predicts for conversations that were not among its
+examples."""
 
 
 def examples(conn: sqlite3.Connection, question: str) -> dict[int, bool]:
@@ -54,7 +56,11 @@ def put(conn: sqlite3.Connection, probe: ExampleProbe, values: Sequence[Value]) 
     conn.execute("DELETE FROM taught WHERE subject = ?", (probe.subject,))
     probe_id = conn.execute(
         "INSERT INTO taught (subject, marks, figures) VALUES (?, ?, ?)",
-        (probe.subject, probe.marks, None if probe.test is None else to_json(asdict(probe.test))),
+        (
+            probe.subject,
+            probe.marks,
+            None if probe.test is None else to_json(asdict(probe.test)),
+        ),
     ).lastrowid
     conn.executemany(
         "INSERT INTO taught_value (taught_id, conversation_id, p, place) VALUES (?, ?, ?, ?)",

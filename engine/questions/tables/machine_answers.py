@@ -62,7 +62,9 @@ def put(
 def answered(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     """Returns the ids of the conversations on which a configuration has an answer or a failure."""
     return read_ids(
-        conn, "SELECT conversation_id FROM machine_answer WHERE config_hash = ?", (config_hash,)
+        conn,
+        "SELECT conversation_id FROM machine_answer WHERE config_hash = ?",
+        (config_hash,),
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from engine.base.conversation import SUCCEEDED
 from engine.conversations.tables.conversations import imported
 from engine.project.schema import NOT_UNDONE, OF_THIS_TEXT
-from engine.project.sql import snapshot
+from engine.project.sql import read_ids, snapshot
 from engine.questions.question import make_slug
 from engine.questions.records import AnsweredConversation, AnswerRow, Opinion
 from engine.questions.tables import answers
@@ -100,14 +100,11 @@ def draw_for_second_person(
 ) -> list[int]:
     """Returns at most `count` conversations at random on which other people answered a question and this person did
     not."""
-    waiting = [
-        row[0]
-        for row in conn.execute(
-            f"SELECT conversation_id FROM ({opinions_sql(question)}) GROUP BY conversation_id"
-            " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id",
-            (annotator,),
-        )
-    ]
+    sql = (
+        f"SELECT conversation_id FROM ({opinions_sql(question)}) GROUP BY conversation_id"
+        " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id"
+    )
+    waiting = read_ids(conn, sql, (annotator,))
     return random_source.sample(waiting, min(count, len(waiting)))
 
 
@@ -174,12 +171,8 @@ def answered_conversations(
         among: Ids of conversations, in the order of the result; None for all, in the order of import.
     """
     with snapshot(conn):
-        ids = [
-            row[0]
-            for row in conn.execute(
-                "SELECT DISTINCT conversation_id FROM answer ORDER BY conversation_id"
-            )
-        ]
+        sql = "SELECT DISTINCT conversation_id FROM answer ORDER BY conversation_id"
+        ids: Sequence[int] = read_ids(conn, sql)
         disputed_ids = frozenset(disagreements(conn))
         if among is not None:
             answered = set(ids)

@@ -22,7 +22,8 @@ Place = Literal["anywhere", "first", "last"]
 """In which messages of the speaker a word stands: in any, in the first one, in the last one."""
 
 MOST_TROUBLE = "the most trouble"
-"""Name of the first side where no failures are known: those with the most signs of trouble stand for them."""
+"""Name of the first side where no failures are known: the conversations with the most signs of trouble stand for
+them."""
 
 PROBABLE_FAILURE = "probable failure"
 """Name of the first side where verdicts are few, but a probe that was fitted to them tells failures."""

@@ -70,7 +70,8 @@ LIKELY_FROM = 0.4
 """Probability of success below which a conversation probably failed, where verdicts predict that."""
 
 MIN_GOAL = 10
-"""Fewest conversations of a goal within which sides are compared; smaller goals count with those in no goal."""
+"""Fewest conversations of a goal within which the sides are compared; the conversations of smaller goals are compared
+together with those in no goal."""
 
 MIN_COUNT = 5
 """Fewest conversations that must have a feature, and fewest that must not have it."""
@@ -97,7 +98,8 @@ _FAILURE_FILTERS = (
     ("truth.success<1", "truth.success>=1"),
     ("truth.reward<1", "truth.reward>=1"),
 )
-"""Pairs of filters, failed and succeeded conversations, one for each kind of outcome, the best known first."""
+"""Pairs of filters, of conversations that failed and of conversations that succeeded, one for each kind of outcome, the
+best known first."""
 
 _SAME_MATTER = (
     {"state", "p", "disagreement", "remaining"},
@@ -109,7 +111,8 @@ _SAME_MATTER = (
     {"trouble", "succeeded", "disagreement"},  # people judge first what shows most trouble
     {"trouble", "turns", "messages", "length"},  # a long conversation is a sign of trouble
 )
-"""Groups of fields that say the same of a conversation; a split by one is not explained by another of its group."""
+"""Groups of fields that say the same of a conversation; a split by a field of a group is not explained by another field
+of the group."""
 
 _FURTHER_FIELDS = ("sign", "language", "personal")
 """Fields whose values are features besides `COUNTABLE_FIELDS`."""

@@ -17,7 +17,10 @@ from engine.questions.tables import answers, machine_answers
 
 
 def answer_rates(
-    conn: sqlite3.Connection, question: Question, members: Mapping[str, Collection[int]], field: str
+    conn: sqlite3.Connection,
+    question: Question,
+    members: Mapping[str, Collection[int]],
+    field: str,
 ) -> ReportTable:
     """Returns a table with a row for each value of a field and each answerer: the people, or a machine.
 

@@ -35,8 +35,9 @@ Measure = Literal[
     "leaves",
 ]
 """Name of what is compared. The first five are shares of conversations, the others means over conversations;
-`succeeded` is by verdicts, `failed` by imported outcomes, `trouble` is the sum of the standard scores of signs,
-`success` the probability of success that is fitted to verdicts."""
+`succeeded` is by verdicts, `failed` by imported outcomes,
+`trouble` is the sum of the standard scores of signs, `success` the probability of success that is fitted to
+verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +260,10 @@ def _correct_p_values(overall: list[Difference], goals: list[Difference]) -> lis
     alone = [difference for difference in overall if difference.measure in MAIN_QUESTIONS]
     others = [difference for difference in overall if difference.measure not in MAIN_QUESTIONS]
     others += sorted(goals, key=lambda difference: difference.p)
-    ps = [*(difference.p for difference in alone), *holm([difference.p for difference in others])]
+    ps = [
+        *(difference.p for difference in alone),
+        *holm([difference.p for difference in others]),
+    ]
     return [
         replace(difference, corrected=1.0 if p is None else p)
         for difference, p in zip([*alone, *others], ps, strict=True)

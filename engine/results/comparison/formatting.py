@@ -45,7 +45,8 @@ _MEASURE_NAMES: Mapping[Measure, str] = {
     "completion in goal": "ended in",
     "trouble in goal": "trouble in",
 }
-"""Names of measures that differ from those in JSON; the label of the goal follows the name of a measure in goals."""
+"""Names of measures that differ from their names in JSON; the label of the goal follows a name of a measure in
+goals."""
 
 _SIDE_NAME_CELLS = 60
 

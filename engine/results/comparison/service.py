@@ -174,7 +174,10 @@ class ComparisonService:
             field,
             tuple(parts),
             without=len(measures.ids) - len(ids_with_value),
-            left_out=(len(unlisted_values), sum(len(members[value]) for value in unlisted_values)),
+            left_out=(
+                len(unlisted_values),
+                sum(len(members[value]) for value in unlisted_values),
+            ),
             doubt=doubt,
             last_change=_last_change(sides, parts) if in_time else None,
         )

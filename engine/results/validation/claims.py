@@ -45,7 +45,8 @@ BASELINES: Mapping[str, str] = {
     "length": "characters of the conversation",
     "perplexity": "of the recorded answer: e to minus the mean log-probability of its tokens",
 }
-"""Baselines by name; perplexity is that of Jelinek et al. (1977). A measure is useful only if it beats them."""
+"""Description of each baseline by its name; perplexity is that of Jelinek et al. (1977). A measure is useful only if it
+beats the baselines."""
 
 _MAX_LOG_PERPLEXITY = 700.0
 """Greatest logarithm of a perplexity that is finite in double precision."""

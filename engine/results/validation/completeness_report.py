@@ -20,12 +20,24 @@ _CUT = "whole against cut"
 _CUT_COLUMNS = (
     ReportColumn("", "text", "name", text_title=_CUT),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
-    ReportColumn("same step", "interval", "matched", chance=0.5, ends_in_text=False),
+    ReportColumn(
+        "same step",
+        "interval",
+        "matched",
+        chance=0.5,
+        ends_in_text=False,
+    ),
     ReportColumn("F1", "interval", "f1"),
     ReportColumn(
         "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", ends_in_text=False
     ),
-    ReportColumn("precision", "interval", "precision", text_title="prec.", ends_in_text=False),
+    ReportColumn(
+        "precision",
+        "interval",
+        "precision",
+        text_title="prec.",
+        ends_in_text=False,
+    ),
     ReportColumn("recall", "interval", "recall", ends_in_text=False),
     ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
     ReportColumn("ECE", "interval", "ece", ends_in_text=False),

@@ -20,7 +20,8 @@ from engine.results.records import TruthRow, TruthTable
 from engine.results.validation.claims import CLAIMS, JUDGED_FAILED, areas_in_words
 
 Values = Mapping[int, Mapping[int, float | None]]
-"""A scoring: normalized scores, or None, by id of a conversation and index of a boundary message, ascending."""
+"""A scoring: by the id of a conversation and the index of a boundary message, ascending, the normalized score; None
+where there is none."""
 
 _LOW_CLAIMS = ("not complete", "reward 0", "reward below 1", JUDGED_FAILED)
 """The claims that a low value at the end of a conversation should predict; see `engine.results.validation.claims`."""

@@ -54,7 +54,7 @@ class GoalValidation:
 
     Attributes:
         embedder: Name of the embedder, as the user gave it.
-        asked: Number of matching conversations that have a gold goal.
+        with_gold: Number of matching conversations that have a gold goal.
         n: Number of these conversations that are in the clustering, which are compared.
         goals: Number of distinct gold goals among the `n`.
         outside: Number of the `n` that are in no current group.
@@ -63,7 +63,7 @@ class GoalValidation:
     """
 
     embedder: str
-    asked: int
+    with_gold: int
     n: int
     goals: int
     outside: int
@@ -101,7 +101,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     numbers_by_row[NOW] = _group_numbers(group_by_id, clustered_ids)
     return GoalValidation(
         embedder=stored.embedder,
-        asked=len(gold),
+        with_gold=len(gold),
         n=len(clustered_ids),
         goals=len(set(names)),
         outside=int((numbers_by_row[NOW] == OUTSIDE).sum()),
@@ -165,7 +165,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
         (
             f"{counted(validation.n, 'conversation')} of {validation.goals:,} gold goals, clustered with"
             f" {one_line(validation.embedder, _MAX_EMBEDDER_CHARS)}",
-            f"{validation.asked:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
+            f"{validation.with_gold:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
             " and count as one together",
         ),
     )
@@ -174,7 +174,6 @@ def goal_table(validation: GoalValidation) -> ReportTable:
 def goals_json(validation: GoalValidation) -> dict[str, Any]:
     """Returns the agreement as JSON values."""
     table = goal_table(validation)
-    facts = {
-        key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")
-    }
+    facts = {key: getattr(validation, key) for key in ("n", "goals", "outside")}
+    facts = {"embedder": validation.embedder, "asked": validation.with_gold, **facts}
     return {"goals": {**facts, "rows": [row_as_json(table, row) for row in table.rows]}}

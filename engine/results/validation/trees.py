@@ -55,7 +55,9 @@ class TreeValidation:
 
 
 def tree_validation(
-    project: Project, query: ListQuery, config_hash: str | None = None
+    project: Project,
+    query: ListQuery,
+    config_hash: str | None = None,
 ) -> TreeValidation:
     """Compares the tree measures of the matching conversations with truth.
 

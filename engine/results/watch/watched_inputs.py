@@ -34,7 +34,8 @@ _SKIP_BYTES = 1 << 20
 """Bytes that are read at a time while the rest of an oversized line is skipped."""
 
 FINGERPRINT_BYTES = 1 << 16
-"""Bytes of a fingerprint, by which a rewritten file is recognized: at the beginning and before the offset read."""
+"""Bytes that a fingerprint covers at the beginning of a file, and again just before the offset up to which it was
+read. A rewritten file is recognized by them."""
 
 
 class _FileState(NamedTuple):

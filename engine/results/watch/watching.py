@@ -161,7 +161,11 @@ class WatchStage(Stage):
         yield from self._watch(run_id, unreported, reported, fitted)
 
     def _watch(
-        self, run_id: int, unreported: Sequence[int], reported: dict[int, int], fitted: probe.Probe
+        self,
+        run_id: int,
+        unreported: Sequence[int],
+        reported: dict[int, int],
+        fitted: probe.Probe,
     ) -> Iterator[Progress]:
         """Reports new turns and ends, imports new lines, and waits, in a loop.
 
@@ -360,7 +364,12 @@ def _values_by_id(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Eve
 
 
 def _events(
-    entry: StateEntry, curve: list[float], *, reported: int, rule: DecisionRule, timestamp: str
+    entry: StateEntry,
+    curve: list[float],
+    *,
+    reported: int,
+    rule: DecisionRule,
+    timestamp: str,
 ) -> Iterator[Event]:
     """Yields an event for each boundary that was not reported; for a conversation without boundaries one with a reason.
 

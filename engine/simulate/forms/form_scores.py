@@ -33,7 +33,8 @@ _DERIVED_FIGURES = (
 """Names of the properties of `FormScores` that follow from its counts."""
 
 _PARSED_AFTER = 2
-"""Offset in a transcript from an answer to the parser's action: `user`, `answer_parsing`, `information_extraction`."""
+"""Offset in a transcript from an answer to the action that its parser chose: `user`, `answer_parsing`,
+`information_extraction`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,8 @@ NO_SHARD = -1
 """The shard id of a turn that reveals no shard."""
 
 MAX_IDLE_TURNS = 2
-"""Most consecutive turns without a new shard. After them the user must reveal one, so that every play ends."""
+"""Largest number of consecutive turns without a new shard. After them the user must reveal one, so that every play
+ends."""
 
 _MAX_EXTRACT_TOKENS = 60
 """Longest reply that copies an answer of less than ten words, in tokens."""

@@ -21,7 +21,13 @@ from tests.benchmarks.parts.importing import bench_import
 from tests.benchmarks.parts.training import bench_training
 from tests.benchmarks.parts.trees import bench_trees
 
-SECONDS = {"import": 70, "completeness": 205, "trees": 185, "goals": 60, "training": 80}
+SECONDS = {
+    "import": 70,
+    "completeness": 205,
+    "trees": 185,
+    "goals": 60,
+    "training": 80,
+}
 """How much of `BUDGET` each part gets."""
 
 PARTS = tuple(SECONDS)

@@ -85,7 +85,11 @@ class DataSet:
 
 
 def read_data_set(
-    workspace: OpenProject, name: str, wanted: Filter, paper_data_set: str, failures: Sequence[str]
+    workspace: OpenProject,
+    name: str,
+    wanted: Filter,
+    paper_data_set: str,
+    failures: Sequence[str],
 ) -> DataSet:
     """Reads what there is of the conversations of a filter; asks no model.
 

@@ -28,7 +28,10 @@ TABLE_1: Mapping[str, tuple[tuple[str, int, str, bool], ...]] = {
 """Name, size, topic and tool use."""
 
 TABLE_2: Mapping[str, tuple[tuple[str, float, float, float, float], ...]] = {
-    LMSYS: (("70B judge", 0.43, 0.77, 0.25, 0.38), ("8B, prompted", 0.74, 0.79, 0.85, 0.82)),
+    LMSYS: (
+        ("70B judge", 0.43, 0.77, 0.25, 0.38),
+        ("8B, prompted", 0.74, 0.79, 0.85, 0.82),
+    ),
     CODE: (
         ("70B judge", 0.53, 0.53, 0.46, 0.49),
         ("8B, prompted", 0.59, 0.56, 0.84, 0.67),

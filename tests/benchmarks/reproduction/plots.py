@@ -137,7 +137,12 @@ def _dots(
     dots = tuple(points[::interval])
     description = f"{counted(len(dots), 'tree')}" + (f", one in {interval}" if interval > 1 else "")
     return Plot(
-        file, f"{data_set}: {title}", x_title, y_title, f"{description}; {hint}.", dots=dots
+        file,
+        f"{data_set}: {title}",
+        x_title,
+        y_title,
+        f"{description}; {hint}.",
+        dots=dots,
     )
 
 

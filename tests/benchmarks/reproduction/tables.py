@@ -16,7 +16,11 @@ from tests.benchmarks.reproduction.data_sets import DataSet
 
 LONGEST_TOPIC = 70
 _NAME = ReportColumn("data set", "text", "data_set")
-_COVERAGE = ReportColumn("coverage", "percent", "coverage")
+_COVERAGE = ReportColumn(
+    "coverage",
+    "percent",
+    "coverage",
+)
 Rows = Sequence[tuple[Cell, ...]]
 
 

@@ -37,7 +37,7 @@ class TestProbability:
             "1.0",
             "−1.20",
         ]
-        assert number_format.ends(-0.2, 0.999) == "[−.20, 1.0]"
+        assert number_format.interval(-0.2, 0.999) == "[−.20, 1.0]"
 
 
 class TestRate:

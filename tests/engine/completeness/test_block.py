@@ -27,7 +27,9 @@ from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 
 BARE = Question(None)
-PROMPTED = Question(Prompt("over", True, "Log:\n", "\n\nDone?", "Answer:", " yes", " no", (), 0))
+PROMPTED = Question(
+    Prompt("over", True, "Log:\n", "\n\nDone?", "Answer:", " yes", " no", (), 0),
+)
 TALK = [
     Message("system", "Sell shoes."),
     Message("user", "Two pairs, please."),

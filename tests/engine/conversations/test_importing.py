@@ -88,7 +88,11 @@ class TestCounting:
         (run,) = project.read(runs.all_runs)
         assert (run.stage, run.state, run.message) == ("import", "done", outcome.message)
         assert run.done == run.total == path.stat().st_size
-        assert run.params == {"paths": [str(path)], "format": None, "replace": False}
+        assert run.params == {
+            "paths": [str(path)],
+            "format": None,
+            "replace": False,
+        }
         assert stage.unit == "bytes"
 
 
@@ -362,7 +366,11 @@ def test_a_report_comes_back_whole() -> None:
     assert again == report
     assert all(
         isinstance(one, Unread)
-        for kind in (again.account.lost, again.account.unknown, again.account.hidden)
+        for kind in (
+            again.account.lost,
+            again.account.unknown,
+            again.account.hidden,
+        )
         for one in kind.values()
     )
 

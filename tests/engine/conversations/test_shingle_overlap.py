@@ -47,7 +47,9 @@ class TestGroups:
         assert numbers([text, text_of(seed + 5_000), copy]) == [0, 1, 0]
 
     @settings(max_examples=20, deadline=None)
-    @given(st.lists(st.sets(st.integers(0, 25), max_size=10).map(sorted), max_size=25))
+    @given(
+        st.lists(st.sets(st.integers(0, 25), max_size=10).map(sorted), max_size=25),
+    )
     def test_no_pair_is_missed(self, rows: list[list[int]]) -> None:
         """Comparing only who shares a rare shingle finds the pairs that comparing all with all finds."""
         common = max(MANY_CONVERSATIONS, MANY_SHARE * len(rows))

@@ -502,7 +502,10 @@ CALLED = [
 
 ANSWERED = "llm__output_messages__{}__message__"
 """Beginning of the attributes of a message that an agent answered."""
-WITH_ANSWER = {ANSWERED.format(0) + "role": "assistant", ANSWERED.format(0) + "content": "Watered."}
+WITH_ANSWER = {
+    ANSWERED.format(0) + "role": "assistant",
+    ANSWERED.format(0) + "content": "Watered.",
+}
 WITH_CALL = {
     ANSWERED.format(0) + "role": "assistant",
     ANSWERED.format(0) + "tool_calls__0__tool_call__function__name": "water",

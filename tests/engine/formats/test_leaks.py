@@ -147,7 +147,10 @@ def test_scores_in_the_middle_and_of_the_assistant_stay() -> None:
         ("Think: counted.\n\nAct: answer(220)", "Think: counted.\n\n220"),
         ("Think: all set.\n\nAct: finish", "Think: all set."),
         ("I submit the patch.\n```\nsubmit\n```", "I submit the patch."),
-        ("So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```", "So."),
+        (
+            "So.\n```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff\n```",
+            "So.",
+        ),
         ("All done here.\n<function=finish>\n</function>", "All done here."),
         ("<function=finish><parameter=message>Three files.</parameter></function>", "Three files."),
         (

@@ -147,6 +147,37 @@ def test_names_as_speakers() -> None:
     assert [(one.role, one.name) for one in messages] == [("user", "Ann"), ("assistant", "Bo")]
 
 
+@pytest.mark.parametrize("customers", [("customer", "customer"), ("Ann", "Bo")])
+def test_names_have_their_roles_from_the_whole_file(customers: tuple[str, str]) -> None:
+    """A name in nearly all conversations is the assistant, where it greets first too. Of two the roles are guesses."""
+    table = [
+        {"chat_id": n, "sender": sender, "text": f"{sender} {n}"}
+        for n, customer in enumerate(customers)
+        for sender in ("Volta", customer)
+    ]
+    lines = [json.dumps(row).encode() for row in table]
+    for record in parsed(b"\n".join(lines)):
+        assert [message.role for message in record.conversation.messages] == ["assistant", "user"]
+        assert (record.account.unknown, record.account.share("nowhere")) == ({}, 0)
+    for record in parsed(b"\n".join(lines).replace(b"customer", b"Ann").replace(b"Bo", b"Ann")):
+        assert [*record.account.unknown] == ["speaker whose role is a guess"]
+
+
+def test_call_and_result_in_columns_of_a_row() -> None:
+    """The tool and the arguments in columns are a call without text, and an object in a column of text is its result; a
+    row that is neither names what it lacks."""
+    rows = b"""[{"chat_id": 1, "sender": "customer", "body": "Hi", "tool_name": null, "tool_args": null},
+{"chat_id": 1, "sender": "Volta", "body": null, "tool_name": "find", "tool_args": {"q": "x"}},
+{"chat_id": 1, "sender": "tool", "body": {"found": "a"}, "tool_name": "find", "tool_args": null},
+{"chat_id": 1, "sender": "customer", "body": null, "tool_name": null, "tool_args": null}]"""
+    empty, record = read(rows)
+    assert getattr(empty, "reason", "") == "the row has no text"
+    assert isinstance(record, Parsed)
+    _, call, result = record.conversation.messages
+    assert [(one.name, one.arguments) for one in call.tool_calls] == [("find", '{"q": "x"}')]
+    assert (call.content, result.role, result.content) == ("", "tool", '{"found": "a"}')
+
+
 def test_json_of_the_system_is_the_result_of_a_tool() -> None:
     """An object under the name of the system is what a tool returned; a sentence of the system stays its own."""
     rows = b"""Ticket,From,Text

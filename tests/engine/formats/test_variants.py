@@ -65,7 +65,10 @@ DOCUMENT = {
             ["assistant: One. f(7)", "assistant: Two."],
         ),
         (
-            {"role": "assistant", "parts": [ERROR_PART, {"type": "text", "text": "Sorry."}]},
+            {
+                "role": "assistant",
+                "parts": [ERROR_PART, {"type": "text", "text": "Sorry."}],
+            },
             ["assistant: f(1)", "tool: It broke.", "assistant: Sorry."],
         ),
         (

@@ -96,7 +96,12 @@ def test_two_fields_of_one_name_have_two_columns(tmp_path: Path) -> None:
         with made.reading() as conn:
             (line,) = table_lines(conn, None)
     fields = {name: value for name, value in line.items() if name.startswith("meta")}
-    assert fields == {'meta."a.b"': 1, "meta.a.b": "in a", "meta.a.c.d": True, r'meta."\"a.b\""': 2}
+    assert fields == {
+        'meta."a.b"': 1,
+        "meta.a.b": "in a",
+        "meta.a.c.d": True,
+        r'meta."\"a.b\""': 2,
+    }
 
 
 def test_the_views_have_the_goals() -> None:

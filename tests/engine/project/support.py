@@ -74,7 +74,13 @@ def with_tools(external_id: str) -> Parsed:
 
 def begin_run(conn: sqlite3.Connection, stage: str, config_hash: str) -> int:
     """Creates a run without parameters; returns its id."""
-    return runs.create(conn, stage=stage, config_hash=config_hash, params={}, fingerprints={})
+    return runs.create(
+        conn,
+        stage=stage,
+        config_hash=config_hash,
+        params={},
+        fingerprints={},
+    )
 
 
 def fill(

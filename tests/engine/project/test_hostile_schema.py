@@ -30,7 +30,10 @@ def change(path: Path, statement: str) -> None:
 
 def test_triggers_are_refused(path: Path, tmp_path: Path) -> None:
     """A file with a trigger is not opened; repair saves what it holds without the trigger."""
-    change(path, "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM conversation; END")
+    change(
+        path,
+        "CREATE TRIGGER t AFTER INSERT ON answer BEGIN DELETE FROM conversation; END",
+    )
     for read_only in (False, True):
         with pytest.raises(ProjectError, match="triggers"):
             Project.open(path, read_only=read_only)
@@ -47,7 +50,10 @@ ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELE
         ("DROP VIEW conversation_table", f"CREATE VIEW conversation_table AS {ENDLESS}"),
         ("DROP VIEW goal_label", "CREATE VIEW goal_label AS SELECT load_extension('x') AS label"),
         ("DROP TABLE message", f"CREATE VIEW message AS {ENDLESS}"),
-        ("DROP TABLE truth", "CREATE TABLE truth (a, b AS (hex(zeroblob(450000000))))"),
+        (
+            "DROP TABLE truth",
+            "CREATE TABLE truth (a, b AS (hex(zeroblob(450000000))))",
+        ),
         ("CREATE INDEX slow ON answer (hex(zeroblob(450000000)))",),
         (f"CREATE VIEW more AS {ENDLESS}",),
         ("DROP TABLE _sqlite_migrations", f"CREATE VIEW _sqlite_migrations AS {ENDLESS}"),

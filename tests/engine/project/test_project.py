@@ -258,5 +258,9 @@ class TestClosing:
 
 def _create_run(conn: sqlite3.Connection) -> int:
     return runs.create(
-        conn, stage="import", config_hash="h", params={"a": 1}, fingerprints={"b": [2]}
+        conn,
+        stage="import",
+        config_hash="h",
+        params={"a": 1},
+        fingerprints={"b": [2]},
     )

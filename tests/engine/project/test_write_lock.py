@@ -31,7 +31,9 @@ time.sleep(600)
 def holder(tmp_path: Path) -> subprocess.Popen[bytes]:
     """Another process that has the project open for writing."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path / "p.wb")], cwd=REPOSITORY, stdout=subprocess.PIPE
+        [sys.executable, "-c", HOLD, str(tmp_path / "p.wb")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
     process.stdout.readline()

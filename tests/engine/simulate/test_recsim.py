@@ -69,7 +69,11 @@ class TestTurns:
         assert ending.record["complete"] is True
 
     @pytest.mark.parametrize(
-        ("reply", "ends"), [("Great! Thank you so much. GoodBye.", True), ("Thank you.", False)]
+        ("reply", "ends"),
+        [
+            ("Great! Thank you so much. GoodBye.", True),
+            ("Thank you.", False),
+        ],
     )
     def test_farewells(self, reply: str, ends: bool) -> None:
         """A farewell has thanks and goodbye together, in any case."""

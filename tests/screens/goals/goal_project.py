@@ -100,7 +100,11 @@ def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
         clusters.append(Cluster(number, len(own), (f"word{number}",), center))
     run_id = project.write(
         lambda conn: runs.create(
-            conn, stage="cluster", config_hash="c0ffee", params={}, fingerprints={}
+            conn,
+            stage="cluster",
+            config_hash="c0ffee",
+            params={},
+            fingerprints={},
         )
     )
     names = {

@@ -50,7 +50,11 @@ def pair_of(support: ScreenProject, a: str, b: str) -> Proposal:
 
 
 def answer(
-    support: ScreenProject, pair: Pair, yes: float, yes_reversed: float, said: str = "Lamps"
+    support: ScreenProject,
+    pair: Pair,
+    yes: float,
+    yes_reversed: float,
+    said: str = "Lamps",
 ) -> None:
     """Stores a model's answer on a pair, as a run does while the desk is open; `said` is its reason and label."""
     view = support.goals.view()

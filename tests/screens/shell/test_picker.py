@@ -114,7 +114,10 @@ async def test_new_project(tmp_path: Path) -> None:
 
 async def test_the_first_start_begins_with_enter(tmp_path: Path) -> None:
     """Without projects the cursor is on the demo; the other line is logs."""
-    for pressed, wanted in ((("enter",), Beginning("demo")), (("e",), Beginning("demo"))):
+    for pressed, wanted in (
+        (("enter",), Beginning("demo")),
+        (("e",), Beginning("demo")),
+    ):
         async with picking([]) as pilot:
             await keys(pilot, *pressed)
         assert pilot.app.return_value == wanted

@@ -97,7 +97,11 @@ def run_of(project: Project, config: TreeConfig) -> int:
 
 
 def entry(
-    conversation_id: int, tree: GrownTree, run_id: int, config: TreeConfig = CONFIG, step: int = 2
+    conversation_id: int,
+    tree: GrownTree,
+    run_id: int,
+    config: TreeConfig = CONFIG,
+    step: int = 2,
 ) -> TreeEntry:
     """A grown tree as a stage stores it."""
     row = tree_row(conversation_id, step, tree)

@@ -41,7 +41,7 @@ class TableApp(App[None]):
             Column[Row]("extra", "extra", 30, lambda row: [("more", "")], keep=1),
         ]
         self.table = RowTable[Row](
-            self.columns, self.fetch, lambda row: row[0], marked=self.marked, stored=stored
+            self.columns, self.fetch, lambda row: row[0], marked=self.marked, reads_project=stored
         )
 
     def compose(self) -> ComposeResult:

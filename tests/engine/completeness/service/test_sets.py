@@ -15,7 +15,8 @@ BETTER, EQUAL = Interval(0.18, 0.08, 0.27), Interval(0.02, -0.04, 0.08)
 
 
 def score_set(
-    over_position: Interval | None = BETTER, over_keywords: Interval | None = BETTER
+    over_position: Interval | None = BETTER,
+    over_keywords: Interval | None = BETTER,
 ) -> ScoreSet:
     """A set whose test is that of the demo, where position alone tells random cuts better than the probe does."""
     known = over_position is not None

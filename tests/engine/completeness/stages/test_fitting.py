@@ -21,10 +21,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from engine.base.conversation import Conversation, render_log
+from engine.base.conversation import Conversation, Message, ToolCall, render_log
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
-from engine.completeness.boundaries import NO_BOUNDARY
+from engine.completeness.boundaries import ENDS_WITH_RESULT, NO_BOUNDARY
 from engine.completeness.bundled_probe import load_bundled_probe
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ProbeFeatures
 from engine.completeness.service.sets import ScoreSets, name_of, reliability
@@ -49,7 +49,7 @@ from engine.project.project import Project
 from engine.simulate.demo import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.completeness.scored import all_entries
-from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.project.support import begin_run, fill, give_scores, record, talk
 
 DIMENSIONS = 8
 COUNT = 30
@@ -64,7 +64,10 @@ def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> R
 
 
 def fitting(
-    project: Project, features: ProbeFeatures = "states", *, required: bool = True
+    project: Project,
+    features: ProbeFeatures = "states",
+    *,
+    required: bool = True,
 ) -> FittingStage:
     """The stage on words, on the states under `KEY`, or on both, which the built-in model reads."""
     if features == "words":
@@ -304,6 +307,38 @@ def curves(project: Project) -> dict[int, dict[int, float | None]]:
         config = score_sets.config_in_force(conn)
         assert config is not None
         return scores.normalized_curves(conn, config.config_hash, range(1, 2_000))
+
+
+@pytest.mark.parametrize("features", ["words", "both"])
+@pytest.mark.parametrize("is_habit", [False, True])
+def test_a_log_that_stops_at_a_result(
+    tmp_path: Path, features: ProbeFeatures, is_habit: bool
+) -> None:
+    """It is broken off, whatever its hidden state says, unless most logs of the set end so; the score has a note."""
+    random = Random(1)
+    answer, result = Message("assistant", "You are welcome."), Message("tool", '{"done": true}')
+    talks = []
+    for number in range(40):
+        request = " ".join(f"word{random.randrange(500)}" for _ in range(12))
+        call = Message("assistant", "", tool_calls=(ToolCall("find", json.dumps(request[:20])),))
+        messages = [Message("user", "Hello."), Message("assistant", f"Which? {request}")]
+        messages += [Message("user", request), call, result]
+        if number % 8:
+            messages += [Message("assistant", "It is there."), Message("user", "Thank you, bye.")]
+            messages += [call, result] if is_habit else [answer]
+        talks.append(record(Conversation(f"talk-{number}", tuple(messages))))
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(project, talks)
+        project.write(lambda conn: begin_run(conn, "read", KEY))
+        give_states(project, list(range(1, 41)))
+        assert run(project, fitting(project, features)).state == "done"
+        with project.reading() as conn:
+            found = scores.current_scores(conn, range(1, 41))
+    for key, score in found.items():
+        stops = key % 8 == 1
+        assert (score.reason == ENDS_WITH_RESULT) == (stops or is_habit)
+        assert score.p_end is not None
+        assert (score.p_end > 0.5) == (is_habit or not stops)
 
 
 class TestWords:
@@ -632,7 +667,10 @@ class TestReading:
             with Project.open(tmp_path / f"{name}.wb") as project:
                 for text in filters:
                     stage = ReadingStage(
-                        project, process, scored.model(), selection=Selection(parse_filter(text))
+                        project,
+                        process,
+                        scored.model(),
+                        selection=Selection(parse_filter(text)),
                     )
                     outcome = run(project, stage)
                     assert outcome.state == "done"

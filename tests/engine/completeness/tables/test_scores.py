@@ -23,7 +23,11 @@ WORDS = ScoreConfig("w", "words", "", features="words")
 BOTH = ScoreConfig("b", "probe", "m", features="both")
 
 
-@given(st.none() | st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.5))
+@given(
+    st.none() | st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 0.5),
+)
 def test_sql_and_python_agree_on_the_state(
     score: float | None, threshold: float, band: float
 ) -> None:

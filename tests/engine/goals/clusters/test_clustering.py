@@ -112,7 +112,11 @@ class TestPartition:
 
         with pytest.raises(KeyboardInterrupt):
             cluster(grouped()[0], 6, note=stop)
-        assert steps_noted == [(0, kmeans.RESTARTS), (1, kmeans.RESTARTS), (2, kmeans.RESTARTS)]
+        assert steps_noted == [
+            (0, kmeans.RESTARTS),
+            (1, kmeans.RESTARTS),
+            (2, kmeans.RESTARTS),
+        ]
 
 
 class TestRepetition:

@@ -31,7 +31,8 @@ NONE: npt.NDArray[np.float64] = np.empty((0, 2))
 values = st.floats(-8, 8) | st.just(float("nan"))
 decisions = st.integers(0, 25).flatmap(
     lambda n: st.tuples(
-        arrays(np.float64, (n, 2), elements=values), st.lists(st.booleans(), min_size=n, max_size=n)
+        arrays(np.float64, (n, 2), elements=values),
+        st.lists(st.booleans(), min_size=n, max_size=n),
     )
 )
 
@@ -136,7 +137,8 @@ def of(**changed: float) -> Floats:
 
 
 @pytest.mark.parametrize(
-    ("name", "more"), [("scaled_similarity", 0.5), ("description", 0.5), ("overlap", 0.4)]
+    ("name", "more"),
+    [("scaled_similarity", 0.5), ("description", 0.5), ("overlap", 0.4)],
 )
 def test_each_speaks_for_a_merge(name: str, more: float) -> None:
     """Higher similarity of members or of descriptions, or overlap make a merge more probable than not."""

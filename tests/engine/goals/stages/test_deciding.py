@@ -21,7 +21,11 @@ from tests.engine.goals import goal_runs
 
 class TestDecidingByProbability:
     def decide(self, project: Project, decision_log: DecisionLog, threshold: float) -> DecideStage:
-        stage = DecideStage(project, MergeQueueCache(project, decision_log), threshold=threshold)
+        stage = DecideStage(
+            project,
+            MergeQueueCache(project, decision_log),
+            threshold=threshold,
+        )
         (outcome,) = goal_runs.run(project, [stage])
         assert outcome.state == "done"
         return stage

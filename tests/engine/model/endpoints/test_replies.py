@@ -75,7 +75,10 @@ class TestMessages:
 
     def test_a_beginning_that_cannot_be_given(self) -> None:
         """A server that cannot is asked to begin with the opening; a reply that does not is refused."""
-        with endpoint("chat") as (model, _), pytest.raises(RequestRefused, match="did not begin"):
+        with (
+            endpoint("chat") as (model, _),
+            pytest.raises(RequestRefused, match="did not begin"),
+        ):
             over_http(model, CHAT)
         # The first one may still be at work on requests that were given up, and would take their answers from here.
         with endpoint("chat") as (model, peer):

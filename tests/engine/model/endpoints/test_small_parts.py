@@ -91,7 +91,11 @@ class TestAnswers:
             st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.integers(),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=4)
+                | st.dictionaries(
+                    st.sampled_from(_NAMES),
+                    inner,
+                    max_size=4,
+                )
             ),
             max_leaves=12,
         )

@@ -155,7 +155,10 @@ class TestInterrupted:
 
         def report(progress: PullProgress) -> None:
             if progress.done and not refused:
-                for act in (lambda: carry_out(hub, plan, lambda _: None), lambda: forget(plan)):
+                for act in (
+                    lambda: carry_out(hub, plan, lambda _: None),
+                    lambda: forget(plan),
+                ):
                     with pytest.raises(UsageError, match="being pulled already") as caught:
                         act()
                     refused.append(caught.value)

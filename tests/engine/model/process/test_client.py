@@ -135,7 +135,12 @@ class TestDeath:
         assert fake.restarts == [
             "The model process died (killed by SIGKILL, perhaps for want of memory)."
         ]
-        assert [frame["type"] for frame in fake.history] == ["Load", "Tokenize", "Load", "Tokenize"]
+        assert [frame["type"] for frame in fake.history] == [
+            "Load",
+            "Tokenize",
+            "Load",
+            "Tokenize",
+        ]
         first, second = (frame for frame in fake.history if frame["type"] == "Load")
         assert {**first, "id": 0} == {**second, "id": 0}
         assert first["request"]["adapter"] == "b.gguf"

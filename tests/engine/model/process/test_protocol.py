@@ -37,7 +37,8 @@ def crossed(kind: Any, value: Any) -> Any:
 
 
 @given(
-    st.lists(st.builds(BoundaryReading, probability, probability)), st.one_of(st.none(), st.text())
+    st.lists(st.builds(BoundaryReading, probability, probability)),
+    st.one_of(st.none(), st.text()),
 )
 def test_scores(curve: list[BoundaryReading], note: str | None) -> None:
     """Probabilities arrive bit for bit, the smallest ones too."""

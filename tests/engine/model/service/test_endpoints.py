@@ -90,7 +90,9 @@ class TestRefusals:
 
     def test_offline(self, project: Path, peer: ToyPeer) -> None:
         """A run that stays offline reaches no endpoint, and the error names the switch."""
-        done = workbench(*("--offline", "run", "cluster", project, "--model", "one", "--paper"))
+        done = workbench(
+            *("--offline", "run", "cluster", project, "--model", "one", "--paper"),
+        )
         assert done.returncode != 0
         assert b"--offline" in done.stderr
         assert not peer.requests

@@ -37,7 +37,10 @@ def score(number: int) -> float:
 @pytest.fixture
 def project(project: Project) -> Project:
     """Two hundred scored conversations, half of them short, and one that is not scored."""
-    fill(project, [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)])
+    fill(
+        project,
+        [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
+    )
     give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
     return project
 

@@ -65,7 +65,11 @@ class Model:
             return None
         given = [verdict for _, _, verdict, _ in mine if verdict is not None]
         notes = [note for kind, _, _, note in mine if kind == "note" or (kind == "give" and note)]
-        return (given[-1] if given else None, notes[-1] if notes else "", self.tags(conversation))
+        return (
+            given[-1] if given else None,
+            notes[-1] if notes else "",
+            self.tags(conversation),
+        )
 
 
 _conversation = st.integers(1, CONVERSATIONS)

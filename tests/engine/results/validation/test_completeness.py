@@ -73,7 +73,11 @@ def score(
 
     def work(conn: sqlite3.Connection) -> None:
         run_id = runs.create(
-            conn, stage="complete", config_hash=config.config_hash, params={}, fingerprints=used
+            conn,
+            stage="complete",
+            config_hash=config.config_hash,
+            params={},
+            fingerprints=used,
         )
         score_sets.register(conn, config)
         entries = [
@@ -198,7 +202,10 @@ class TestTable:
             "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
         )
         assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
-        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == ["base", "keyword rule"]
+        assert [line.split("  ")[0] for line in out.splitlines()[4:6]] == [
+            "base",
+            "keyword rule",
+        ]
         head, base = out.splitlines()[3:5]
         assert head.index("AUROC") + len("AUROC") == base.index(".50") + len(".50")
         assert head.index("ECE") + len("ECE") == len(base)

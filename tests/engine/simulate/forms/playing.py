@@ -77,7 +77,12 @@ def played(
 ) -> EndedPlay:
     """The result of a whole run."""
     scenario = FormRun(
-        form or small_form(), variant, run, Rules(**rules), prompt_texts("forms"), profiles
+        form or small_form(),
+        variant,
+        run,
+        Rules(**rules),
+        prompt_texts("forms"),
+        profiles,
     )
     (one,) = play_all([scenario], script, parallel=1)
     assert one.reason is None

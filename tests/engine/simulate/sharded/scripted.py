@@ -83,7 +83,10 @@ def setting(**changes: Any) -> Setting:
 
 
 def scenario(
-    condition: Condition, task: PlainTask | None = None, run: int = 0, **changes: Any
+    condition: Condition,
+    task: PlainTask | None = None,
+    run: int = 0,
+    **changes: Any,
 ) -> ShardedScenario:
     """A scenario of the instruction on plums."""
     task = task or PlainTask()

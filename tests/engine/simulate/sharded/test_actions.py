@@ -158,7 +158,10 @@ class TestMatching:
         assert score(task, f"[{', '.join(calls)}]") == 1.0
         assert score(task, f"[{', '.join(calls[:3])}]") == 0.0
 
-    @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 400 + " / 3.5"])
+    @pytest.mark.parametrize(
+        "value",
+        ["[" * 3000 + "]" * 3000, "9" * 400 + " / 3.5"],
+    )
     def test_monstrous_values_are_wrong_and_nothing_worse(self, value: str) -> None:
         """Extremely deep nesting and extremely long numbers score 0 without an exception."""
         task = booking(city=["Rome"], budget=["", 1.0], rooms=["", []])
@@ -168,7 +171,12 @@ class TestMatching:
 
 class TestTask:
     @pytest.mark.parametrize(
-        "change", [{"language": "Java"}, {"reference_answer": [{"f": {"a": 1}}]}, {"function": "["}]
+        "change",
+        [
+            {"language": "Java"},
+            {"reference_answer": [{"f": {"a": 1}}]},
+            {"function": "["},
+        ],
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
         """An unknown language, a reference without lists of values, and no functions are refused when the file

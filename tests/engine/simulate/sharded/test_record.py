@@ -36,7 +36,10 @@ REPLIES: dict[str, list[Any]] = {
     "assistant": ["Which Bo?", "It is 3.", "It is 8.", "Still 8."],
     "classify": [attempt("clarification"), attempt(), attempt(), attempt()],
     "extract": [{"answer": "3"}, {"answer": "8"}, {"answer": "8"}],
-    "user": [{"response": "bo has 4", "shard_id": 2}, {"response": "twice that", "shard_id": 3}],
+    "user": [
+        {"response": "bo has 4", "shard_id": 2},
+        {"response": "twice that", "shard_id": 3},
+    ],
 }
 ALONE: dict[str, list[Any]] = {"assistant": ["It is 8."], "extract": [{"answer": "8"}]}
 EACH: dict[Condition, Mapping[str, list[Any]]] = {
