@@ -183,18 +183,13 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         self.show_result(result, Content("\n".join(map(display_safe, lines))), table.notes)
         self.table.show_columns(report_columns(table))
         self.table.show_items(table.rows)
-        self.on_resize()
+        self.call_after_refresh(self._show_notes, table.notes)  # once the table has its width
 
-    def on_resize(self) -> None:
-        """Leaves out the notes on columns for which there is no room, once the table has its width."""
-        if self._report is not None:
-            self.call_after_refresh(self._show_notes, self._report)
-
-    def _show_notes(self, report: ReportTable) -> None:
-        """Shows the notes, without those on columns that are hidden; these begin with the title of theirs."""
+    def _show_notes(self, notes: Sequence[str]) -> None:
+        """Shows notes, without those on columns for which there is no room; these begin with the title of theirs."""
         hidden = tuple(f"{title}:".capitalize() for title in self.table.hidden_titles if title)
-        notes = [note for note in report.notes if not note.startswith(hidden)]
-        self.query_one("#notes", Static).update(Content("\n".join(notes)))
+        shown = [note for note in notes if not note.startswith(hidden)]
+        self.query_one("#notes", Static).update(Content("\n".join(shown)))
 
     def action_copy(self) -> None:
         """Copies the table as text."""

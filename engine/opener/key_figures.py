@@ -228,13 +228,10 @@ def _goals(project: OpenProject) -> dict[int, Group]:
 
 
 def _reason_text(row: ConversationRow, goal: Group | None) -> str:
-    """Returns why a conversation is to be read first, in words: its verdict or how likely it succeeded, its signs, whether it
-    broke off, and its goal."""
-    parts = []
-    if row.verdict is Verdict.NO:
-        parts.append("judged failed")
-    elif row.success is not None:
-        parts.append(likely_success(row.success))
+    """Returns why a conversation is to be read first, in words: its verdict or how likely it succeeded, its
+    signs, whether it broke off, and its goal."""
+    parts = ["judged failed"] if row.verdict is Verdict.NO else []
+    parts += [] if parts or row.success is None else [likely_success(row.success)]
     parts += [in_words(row.signs)] if row.signs else []
     if row.state == State.INCOMPLETE:
         parts.append(f"{row.state.word} ({probability(row.p_end_normalised)})")

@@ -262,8 +262,10 @@ class CheckReport:
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences."""
+        # a probe is fitted anew to every few answers, which its check does not follow
+        fit = ", as fitted when they were drawn" if self.by == EXAMPLES else ""
         sentences = [
-            f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
+            f"{self.by}{fit}: right on {self.same} of {self.answered} conversations that people checked,"
             f" of {self.drawn} drawn."
         ]
         known = [share for share in self.shares if share.corrected is not None]
@@ -273,10 +275,6 @@ class CheckReport:
         ]
         if known and self.more:
             sentences.append(f"{self.more:,} more answers would halve the intervals.")
-        if self.by == EXAMPLES:
-            sentences.append(
-                "This is the probe as it was when they were drawn; it is fitted anew to every few answers."
-            )
         return sentences
 
 

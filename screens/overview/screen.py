@@ -214,7 +214,6 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Draws again what came in the meantime, since only a screen in front has its widths."""
-        super().on_screen_resume(event)
         self.on_resize()
 
     def _show_readings(self) -> None:

@@ -22,7 +22,6 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
 from engine.opener.key_figures import FirstReading
-from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
@@ -125,20 +124,17 @@ async def test_what_arrives_behind_another_screen_has_its_width(
 ) -> None:
     """Conversations to read first that were read while another screen was in front have their reasons whole."""
     support, is_away = project(), threading.Event()
-    reason = "the same answer 2 times"
-
-    def read(services: OpenProject) -> list[FirstReading]:
-        is_away.wait()
-        return [FirstReading(services.conversations.rows([1])[0], reason)]
-
-    monkeypatch.setattr("screens.overview.screen.conversations_to_read", read)
+    reading = FirstReading(support.conversations.rows([1])[0], "the same answer 2 times")
+    monkeypatch.setattr(
+        "screens.overview.screen.conversations_to_read", lambda _: [reading] * is_away.wait()
+    )
     app = WorkbenchApp(support.services(), support.subscribe)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("6")
         is_away.set()
         await settle(pilot)
         await press(pilot, "1")
-        assert reason in text(pilot)
+        assert reading.reason in text(pilot)
 
 
 class TestNext:
