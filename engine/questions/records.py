@@ -386,8 +386,6 @@ class CompletionRate:
         is none."""
         if self.corrected is None:
             return one_line(self.why) or "–"
-        if self.corrected.low == self.corrected.high:
-            return f"{self.corrected.value:.0%}, for all are answered"
         low_high = number_format.percent_range(self.corrected.low, self.corrected.high)
         basis = f"by {self.drawn:,} drawn at random" if self.drawn else "errors corrected"
         return f"{self.corrected.value:.0%} ({low_high}), {basis}"

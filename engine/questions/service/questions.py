@@ -22,6 +22,7 @@ from engine.questions.question import (
     NOTE,
     PEOPLE,
     Question,
+    check_answerable,
     make_slug,
     parse_question,
     read_built_in,
@@ -257,9 +258,10 @@ class QuestionService:
         """Stores a question, and says that something changed.
 
         Raises:
-            UsageError: A pattern cannot be read.
+            FormatError, UsageError: It cannot be answered, or a pattern cannot be read.
         """
         question = parse_question(name, definition)
+        check_answerable(question)
         if question.patterns:
             PatternMatcher(question)
         self._project.write(lambda conn: questions.put(conn, name, definition))

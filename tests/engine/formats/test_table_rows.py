@@ -35,6 +35,8 @@ def test_row_for_each_message() -> None:
     assert said(second) == [("user", "Are you open?"), ("assistant", "Until nine.")]
     assert first.conversation.external_id == "s1"
     assert first.conversation.created_at == "2024-01-01T10:00:00"
+    begun, _ = parsed(CHATS.replace(b"Sent At", b"started_at"))
+    assert begun.conversation.created_at == "2024-01-01T10:00:00"
     assert first.conversation.truth == {"CSAT": "5"}
     assert '"time": "2024-01-01T10:00:00"' in (first.conversation.messages[0].facts or "")
     assert first.account.share("nowhere") == 0
