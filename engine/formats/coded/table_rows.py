@@ -67,10 +67,7 @@ _ANSWER_COLUMNS = (
 _TOOL_COLUMNS = ("tool", "tool_name", "function_name")
 """Names of columns with the name of the tool that a message calls, or whose answer it is."""
 
-_ARGUMENT_COLUMNS = (
-    "tool_args", "tool_arguments", "tool_input", "tool_parameters", "function_args", "function_arguments", "arguments",
-    "args",
-)  # fmt: skip
+_ARGUMENT_COLUMNS = ("tool_args", "tool_arguments", "tool_input", "arguments", "args")
 """Names of columns with the arguments with which a message calls the tool that another column names."""
 
 
