@@ -333,7 +333,7 @@ class WatchStage(Stage):
                     "event": f"{entry.conversation_id}:{entry.boundaries}:end",
                     "at": self._now(),
                     "ended": True,
-                    "p": entry.p,
+                    "p": None if entry.p is None else round(entry.p, PROBABILITY_DIGITS),
                     "state": str(rule.state(entry.p)),
                     "conversation": origin_by_id[entry.conversation_id].external_id,
                     "source": origin_by_id[entry.conversation_id].source,
