@@ -202,6 +202,10 @@ class MachineAnswer:
     note: str = ""
 
 
+EXAMPLES = "examples"
+"""Name and configuration of a probe fitted to examples where it stands among other machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineShare:
     """The share of one answer, or the mean of answers that are numbers.
@@ -258,8 +262,10 @@ class CheckReport:
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences."""
+        # a probe is fitted anew to every few answers, which its check does not follow
+        fit = ", as fitted when they were drawn" if self.by == EXAMPLES else ""
         sentences = [
-            f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
+            f"{self.by}{fit}: right on {self.same} of {self.answered} conversations that people checked,"
             f" of {self.drawn} drawn."
         ]
         known = [share for share in self.shares if share.corrected is not None]

@@ -179,5 +179,5 @@ def test_command(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*words, "--value", "mark", "--name", "my judge", "--replace"]) == 3
     sides = "--a succeeded@my-judge:no --b succeeded@my-judge:yes"
     assert f"workbench why {path} {sides}" in capsys.readouterr().out
-    assert main(["why", path, "--question", "succeeded"]) == 1
+    assert main(["why", path, "--question", "succeeded"]) == 2
     assert sides in capsys.readouterr().err
