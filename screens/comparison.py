@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.widgets import Static
 
 from engine.base.number_format import interval, signed
 from engine.base.report_table import (
@@ -182,6 +183,13 @@ class ComparisonScreen(ResultScreen[Comparison | Breakdown]):
         self.show_result(result, Content("\n".join(map(display_safe, lines))), table.notes)
         self.table.show_columns(report_columns(table))
         self.table.show_items(table.rows)
+        self.call_after_refresh(self._show_notes, table.notes)  # once the table has its width
+
+    def _show_notes(self, notes: Sequence[str]) -> None:
+        """Shows notes, without those on columns for which there is no room; these begin with the title of theirs."""
+        hidden = tuple(f"{title}:".capitalize() for title in self.table.hidden_titles if title)
+        shown = [note for note in notes if not note.startswith(hidden)]
+        self.query_one("#notes", Static).update(Content("\n".join(shown)))
 
     def action_copy(self) -> None:
         """Copies the table as text."""

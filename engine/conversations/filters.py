@@ -211,7 +211,7 @@ def _parse_term(word: _Word) -> Term:
     if head is None and (before := _BEFORE_ANSWERER.match(text)) and not quoted[0]:
         raise FilterError(
             "Behind an @ stands who answered: letters and digits, with hyphens between words.",
-            f"{before[0]}ana-b:yes stands for the answers of “Ana B”.",
+            f"{before[0]}ana-b:yes stands for the answers of “Ana B”. To search for the text itself, quote it.",
             start + before.end(),
         )
     if head is None:

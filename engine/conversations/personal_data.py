@@ -207,7 +207,8 @@ class Redactor:
         numbers.
         """
         if kind == "ip":
-            plain_form = str(ipaddress.ip_address(data))
+            address = ipaddress.ip_address(data)
+            plain_form = str(getattr(address, "ipv4_mapped", None) or address)
         elif kind == "email":
             plain_form = data.lower()
         else:

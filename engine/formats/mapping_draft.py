@@ -86,6 +86,8 @@ class Trial:
         silent = [role for role in ("user", "assistant") if not self.roles.get(role)]
         if self.messages:
             doubts += [f"Nothing is said by the {role}." for role in silent]
+        if aside := sum(texts.times for texts in self.account.unknown.values()):
+            doubts.append(f"{counted(aside, 'item')} not understood, in metadata only.")
         if self.account.lies_aside:
             doubts.append("Far more sentences are in metadata than in messages.")
         if (lost := self.account.share("nowhere")) > MOST_LOST:

@@ -136,11 +136,13 @@ class ClusteringSummary:
     Attributes:
         clustering: The clustering.
         groups: Number of current groups.
+        outliers: Number of conversations of the clustering that are in no group now.
         novel: Number of conversations that were imported later and assigned to no group.
     """
 
     clustering: Clustering
     groups: int
+    outliers: int
     novel: int
 
 

@@ -54,6 +54,7 @@ class KeyFigures:
         succeeded: Share of conversations whose user got what they wanted, by verdicts; None where it is unknown.
         change: The change in the last month, or week; None where fewer than two of them have enough conversations.
         doubt: Why the scores mean little; empty where nothing is doubtful.
+        worst_judged: Whether most verdicts are on the conversations with the most signs of trouble.
     """
 
     counts: Counts
@@ -64,6 +65,7 @@ class KeyFigures:
     succeeded: Interval | None = None
     change: PeriodChange | None = None
     doubt: str = ""
+    worst_judged: bool = False
 
     def goal_clauses(self) -> list[str]:
         """Returns clauses on the goals: their number, then the most frequent ones with their shares."""
@@ -99,7 +101,10 @@ class KeyFigures:
         signs of trouble.
         """
         failed, judged = self.judged
-        clauses = [f"{failed:,} of {judged:,} judged failed"] if judged else []
+        why_not_all = (
+            " (judged the worst first, so not the share of all)" if self.worst_judged else ""
+        )
+        clauses = [f"{failed:,} of {judged:,} judged failed{why_not_all}"] if judged else []
         if self.succeeded is not None:
             share = self.succeeded
             clauses.append(
@@ -223,10 +228,10 @@ def _goals(project: OpenProject) -> dict[int, Group]:
 
 
 def _reason_text(row: ConversationRow, goal: Group | None) -> str:
-    """Returns why a conversation is to be read first, in words: how likely it succeeded, its signs, whether it broke
-    off, and its goal."""
+    """Returns why a conversation is to be read first, in words: its verdict or how likely it succeeded, its
+    signs, whether it broke off, and its goal."""
     parts = ["judged failed"] if row.verdict is Verdict.NO else []
-    parts += [] if row.success is None else [likely_success(row.success)]
+    parts += [] if parts or row.success is None else [likely_success(row.success)]
     parts += [in_words(row.signs)] if row.signs else []
     if row.state == State.INCOMPLETE:
         parts.append(f"{row.state.word} ({probability(row.p_end_normalised)})")

@@ -44,7 +44,7 @@ from engine.results.associations.formatting import (
     side_lines,
 )
 from engine.results.associations.records import Associations
-from engine.results.comparison.formatting import breakdown_table
+from engine.results.comparison.formatting import FAILED, breakdown_table
 from engine.results.comparison.measures import NO_GOAL, Measures
 from engine.results.document import (
     Bar,
@@ -200,6 +200,7 @@ class _Report:
             succeeded=self._completion_rate.corrected,
             change=last_change(self._services, self._filter),
             doubt=score_sets.doubt_in_force(self._sets),
+            worst_judged=self._services.calibration.is_picked_by_trouble(),
         )
 
     def _summary_blocks(self, figures: KeyFigures) -> Iterator[Block]:
@@ -463,6 +464,8 @@ class _Report:
             more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
             none = f"{counted(without, 'conversation')} in no goal." if without else ""
             yield Paragraph(f"{more}{none}")
+        if any_known:
+            yield Paragraph(FAILED)
 
     def _reading_blocks(self) -> Iterator[Block]:
         """Yields the conversations to read first."""
@@ -562,8 +565,8 @@ class _Report:
             yield from association_tables(self._associations, MAX_SENTENCES)
             yield Paragraph(" ".join(notes(self._associations)))
         yield Paragraph(
-            "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
-            " the answers. Goals are clusters of what users wrote, named by phrases of their members;"
+            "A score is the probability that a conversation ends where it ends; it is no judgment of the answers."
+            " Goals are clusters of what users wrote, named by phrases of their members;"
             f" {self._merges()}. Intervals are 95%. Conversations count as independent of each other."
         )
         yield Paragraph(

@@ -161,17 +161,6 @@ def parse_question(name: str, text: str) -> Question:
         question = msgspec.structs.replace(question, name=make_slug(name))
         if not question.text.strip():
             raise FormatError(f"The question {name} has no text.", 'Write text = "..." into it.')
-        if question.between and not question.between[0] <= question.between[1]:
-            raise FormatError(
-                f"No number is between {question.between[0]:g} and {question.between[1]:g}.",
-                "Write the least number first: between = [0, 10].",
-            )
-        unwritable = [label for label in question.labels if not _may_be_typed(label, question.kind)]
-        if unwritable:
-            raise FormatError(
-                f"The question {name} has the label {unwritable[0]!r}, which nobody can type as an answer.",
-                "Labels are words on one line; those of `several` have no comma.",
-            )
         if question.kind in ("choice", "several", "scale") and not question.labels:
             raise FormatError(
                 f"The question {name} has no labels.", "Name its answers in the table [labels]."
@@ -186,10 +175,24 @@ def parse_question(name: str, text: str) -> Question:
     return question
 
 
-def _may_be_typed(label: str, kind: QuestionKind) -> bool:
-    """Returns whether a label can be an answer that a person types."""
-    is_one_answer = kind != "several" or "," not in label
-    return bool(label) and label == " ".join(label.split()) and is_one_answer
+def check_answerable(question: Question) -> None:
+    """Checks a question before it is stored.
+
+    Raises:
+        FormatError: No number is in its range, or nobody can type one of its labels.
+    """
+    if question.between and not question.between[0] <= question.between[1]:
+        raise FormatError(
+            f"No number is between {question.between[0]:g} and {question.between[1]:g}.",
+            "Write the least number first: between = [0, 10].",
+        )
+    for label in question.labels:
+        is_one_answer = question.kind != "several" or "," not in label
+        if not label or label != " ".join(label.split()) or not is_one_answer:
+            raise FormatError(
+                f"The question {question.name} has the label {label!r}, which nobody can type as an answer.",
+                "Labels are words on one line; those of `several` have no comma.",
+            )
 
 
 @cache

@@ -202,6 +202,10 @@ class MachineAnswer:
     note: str = ""
 
 
+EXAMPLES = "examples"
+"""Name and configuration of a probe fitted to examples where it stands among other machines."""
+
+
 @dataclass(frozen=True, slots=True)
 class MachineShare:
     """The share of one answer, or the mean of answers that are numbers.
@@ -258,8 +262,10 @@ class CheckReport:
 
     def sentences(self) -> list[str]:
         """Returns the report in sentences."""
+        # a probe is fitted anew to every few answers, which its check does not follow
+        fit = ", as fitted when they were drawn" if self.by == EXAMPLES else ""
         sentences = [
-            f"{self.by}: right on {self.same} of {self.answered} conversations that people checked,"
+            f"{self.by}{fit}: right on {self.same} of {self.answered} conversations that people checked,"
             f" of {self.drawn} drawn."
         ]
         known = [share for share in self.shares if share.corrected is not None]
@@ -380,8 +386,6 @@ class CompletionRate:
         is none."""
         if self.corrected is None:
             return one_line(self.why) or "–"
-        if self.corrected.low == self.corrected.high:
-            return f"{self.corrected.value:.0%}, for all are answered"
         low_high = number_format.percent_range(self.corrected.low, self.corrected.high)
         basis = f"by {self.drawn:,} drawn at random" if self.drawn else "errors corrected"
         return f"{self.corrected.value:.0%} ({low_high}), {basis}"
@@ -575,7 +579,8 @@ class ExampleProbe:
     @property
     def basis(self) -> str:
         """On what its probabilities rest, in words."""
-        return f"fitted to {number_format.counted(self.marks, 'verdict')} yes or no"
+        example = "verdict" if self.subject == SUCCEEDED else "answer"
+        return f"fitted to {number_format.counted(self.marks, example)} yes or no"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""

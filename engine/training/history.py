@@ -285,7 +285,7 @@ def _as_typed(value: Any) -> str:
     """Formats the value of a setting as it is typed on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value).removesuffix(".0")
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _add_event(events: _Events, event: Event) -> None:

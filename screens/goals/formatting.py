@@ -220,7 +220,7 @@ def summary_content(
     outside = [
         text
         for number, text in (
-            (clustering.outliers, number_format.counted(clustering.outliers, "outlier")),
+            (shown.outliers, number_format.counted(shown.outliers, "outlier")),
             (shown.novel, f"{shown.novel:,} assigned to no group"),
             (clustering.without, f"{clustering.without:,} without a text"),
         )
@@ -236,6 +236,8 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
+    if any(0 < group.with_outcome < group.size for group in groups):
+        parts.append((" · failed: of those known, not of all", "$tone-muted"))
     if other_titles:
         parts.append((f" · beside: {one_line(', '.join(other_titles))}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -338,7 +338,8 @@ def status_content(progress: ReviewProgress) -> Content:
         parts += ["model agrees ", agreement_piece(progress.agreement)]
     gap = " · " if parts else ""
     if not progress.can_ask:
-        parts.append((f"{gap}no model that follows instructions is in use: 8, u", "$tone-muted"))
+        how = "choose one on screen 8 with u"
+        parts.append((f"{gap}no model that follows instructions: {how}", "$tone-muted"))
     elif progress.unasked:
         calls = number_format.counted(progress.calls, "model call")
         wait = (

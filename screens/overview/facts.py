@@ -192,11 +192,16 @@ class SlowFigures(NamedTuple):
 
     failures: tuple[int, int] | None = None
     change: PeriodChange | None = None
+    worst_judged: bool = False
 
 
 def load_slow_figures(services: OpenProject) -> SlowFigures:
     """Reads these figures of all scores; takes seconds on a million conversations."""
-    return SlowFigures(imported_failures(services, Filter()), last_change(services))
+    return SlowFigures(
+        imported_failures(services, Filter()),
+        last_change(services),
+        services.calibration.is_picked_by_trouble(),
+    )
 
 
 def answer_lines(
@@ -222,6 +227,7 @@ def answer_lines(
         None if report is None else report.rate.corrected,
         slow_figures.change,
         "the scores mean little" if doubt and overview.counts.scored else doubt,
+        slow_figures.worst_judged,
     )
     ended = figures.ending_clauses()
     if now is not None and now.read is not None and now.read < now.scored:

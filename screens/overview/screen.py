@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import ScreenResume
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -210,6 +211,10 @@ class OverviewScreen(WorkbenchScreen[None]):
             self.call_after_refresh(self._show_readings)  # once the card has its width
 
         self.in_background(read, show, group="readings")
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Draws again what came in the meantime, since only a screen in front has its widths."""
+        self.on_resize()
 
     def _show_readings(self) -> None:
         """Lists the conversations to read first, as wide as there is room; the cursor stays."""

@@ -93,9 +93,14 @@ def test_a_file_of_ones_own(path: str, tmp_path: Path) -> None:
     back = result("ask", path, str(file))
     assert (back["answered"], back["answers"][0]["counts"]) == (0, {"no": 3, "yes": 1})
     assert names(path, "polite@pattern:no") == ["c1", "c2", "c3"]
-    for other in ('kind = "text"', '[[patterns]]\nregex = "("'):
+    for other in (
+        'kind = "text"',
+        '[[patterns]]\nregex = "("',
+        "between = [10, 0]",
+        '[labels]\n"two\\nlines" = ""',
+    ):
         file.write_text(f'text = "Polite?"\n{other}\n', "utf-8")
-        assert main(["questions", path, "--add", str(file)]) == 2
+        assert main(["questions", path, "--add", str(file)]) in (1, 2)
     assert main(["questions", path, "--remove", "polite"]) == 0
     assert names(path, "polite:yes") == ["c0"]
     file.rename(tmp_path / "succeeded.toml")

@@ -383,8 +383,11 @@ def answers(arguments: argparse.Namespace) -> CommandResult:
         if imports:
             report = _import_answers(workspace, question, arguments)
             note = ["Nothing is stored; it would be:"] if arguments.dry_run else []
+            lines = [*note, *report.sentences()]
+            if isinstance(report, answer_tables.FileAnswersReport):
+                lines += _machine_lines(report.name, question, arguments.project)
             return CommandResult(
-                [*note, *report.sentences()],
+                lines,
                 {**report.as_json(), "dry_run": arguments.dry_run},
                 EXIT_INCOMPLETE if report.outcomes.has_gaps else EXIT_DONE,
             )
@@ -430,6 +433,16 @@ def _import_answers(
     return answer_tables.import_file_answers(
         workspace.project, Path(arguments.file), question, name=arguments.name, **how, **fields
     )
+
+
+def _machine_lines(name: str, question: Question, project: str) -> list[str]:
+    """Returns lines on imported answers that count as those of a machine of this name."""
+    by = f"{question.name}@{hyphenate(name)}"
+    why = f"What goes with them: workbench why {project} --a {by}:no --b {by}:yes"
+    return [
+        f"They are a machine's answers named “{name}”; of a file, `--annotator NAME` makes them a person's.",
+        *([why] if question.kind == "yes-no" else []),
+    ]
 
 
 def _give(

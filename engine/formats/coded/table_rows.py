@@ -15,14 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.formats.json_values import (
-    BadRecord,
-    as_object,
-    json_text,
-    object_or_empty,
-    objects_in,
-    without_keys,
-)
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in, without_keys
 from engine.formats.leaks import states_outcome
 from engine.formats.messages.normalize import (
     OTHER_BRANCHES,
@@ -180,26 +173,23 @@ def messages_of_row(
     if isinstance(text, dict | list) and not looks_like_message(row):
         text = json_text(text)
     message |= {"role": role, "content": text, **({"name": name} if name else {})}
-    tool_fields = _tool_fields(row, columns, role, text)
+    tool_fields = _tool_fields(row, role, text)
     if "tool_calls" in tool_fields:
         facts = without_keys(facts, *_columns_named(tuple(facts), _ARGUMENT_COLUMNS))
     message |= tool_fields
     return messages_of(message, number, facts=facts)
 
 
-def _tool_fields(
-    row: dict[str, Any], columns: RowColumns, role: Role | None, text: Any
-) -> dict[str, Any]:
+def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str, Any]:
     """Returns what a column with the name of a tool adds to the message of a row, in the form of a chat API.
 
     An answer of a tool gets its name. The assistant calls the tool where there are arguments or no text, or where the
     text is a JSON object, perhaps behind that name; other words of the assistant stay as they are.
     """
-    tool_column = named_column(row, _TOOL_COLUMNS, str)
-    tool = row.get(tool_column)
+    tool = row.get(named_column(row, _TOOL_COLUMNS, str))
     if not tool or row.get("tool_calls"):
         return {}
-    said = {"content": ""} if columns.text == tool_column else {}
+    said = {"content": ""} if text == tool else {}
     if role == "tool":
         return {"name": tool, **said}
     arguments = row.get(named_column(row, _ARGUMENT_COLUMNS, (str, dict, list)), said and {})
@@ -260,6 +250,9 @@ another channel do not make the channel one of messages."""
 _NEARLY_ALL = 0.9
 """Least share of the conversations of a file in which a speaker is who answers in all of them."""
 
+_FEW = 0.2
+"""Largest share of the conversations of a file in which a name is a customer's; a model's may be in more."""
+
 _ASSISTANTS = "names that answer"
 """Key under which a group of rows has what the whole file tells of names: whether they are of the assistant."""
 
@@ -287,7 +280,7 @@ def _arrange_rows(frames: Iterable[Frame]) -> Iterator[Frame]:
         if frame.reason is not None:
             yield frame
         elif columns is None or columns.id is None:
-            yield frame._replace(reason=_what_is_missing(object_or_empty(frame.value)))
+            yield frame._replace(reason=_what_is_missing(frame.value))
         else:
             rows.setdefault(str(frame.value[columns.id]), []).append(frame)
     groups = [[frame.value for frame in frames] for frames in rows.values()]
@@ -318,10 +311,8 @@ def _names_that_answer(groups: list[list[dict[str, Any]]]) -> dict[str, bool]:
     it; else they are users. Returns {} where that cannot be told.
 
     Where known words for the user are in nearly all of them (`_NEARLY_ALL`), names are of the assistant. Where no known
-    word for the assistant is, the only name in nearly all is the assistant, and the others are users.
-
-    Args:
-        groups: The rows of each conversation.
+    word for the assistant is, and nearly all have a name that is in few (`_FEW`), these are users, and the only name in
+    nearly all is the assistant.
     """
     conversations = [_speakers_of(group) for group in groups]
     least = max(2, _NEARLY_ALL * len(groups))
@@ -330,13 +321,16 @@ def _names_that_answer(groups: list[list[dict[str, Any]]]) -> dict[str, bool]:
     if roles["user"] >= least:
         return dict.fromkeys(counts, True)
     frequent = [word for word, count in counts.items() if count >= least]
-    if roles["assistant"] >= least or len(frequent) != 1:
+    few = {word for word, count in counts.items() if count <= max(1, _FEW * len(groups))}
+    with_few = sum(not few.isdisjoint(speakers) for speakers in conversations)
+    if roles["assistant"] >= least or len(frequent) != 1 or with_few < least:
         return {}
-    return {word: word in frequent for word in counts}
+    return {word: word in frequent for word in (*few, *frequent)}
 
 
-def _what_is_missing(row: dict[str, Any]) -> str:
+def _what_is_missing(value: Any) -> str:
     """Returns in words what a row lacks to be a message of a named conversation."""
+    row = value if isinstance(value, dict) else {}
     needed = {"id of a conversation": ID_COLUMNS, "speaker": _ROLE_COLUMNS, "text": _TEXT_COLUMNS}
     missing = [what for what in needed if not named_column(row, needed[what], (str, int, dict))]
     return f"the row has no {', no '.join(missing or ['text'])}"
@@ -426,7 +420,8 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         messages += read
     if not messages:
         raise BadRecord(reason)
-    start_time = as_time(rows[0].get(named_column(rows[0], TIME_COLUMNS, (str, int, float))))
+    column_of_time = named_column(rows[0], TIME_COLUMNS, (str, int, float))
+    start_time = as_time(rows[0].get(column_of_time)) or created_at(rows[0])
     guessed = [
         {"speaker": word, "type": "speaker whose role is a guess"}
         for word in speakers.keys() - known.keys()

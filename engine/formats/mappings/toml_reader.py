@@ -298,7 +298,7 @@ class _RecordReader:
         remaining = None if is_record else without(decoded(item.value), used)
         if not drafts and remaining is not None and trail:
             if trail not in self._left_out:
-                self._events.append(remaining)
+                self._add_unknown(remaining)
             return True
         facts = _as_fields(remaining)
         for draft in drafts:

@@ -390,6 +390,15 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assignment
     ]
 
 
+def outlier_count(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Returns the number of conversations of a clustering that are in no group after the moves by people."""
+    sql = (
+        "SELECT count(*) FROM membership AS m LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)"
+        " WHERE m.clustering_id = ? AND iif(v.conversation_id IS NULL, m.cluster IS NULL, v.group_id IS NULL)"
+    )
+    return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
+
+
 def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
     """Returns the number of conversations assigned, of those in no group, and the newest run that assigned any; they
     change whenever the assignments change."""

@@ -201,10 +201,11 @@ def states_of_groups(conn: sqlite3.Connection, view: ClusteringView) -> Mapping[
 
 
 def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSummary:
-    """Returns a clustering with the numbers of its groups and of its novel conversations as they are now."""
+    """Returns a clustering with the numbers of its groups, outliers and novel conversations as they are now."""
     return ClusteringSummary(
         clustering,
         groups=group_count(conn, clustering.id),
+        outliers=clusterings.outlier_count(conn, clustering.id),
         novel=clusterings.assigned_version(conn, clustering.id)[1],
     )
 

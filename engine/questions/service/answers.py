@@ -220,8 +220,12 @@ def _read_lines(
         FormatError: The file cannot be read, has no such fields, or names nobody.
     """
     lines = list(read_lines(path))
-    if not annotator and not any(line.get("annotator") for line in lines):
-        raise FormatError(f"{path} does not say who answered.", "Say it with --annotator NAME.")
+    nameless = [] if annotator else [line for line in lines if not line.get("annotator")]
+    if nameless:
+        raise FormatError(
+            f"{path} does not say who gave {len(nameless):,} of {counted(len(lines), 'answer')}.",
+            "Say it with --annotator NAME.",
+        )
     id_field, value_field = find_fields(lines, asked.name, id_field, value_field, path)
     for line in lines:
         text = _answer_text(line.get(value_field))

@@ -121,6 +121,11 @@ class CalibrationService:
         self._project = project
         self._changed = changed
 
+    def is_picked_by_trouble(self) -> bool:
+        """Returns whether most verdicts are on the conversations with the most signs of trouble, so that the share that
+        failed of those judged is not that of all."""
+        return self._project.read(_are_picked_by_trouble)
+
     def report(self, query: ListQuery | None = None) -> CalibrationReport:
         """Returns thresholds, AUROC and agreement from the verdicts, and the completion rate of the matching
         conversations: of all by the verdicts drawn at random where there are enough, else by the scores without their

@@ -16,18 +16,19 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.answer_check import draw, extend, is_stale, report
+from engine.questions.answer_check import AnswerCheck, draw, extend, is_stale, report
 from engine.questions.pattern_matching import PatternMatcher
 from engine.questions.question import (
     NOTE,
     PEOPLE,
     Question,
+    check_answerable,
     make_slug,
     parse_question,
     read_built_in,
     tag_question,
 )
-from engine.questions.records import Answerer, CheckReport, MachineAnswer
+from engine.questions.records import EXAMPLES, Answerer, CheckReport, MachineAnswer
 from engine.questions.service.answer_tables import read_text
 from engine.questions.tables import answers, machine_answers, questions
 
@@ -203,7 +204,7 @@ class QuestionService:
                 return
             people = answers.of_question(conn, name)
             check = machine_answers.checks(conn, name).get(newest.config_hash)
-        if check is None or is_stale(check, newest.answers):
+        if check is None or not _holds(check, newest):
             check = draw(newest.name, newest.answers, people)
         elif all(key in people for key in check.drawn):
             check = extend(check)
@@ -213,16 +214,16 @@ class QuestionService:
 
     def checks(self, name: str) -> list[CheckReport]:
         """Returns what people's answers say of each machine that was checked, the newest check first; nothing of one
-        that has answered otherwise since the draw."""
+        whose check does not hold any more."""
         with self._project.reading() as conn, snapshot(conn):
             people = {key: value for key, (value, _) in answers.of_question(conn, name).items()}
             question, checks = questions.get(conn, name), machine_answers.checks(conn, name)
             machines = machine_answers.machines(conn, name) if checks else ()
-            answers_by_config = {machine.config_hash: machine.answers for machine in machines}
+            by_config = {machine.config_hash: machine for machine in machines}
         return [
             report(check, question, people)
             for config, check in reversed(checks.items())
-            if config in answers_by_config and not is_stale(check, answers_by_config[config])
+            if config in by_config and _holds(check, by_config[config])
         ]
 
     def answers(self, name: str, query: ListQuery) -> list[GivenAnswer]:
@@ -257,13 +258,25 @@ class QuestionService:
         """Stores a question, and says that something changed.
 
         Raises:
-            UsageError: A pattern cannot be read.
+            FormatError, UsageError: It cannot be answered, or a pattern cannot be read.
         """
         question = parse_question(name, definition)
+        check_answerable(question)
         if question.patterns:
             PatternMatcher(question)
         self._project.write(lambda conn: questions.put(conn, name, definition))
         self._changed()
+
+
+def _holds(check: AnswerCheck, machine: machine_answers.Machine) -> bool:
+    """Returns whether a check still says something of a machine, which must answer as when the check was drawn.
+
+    A probe is fitted anew to every few answers; its check goes on for the fit that it was drawn for, while the
+    conversations are as many.
+    """
+    if machine.config_hash == EXAMPLES:
+        return sum(check.counts.values()) == len(machine.answers)
+    return not is_stale(check, machine.answers)
 
 
 def _pattern_lines(pattern: str) -> str:

@@ -17,14 +17,11 @@ import msgspec
 from engine.project import settings
 from engine.project.sql import read_ids, to_json
 from engine.questions.answer_check import AnswerCheck
-from engine.questions.records import Answerer, MachineAnswer
+from engine.questions.records import EXAMPLES, Answerer, MachineAnswer
 from engine.questions.tables import example_probes
 
 IN_FORCE = "a.rowid IN (SELECT max(rowid) FROM answerer GROUP BY question, kind, name)"
 """SQL condition on a row `a` of `answerer`: it is the newest one of its name."""
-
-EXAMPLES = "examples"
-"""Name and configuration of a probe fitted to examples where it stands among other machines."""
 
 
 def renew(conn: sqlite3.Connection, config_hash: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from engine.base.number_format import counted
@@ -94,14 +95,20 @@ def association_cells(row: Association) -> tuple[str, str, str, str]:
 
 def near_equal_text(row: Association) -> str:
     """Returns the first near-equal features that have a new word, and the number of the others; empty without any."""
+    named = _named_near_equal(row)
+    more = len(row.near_equal) - len(named)
+    return " · ".join([*map(feature_text, named), *([f"{more:,} more"] if more else [])])
+
+
+def _named_near_equal(row: Association) -> list[Feature]:
+    """Returns the first near-equal features that have a new word, at most `MAX_NEAR_EQUAL`."""
     words = _feature_words(row.feature)
-    names: list[str] = []
+    named: list[Feature] = []
     for feature in row.near_equal:
-        if len(names) < MAX_NEAR_EQUAL and not _feature_words(feature) <= words:
-            names.append(feature_text(feature))
+        if len(named) < MAX_NEAR_EQUAL and not _feature_words(feature) <= words:
+            named.append(feature)
             words |= _feature_words(feature)
-    more = len(row.near_equal) - len(names)
-    return " · ".join([*names, *([f"{more:,} more"] if more else [])])
+    return named
 
 
 def _feature_words(feature: Feature) -> set[str]:
@@ -147,7 +154,7 @@ def _unlisted_signs(result: Associations) -> str:
     listed = {
         feature.values[0]
         for row in result.rows
-        for feature in (row.feature, *row.near_equal)
+        for feature in (row.feature, *_named_near_equal(row))
         if isinstance(feature, Term) and feature.field == "sign"
     }
     if listed:  # then they say what signs in general would
@@ -262,6 +269,7 @@ def as_json(result: Associations, names: dict[int, str]) -> dict[str, Any]:
         "tested": result.tested,
         "significant": result.significant,
         "notes": notes(result),
+        "sign_changes": [asdict(change) for change in result.sign_changes],
         "associations": [
             {
                 "side": "ab"[row.side],

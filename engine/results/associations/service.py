@@ -33,7 +33,8 @@ from engine.conversations.tables.conversations import message_counts, names, tex
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import IdSet, snapshot
-from engine.questions.tables import example_probes, questions
+from engine.questions.question import hyphenate
+from engine.questions.tables import example_probes, machine_answers, questions
 from engine.results.associations import formatting
 from engine.results.associations.features import word_features
 from engine.results.associations.odds import (
@@ -170,18 +171,21 @@ class AssociationService:
         """
         shortage = ""
         with self._project.reading() as conn, snapshot(conn):
+            by_machines = _machine_sides(conn, SUCCEEDED)
+            unjudged = by_machines and f"Nobody has judged, but {by_machines}"
             splits = (*_splits_by_prediction(conn), *_split_by_trouble(conn), _split_by_state())
             for split in (*_splits_by_failure(), *splits):
                 counts = [_count(conn, side) for side in (split.first, split.second)]
                 if min(counts) >= MIN_SIDE:
-                    return replace(split, shortage=shortage)
+                    no_outcome = "" if split.outcome == FAILURE else unjudged
+                    return replace(split, shortage=shortage or no_outcome)
                 if split.outcome == FAILURE and not shortage and any(counts):
                     shortage = (
                         f"{counts[0]} conversations that failed are known ({split.first}) and {counts[1]} that"
                         f" succeeded, {MIN_SIDE} of each are needed."
                     )
         nothing = f"No outcome is known of {MIN_SIDE} conversations on each side, and fewer show signs of trouble."
-        raise NotFound(shortage or nothing, "Give verdicts, or name two filters.")
+        raise NotFound(shortage or unjudged or nothing, "Give verdicts, or name two filters.")
 
     def as_json(self, result: Associations) -> dict[str, Any]:
         """Returns a result as JSON values, with names of conversations as examples."""
@@ -256,6 +260,15 @@ def _split_by_trouble(conn: sqlite3.Connection) -> Iterator[Split]:
         yield Split(parse_filter(f"trouble>={bound}"), NO_FILTER, MOST_TROUBLE, verbs)
 
 
+def _machine_sides(conn: sqlite3.Connection, question: str) -> str:
+    """Returns how to take the answers of machines to a question as sides, in words; empty where no machine answered."""
+    names = {
+        hyphenate(answerer.name): None for answerer, _ in machine_answers.answerers(conn, question)
+    }
+    sides = [f"--a {question}@{name}:no --b {question}@{name}:yes" for name in names]
+    return f"there are answers of a machine: {', or '.join(sides)}." if sides else ""
+
+
 def _count(conn: sqlite3.Connection, filter: Filter) -> int:
     """Returns how many conversations match; 0 where the filter names a key that no conversation has."""
     if all(facets.is_known(conn, term.field) for term in filter.terms if term.key):
@@ -313,9 +326,13 @@ def _read_sides(conn: sqlite3.Connection, split: Split) -> Sides:
         )
     for filter, side in ((split.first, first), (split.second, second)):
         if len(side) < MIN_SIDE:
+            by_machines = "".join(
+                _machine_sides(conn, term.key or term.field) for term in filter.terms
+            )
             raise UsageError(
                 f"“{filter or 'the others'}” has {counted(len(side), 'conversation')}.",
-                f"What goes with a side is looked for from {MIN_SIDE} on each side on: widen the filter.",
+                f"What goes with a side is looked for from {MIN_SIDE} on each side on:"
+                f" {by_machines or 'widen the filter.'}",
             )
     among = first | second
     return Sides.of(among, np.frombuffer(first.flags, np.uint8)[among.ascending()] > 0)

@@ -34,6 +34,9 @@ _SHARES: tuple[Measure, ...] = (*MAIN_QUESTIONS, "share of goal", "completion in
 ENDED = "Ended: a score at or above the threshold; an open one counts on its side of it."
 """A note that explains the word `ended` below a table."""
 
+FAILED = "Failed: of those whose outcome is known; where people judged the worst first, not the share of all."
+"""A note on the column `failed` of a table."""
+
 _MEASURE_NAMES: Mapping[Measure, str] = {
     "succeeded": "succeeded (verdicts)",
     "failed": "failed (imported outcomes)",
@@ -376,6 +379,8 @@ def _breakdown_notes(breakdown: Breakdown) -> Iterator[str]:
         yield f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
     if breakdown.without:
         yield f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}"
+    if any(part.outcomes[1] for part in breakdown.parts):
+        yield FAILED
     against = {part.against for part in breakdown.parts if part.change is not None}
     if against:
         against_name = next(iter(against)) if len(against) == 1 else "the one before"

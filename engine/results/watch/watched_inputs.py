@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-import msgspec
-
 from engine.conversations.records import ImportRequest
 from engine.conversations.stages import ImportStage
 from engine.formats.file_names import logs_in
 from engine.formats.inputs import Tail, format_of_lines
-from engine.formats.opening.framing import MAX_RECORD
+from engine.formats.json_values import BadRecord
+from engine.formats.opening.framing import MAX_RECORD, load
 from engine.project.project import Project
 
 LINE_FILE_ENDINGS = (".jsonl", ".ndjson")
@@ -211,8 +210,8 @@ class WatchedFiles:
 def _is_whole(last_line: bytes) -> bool:
     """Returns whether a line without a line break is nothing or a whole record, and not the beginning of one."""
     try:
-        msgspec.json.decode(last_line or b"null")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        load(last_line or b"null", "line")
+    except BadRecord:
         return False
     return True
 

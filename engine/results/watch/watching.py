@@ -12,6 +12,7 @@ had ended when the watch began.
 from __future__ import annotations
 
 import datetime
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -292,24 +293,16 @@ class WatchStage(Stage):
                 entries = list(
                     hidden_states.entries_of_conversations(conn, self._reading.config_hash, batch)
                 )
-                origin_by_id = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)
-                clustered = clusterings.goals_clustering_id(conn) is not None
-                goals = goal_groups.goals_of(conn, batch)
+                values_by_id = _values_by_id(conn, batch)
             for entry in entries:
                 key = entry.conversation_id
                 curve = fitted.p(states_of(entry)).tolist() if entry.places else []
-                common_values: Event = {
-                    "conversation": origin_by_id[key].external_id,
-                    "source": origin_by_id[key].source,
-                    "goal": goals.get(key),
-                    "novel": key not in goals if clustered else None,
-                }
                 timestamp = self._now()
                 for event in _events(
                     entry, curve, reported=reported.get(key, 0), rule=rule, timestamp=timestamp
                 ):
-                    self._emit({**event, **common_values})
+                    self._emit({**event, **values_by_id[key]})
                     self.reported += 1
                 reported[key] = len(curve)
                 row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
@@ -323,28 +316,25 @@ class WatchStage(Stage):
         with self._project.reading() as conn:
             quiet_entries = watched.quiet_entries(conn, since)
             rule = score_sets.rule(conn)
-            origin_by_id = {
-                row.conversation_id: row
-                for row in imported(conn, [row.conversation_id for row in quiet_entries])
-            }
+            ids = [entry.conversation_id for entry in quiet_entries]
+            values_by_id = _values_by_id(conn, ids)
+            states = hidden_states.entries_of_conversations(conn, self._reading.config_hash, ids)
+            turns = {row.conversation_id: row.places[-1].turn for row in states if row.places}
         for entry in quiet_entries:
+            key = entry.conversation_id
             self._emit(
                 {
-                    "event": f"{entry.conversation_id}:{entry.boundaries}:end",
+                    "event": f"{key}:{entry.boundaries}:end",
                     "at": self._now(),
                     "ended": True,
-                    "p": entry.p,
+                    "turn": turns.get(key),
+                    "p": None if entry.p is None else round(entry.p, PROBABILITY_DIGITS),
                     "state": str(rule.state(entry.p)),
-                    "conversation": origin_by_id[entry.conversation_id].external_id,
-                    "source": origin_by_id[entry.conversation_id].source,
+                    **values_by_id[key],
                 }
             )
         if quiet_entries:
-            self._project.write(
-                lambda conn: watched.mark_ended(
-                    conn, [entry.conversation_id for entry in quiet_entries]
-                )
-            )
+            self._project.write(lambda conn: watched.mark_ended(conn, ids))
             self.ended += len(quiet_entries)
 
     def _utc(self, ago: float) -> str:
@@ -356,6 +346,21 @@ class WatchStage(Stage):
         """Returns the present time in the form that events have, without fractions of seconds."""
         seconds, _ = self._utc(0).split(".")
         return f"{seconds}Z"
+
+
+def _values_by_id(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Event]:
+    """Returns what every event on these conversations has: id, source, goal, and whether it is like none."""
+    clustered = clusterings.goals_clustering_id(conn) is not None
+    goals = goal_groups.goals_of(conn, ids)
+    return {
+        row.conversation_id: {
+            "conversation": row.external_id,
+            "source": row.source,
+            "goal": goals.get(row.conversation_id),
+            "novel": row.conversation_id not in goals if clustered else None,
+        }
+        for row in imported(conn, ids)
+    }
 
 
 def _events(

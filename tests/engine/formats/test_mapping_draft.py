@@ -161,6 +161,14 @@ def test_rows_are_ordered_by_their_number() -> None:
     ] == SAID
 
 
+def test_turns_without_text_are_counted() -> None:
+    """A turn that says nothing where the guess looks is kept as metadata, and the trial says so."""
+    silent = {"who": "desk", "words": None, "lookup": "garages near Ross Road"}
+    turns = [{"who": who, "words": text} for who, text in SAID]
+    draft = draft_of([{"nr": n, "turns": [*turns, silent]} for n in range(3)])
+    assert draft.try_out(draft.texts[0]).doubts == ["3 items not understood, in metadata only."]
+
+
 def test_the_system_that_answers_is_the_assistant() -> None:
     """In dialogues of USER and SYSTEM the system is who answers."""
     turns = [

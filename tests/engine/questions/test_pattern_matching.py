@@ -103,8 +103,6 @@ def test_what_cannot_be_matched_is_refused(pattern: str) -> None:
         "text = 3",
         'text = "?"\nkind = "choice"',
         'text = "?"\ncolour = "red"',
-        'text = "?"\nkind = "number"\nbetween = [10, 0]',
-        'text = "?"\nkind = "choice"\n[labels]\n"two\\nlines" = ""',
         'text = "?"\n[[patterns]]\nanswer = "perhaps"\nwords = ["a"]',
     ],
 )

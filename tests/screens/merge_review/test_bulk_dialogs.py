@@ -20,7 +20,9 @@ class TestPairs:
         instructions, the desk says what to do, counts no calls, and has no key that asks."""
         support = clustered()
         async with opened(support, (80, 24), mode="6") as pilot:
-            assert "no model that follows instructions is in use: 8, u" in text(pilot)
+            assert "no model that follows instructions: choose one on screen 8 with u" in text(
+                pilot
+            )
             assert "model call" not in text(pilot)
             assert "g asks it" not in text(pilot)
             assert "g" not in pilot.app.screen.active_bindings

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -19,6 +21,7 @@ from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
+from engine.opener.key_figures import FirstReading
 from engine.project import runs
 from engine.project.records import RunRow
 from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
@@ -42,6 +45,7 @@ from tests.engine.project.support import fill, talk
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation
+from workbench.app import WorkbenchApp
 
 
 def found(support: ScreenProject) -> Overview:
@@ -113,6 +117,24 @@ class TestFigures:
             "What changed?        share of “Printer” rose from",
             "                     9.0% to 27.3%",
         ]
+
+
+async def test_what_arrives_behind_another_screen_has_its_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Conversations to read first that were read while another screen was in front have their reasons whole."""
+    support, is_away = project(), threading.Event()
+    reading = FirstReading(support.conversations.rows([1])[0], "the same answer 2 times")
+    monkeypatch.setattr(
+        "screens.overview.screen.conversations_to_read", lambda _: [reading] * is_away.wait()
+    )
+    app = WorkbenchApp(support.services(), support.subscribe)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("6")
+        is_away.set()
+        await settle(pilot)
+        await press(pilot, "1")
+        assert reading.reason in text(pilot)
 
 
 class TestNext:

@@ -176,3 +176,8 @@ def test_command(project: Project, tmp_path: Path, capsys: pytest.CaptureFixture
     assert main([*words, "--value", "mark", "--dry-run"]) == 3
     assert "Nothing is stored" in capsys.readouterr().out
     assert result(*words, "--value", "mark", "--name", "my judge", code=3)["name"] == "my judge"
+    assert main([*words, "--value", "mark", "--name", "my judge", "--replace"]) == 3
+    sides = "--a succeeded@my-judge:no --b succeeded@my-judge:yes"
+    assert f"workbench why {path} {sides}" in capsys.readouterr().out
+    assert main(["why", path, "--question", "succeeded"]) == 2
+    assert sides in capsys.readouterr().err

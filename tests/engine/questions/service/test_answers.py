@@ -71,7 +71,7 @@ def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
     report = imported(project, tmp_path, lines, asked=question, annotator="ann")
     assert report.annotators == {"a": 1, "b": 1, "z": 1, "ann": 1}
     assert stands(project) == {2: (Verdict.NO, "a: loop; b: loop"), 3: (Verdict.YES, "")}
-    with pytest.raises(FormatError, match="who answered"):
+    with pytest.raises(FormatError, match="does not say who"):
         imported(project, tmp_path, lines[3:], asked=question)
 
 

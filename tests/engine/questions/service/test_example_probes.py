@@ -109,6 +109,17 @@ class TestSuccess:
         assert {row.p_end_normalised for row in rows[:-1]} == {0.5}
         assert DataChanged(frozenset({"example probes"})) in told
 
+    def test_its_check_goes_on_when_it_is_fitted_anew(self, workspace: OpenProject) -> None:
+        """What was drawn to check the probe counts to the end, though the verdicts on it fit the probe anew."""
+        judge(workspace, 25)
+        workspace.questions.draw_check(SUCCEEDED)
+        for item in workspace.triage.queue("check").items:
+            key = item.conversation_id
+            workspace.triage.give(key, Verdict.YES if succeeded(key) else Verdict.NO)
+            workspace.example_probes.wait()
+        (check,) = workspace.questions.checks(SUCCEEDED)
+        assert check.answered == check.drawn == 20
+
     def test_at_chance_nothing_shows_it(self, workspace: OpenProject) -> None:
         """Where the interval of the AUROC includes .5, no row, filter, table or reason in triage has a probability;
         with verdicts that tell the two apart all have."""

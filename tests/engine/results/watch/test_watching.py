@@ -91,6 +91,7 @@ def watch(
     watched_files: WatchedFiles,
     reported: list[Event],
     crash: int = 0,
+    idle: float = 1e6,
 ) -> RunOutcome:
     """Looks once; with `crash` the program fails while it reports the event of this number."""
 
@@ -104,7 +105,7 @@ def watch(
 
     reading = ReadingStage(project, process, scored.model())
     stage = WatchStage(
-        project, watched_files, reading, not_clustered, emit, every=2.0, idle=1e6, once=True
+        project, watched_files, reading, not_clustered, emit, every=2.0, idle=idle, once=True
     )
     return JobRunner(project, lambda event: None).run(stage)
 
@@ -124,7 +125,7 @@ def names(reported: list[Event]) -> list[tuple[Any, Any]]:
 def test_each_turn_is_told_once(
     project: Project, process: ModelProcess, samples: list[Conversation], tmp_path: Path
 ) -> None:
-    """A new conversation is reported with each turn that it has; when it grew, only with the new one; then nothing."""
+    """A new conversation is reported with each turn that it has; when it grew, only with the new one; then its end."""
     live, one = tmp_path / "live", samples[PAST]
     put(live, one, 4)
     reported: list[Event] = []
@@ -139,6 +140,8 @@ def test_each_turn_is_told_once(
     assert names(reported[2:]) == [(one.external_id, 3)]
     watch(project, process, WatchedFiles([str(live)]), reported)
     assert len(reported) == 3
+    watch(project, process, WatchedFiles([str(live)]), reported, idle=0)
+    assert (reported[3]["ended"], reported[3]["turn"], reported[3]["goal"]) == (True, 3, None)
 
 
 def test_of_many_past_conversations_some_are_learned_from(
