@@ -163,14 +163,28 @@ class TestNamed:
             """
         ) == ["refused", "reached refused", "refused"]
 
+    def test_another_machine(self) -> None:
+        """While another machine is named it can be looked up and reached, and its neighbor cannot."""
+        assert answers(
+            """
+            import contextlib
+            with network_guard.reaching("192.0.2.7", 80), socket.socket() as asking:
+                asking.setblocking(False)
+                asking.connect_ex(("192.0.2.7", 80))
+                print(tried("192.0.2.8", 80))
+            with network_guard.reaching("Host.invalid", 80), contextlib.suppress(OSError):
+                socket.getaddrinfo("host.invalid", 80)
+            """
+        ) == ["refused"]
+
     def test_a_name_stands_for_its_own_addresses_only(self) -> None:
-        """Where a name was given, other machines on its port are refused."""
+        """Where a name was given, other machines on its port are refused, and other names are not looked up."""
         assert answers(
             """
             with network_guard.reaching("LocalHost", first):
-                print(tried("localhost", first), tried("127.0.0.2", first))
+                print(tried("localhost", first), tried("127.0.0.2", first), tried("a.invalid", first))
             """
-        ) == ["reached refused"]
+        ) == ["reached refused refused"]
 
     def test_inside_each_other(self) -> None:
         """A second allowed endpoint is added to the first until its block ends."""
