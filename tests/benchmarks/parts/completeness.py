@@ -7,18 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from engine.completeness.probe import cross_fit
 from engine.completeness.records import Mode
 from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.scoring import question_for
-from engine.model.catalog import FIRST_LAYERS, Catalog
+from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.parts.datasets import long_items, scoring_blocks
 from tests.benchmarks.parts.opened_model import opened
-from tests.benchmarks.parts.scoring_times import bench_first_layers, bench_prompts, bench_scoring
+from tests.benchmarks.parts.scoring_times import bench_prompts, bench_scoring
 from tests.benchmarks.parts.tuning import tuned_entry
 
 SECONDS = 5
@@ -31,9 +28,6 @@ LEAST_TOKENS, MOST_TOKENS = 500, 12_000
 CHARS_PER_TOKEN = 2.33
 
 LONG, TURNS = 1, 10
-
-FIT_CONVERSATIONS, FIT_BOUNDARIES, FIT_DIMENSIONS = 500, 8, 576
-"""What the probe is fitted to for its time: as many states as 500 conversations of the default model have."""
 
 MODES: tuple[tuple[Mode, str], ...] = (("probe", "probe_"), ("tuned", ""), ("base", "base_"))
 
@@ -48,7 +42,6 @@ def bench_completeness(
     turns: int = TURNS,
     rounds: int = 3,
     seconds: float = math.inf,
-    fitted: int = FIT_CONVERSATIONS,
 ) -> dict[str, Any]:
     """Scores sample conversations in the modes `probe`, `tuned` and `base`.
 
@@ -57,14 +50,12 @@ def bench_completeness(
             the time is short.
         long, turns: Conversations, and boundaries in each, that are scored against one prompt per boundary.
         rounds, seconds: Most rounds of each comparison, and time for all of them.
-        fitted: Conversations with made states that a probe is fitted to.
 
     Returns:
         For mode `tuned` the figures of `scoring_times`: `tokens_per_s`, `raw_decode_tokens_per_s`, `fraction_of_raw`,
         `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same for mode `base` with
         `base_` in front, and those against bare decoding for `probe` with `probe_`.
-        `first_layers_` begins the keys of `scoring_times.bench_first_layers`, for mode `probe` with its default layers.
-        `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.
+        `model` says what ran.
     """
     end = time.monotonic() + seconds
     tuned_entry(catalog, process, progress)
@@ -106,38 +97,9 @@ def bench_completeness(
                     "largest_difference": prompted["largest_difference"],
                 }
             result.update({prefix + key: value for key, value in figures.items()})
-        shortened = catalog.loadable(catalog.entry(None), layers=FIRST_LAYERS)
-        # The model process writes the copy.
-        process.load(shortened.path, shortened.options, shortened.adapter, shortened.weights_copy)
-        with opened(shortened) as first_layers:
-            gain = bench_first_layers(
-                scorer,
-                BoundaryScorer(first_layers),
-                blocks,
-                question_for("probe", prompts.__getitem__),
-                rounds,
-                max(0.0, end - time.monotonic()),
-                progress,
-            )
-        result.update({f"first_layers_{key}": value for key, value in gain.items()})
-    progress(f"fitting a probe to {fitted:,} conversations")
-    result["probe_fit_conversations"] = fitted
-    result["probe_fit_seconds"] = _fit_seconds(fitted)
     return result
 
 
 def _chars(speed: float | None, seconds: float) -> int:
     tokens = min(max((speed or 0) * seconds, LEAST_TOKENS), MOST_TOKENS)
     return round(tokens * CHARS_PER_TOKEN)
-
-
-def _fit_seconds(conversations: int) -> float:
-    """The time of one cross-fit on made states in which ends differ a little from other boundaries."""
-    random = np.random.default_rng(7)
-    group = np.repeat(np.arange(conversations), FIT_BOUNDARIES)
-    end = np.tile(np.arange(FIT_BOUNDARIES) == FIT_BOUNDARIES - 1, conversations)
-    states = random.normal(size=(len(group), FIT_DIMENSIONS)).astype(np.float32)
-    states[:, :8] += end[:, None]
-    start = time.perf_counter()
-    cross_fit(states, end, group)
-    return time.perf_counter() - start

@@ -107,7 +107,7 @@ def run(
     try:
         result["machine"] = machine(process)
         model = {"catalog": Catalog(data, cache), "process": process}
-        little = {"chars": 900, "long": 1, "turns": 2, "rounds": 1, "fitted": 20} if quick else {}
+        little = {"chars": 900, "long": 1, "turns": 2, "rounds": 1} if quick else {}
         measured("completeness", bench_completeness, **model, **little)
         measured("trees", bench_trees, **model, **({"prompts": 1} if quick else {}))
     finally:

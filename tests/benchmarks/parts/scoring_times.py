@@ -1,5 +1,4 @@
-"""How fast scoring is beside the bare decoder and beside one prompt per boundary, and that of logs that grow beside
-reading each log anew, measured next to the logits.
+"""How fast scoring is beside the bare decoder and beside one prompt per boundary, measured next to the logits.
 
 What is compared alternates (A B A B), so that a machine that slows down slows both.
 """
@@ -81,48 +80,6 @@ def bench_scoring(
         "raw_decode_tokens_per_s": tokens / statistics.median(raw),
         "fraction_of_raw": statistics.median(fractions),
         "fractions": fractions,
-    }
-
-
-def bench_first_layers(
-    whole: BoundaryScorer,
-    shortened: BoundaryScorer,
-    blocks: Sequence[Sequence[LogItem]],
-    question: Question,
-    most: int,
-    seconds: float,
-    report: Report,
-) -> dict[str, Any]:
-    """Scoring on the first layers of a model against scoring on all of them, by turns.
-
-    Args:
-        most, seconds: Rounds, see `tests.benchmarks.rounds`.
-
-    Returns:
-        `tokens_per_s` and `whole_tokens_per_s` (medians), `gain` (median of the ratios of neighboring rounds), `gains`
-        (those ratios) and `processor_gain` (the same of processor time).
-    """
-    tokens = sum(len(_log(whole.model, item, question)) for block in blocks for item in block)
-    times: dict[int, list[tuple[float, float]]] = {id(whole): [], id(shortened): []}
-    for scorer in (whole, shortened):
-        _score(scorer, blocks[:1], question)
-    for number in rounds(most, seconds):
-        report(f"first layers against all of them, round {number + 1} of at most {most}")
-        order = (whole, shortened) if number % 2 == 0 else (shortened, whole)
-        for scorer in order:
-            scorer.forget()
-            start, processor_start = time.perf_counter(), time.process_time()
-            _score(scorer, blocks, question)
-            spent = time.perf_counter() - start, time.process_time() - processor_start
-            times[id(scorer)].append(spent)
-    pairs = list(zip(times[id(whole)], times[id(shortened)], strict=True))
-    gains = [theirs / ours for (theirs, _), (ours, _) in pairs]
-    return {
-        "tokens_per_s": tokens / statistics.median(ours for _, (ours, _) in pairs),
-        "whole_tokens_per_s": tokens / statistics.median(theirs for (theirs, _), _ in pairs),
-        "gain": statistics.median(gains),
-        "gains": gains,
-        "processor_gain": statistics.median(theirs / ours for (_, theirs), (_, ours) in pairs),
     }
 
 

@@ -63,9 +63,6 @@ class TestParts:
             scoring,
             "probe_tokens_per_s",
             "probe_raw_decode_tokens_per_s",
-            "probe_fit_seconds",
-            "first_layers_gain",
-            "first_layers_processor_gain",
         )
         assert "CPU" in found["machine"]["llama_cpp"]
 
