@@ -579,7 +579,8 @@ class ExampleProbe:
     @property
     def basis(self) -> str:
         """On what its probabilities rest, in words."""
-        return f"fitted to {number_format.counted(self.marks, 'verdict')} yes or no"
+        example = "verdict" if self.subject == SUCCEEDED else "answer"
+        return f"fitted to {number_format.counted(self.marks, example)} yes or no"
 
     def facts(self) -> list[tuple[str, str]]:
         """Returns how well it tells its examples apart, as names and texts that are safe to show."""

@@ -67,10 +67,7 @@ _ANSWER_COLUMNS = (
 _TOOL_COLUMNS = ("tool", "tool_name", "function_name")
 """Names of columns with the name of the tool that a message calls, or whose answer it is."""
 
-_ARGUMENT_COLUMNS = (
-    "tool_args", "tool_arguments", "tool_input", "tool_parameters", "function_args", "function_arguments", "arguments",
-    "args",
-)  # fmt: skip
+_ARGUMENT_COLUMNS = ("tool_args", "tool_arguments", "tool_input", "arguments", "args")
 """Names of columns with the arguments with which a message calls the tool that another column names."""
 
 
@@ -250,6 +247,9 @@ another channel do not make the channel one of messages."""
 _NEARLY_ALL = 0.9
 """Least share of the conversations of a file in which a speaker is who answers in all of them."""
 
+_FEW = 0.2
+"""Largest share of the conversations of a file in which a name is a customer's; a model's may be in more."""
+
 _ASSISTANTS = "names that answer"
 """Key under which a group of rows has what the whole file tells of names: whether they are of the assistant."""
 
@@ -308,7 +308,8 @@ def _names_that_answer(groups: list[list[dict[str, Any]]]) -> dict[str, bool]:
     it; else they are users. Returns {} where that cannot be told.
 
     Where known words for the user are in nearly all of them (`_NEARLY_ALL`), names are of the assistant. Where no known
-    word for the assistant is, the only name in nearly all is the assistant, and the others are users.
+    word for the assistant is, and nearly all have a name that is in few (`_FEW`), these are users, and the only name in
+    nearly all is the assistant.
     """
     conversations = [_speakers_of(group) for group in groups]
     least = max(2, _NEARLY_ALL * len(groups))
@@ -317,9 +318,11 @@ def _names_that_answer(groups: list[list[dict[str, Any]]]) -> dict[str, bool]:
     if roles["user"] >= least:
         return dict.fromkeys(counts, True)
     frequent = [word for word, count in counts.items() if count >= least]
-    if roles["assistant"] >= least or len(frequent) != 1:
+    few = {word for word, count in counts.items() if count <= max(1, _FEW * len(groups))}
+    with_few = sum(not few.isdisjoint(speakers) for speakers in conversations)
+    if roles["assistant"] >= least or len(frequent) != 1 or with_few < least:
         return {}
-    return {word: word in frequent for word in counts}
+    return {word: word in frequent for word in (*few, *frequent)}
 
 
 def _what_is_missing(value: Any) -> str:

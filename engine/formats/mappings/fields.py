@@ -157,7 +157,8 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
     """Yields the fields within a value that hold no others, each with its path and its value as text."""
     if isinstance(value, dict) and depth < DEEPEST:
         for key, entry in value.items():
-            yield from _leaves(entry, join_key(path, key), depth + 1)
+            if '"' not in key:  # a path cannot name such a key
+                yield from _leaves(entry, join_key(path, key), depth + 1)
     elif are_parts(value):
         texts = [as_word(part["text"]) for part in value if "text" in part]
         yield path or ".", "\n".join(texts) or as_word(value)

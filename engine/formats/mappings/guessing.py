@@ -278,7 +278,8 @@ def _collect_lists(value: Any, path: str, depth: int, lists: dict[str, list[Any]
                 _collect_lists(entry, f"{path}{{}}", depth + 1, lists)
             return
         for key, entry in value.items():
-            _collect_lists(entry, join_key(path, key), depth + 1, lists)
+            if '"' not in key:  # a path cannot name such a key
+                _collect_lists(entry, join_key(path, key), depth + 1, lists)
     elif isinstance(value, list) and not are_parts(value):
         _add_entries(lists, f"{path}[]", value)
         for entry in value[:MAX_ITEMS]:

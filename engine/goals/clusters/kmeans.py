@@ -352,7 +352,7 @@ def range_of_proposals(rows: int) -> tuple[int, int]:
     """Returns the least and the greatest k that `propose_k` may propose for `rows` rows; at least 1."""
     sample = min(rows, TRIAL_ROWS)
     least = math.isqrt(sample)
-    most = max(math.ceil(OVERESTIMATE * _max_trial_k(sample)), 2 * least)
+    most = max(math.ceil(OVERESTIMATE * _max_trial_k(sample)), math.isqrt(4 * sample))
     return max(1, least), max(1, min(most, sample))
 
 

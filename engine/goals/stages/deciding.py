@@ -160,7 +160,7 @@ class DecideStage(OnClustering, CpuStage):
             self._decide(snapshot, pairs[0], evidence)
             done = self.merged + self.refused
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
-            yield Progress(done, None, f"{len(pairs) - 1:,} pairs left")
+            yield Progress(done, None, f"{counted(len(pairs) - 1, 'pair')} left")
         if self._asking is None:
             yield from self._settle()
 
@@ -232,11 +232,11 @@ class DecideStage(OnClustering, CpuStage):
     def _ask(self, asking: ProposeStage, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         """Asks the model about pairs and stores its answers."""
         done = self.merged + self.refused
-        yield Progress(done, None, f"asking about {len(pairs)} pairs")
+        yield Progress(done, None, f"asking about {counted(len(pairs), 'pair')}")
         if not asking.asked:  # once, for that begins the account of requests
             asking.load()
         for _ in asking.ask_block(run_id, pairs, None):
-            yield Progress(done, None, f"asking about {len(pairs)} pairs")
+            yield Progress(done, None, f"asking about {counted(len(pairs), 'pair')}")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
         """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""

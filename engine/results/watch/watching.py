@@ -328,7 +328,7 @@ class WatchStage(Stage):
                     "at": self._now(),
                     "ended": True,
                     "turn": turns.get(key),
-                    "p": entry.p,
+                    "p": None if entry.p is None else round(entry.p, PROBABILITY_DIGITS),
                     "state": str(rule.state(entry.p)),
                     **values_by_id[key],
                 }

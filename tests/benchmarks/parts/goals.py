@@ -16,7 +16,7 @@ from engine.base.errors import WorkbenchError
 from tests.benchmarks.tool import REPOSITORY
 
 SIZES = (1_000, 10_000, 100_000)
-TASKS = ("propose_k", "cluster", "sklearn", "index", "brute")
+TASKS = ("propose_k", "cluster", "sklearn")
 
 
 def bench_goals(
@@ -33,10 +33,8 @@ def bench_goals(
         and of each task `seconds` and `peak_mb`, the most memory that its process had (10^6 bytes, with the pages of
         the vectors that it mapped). Tasks are `propose_k`; `cluster` and `sklearn` (its KMeans, from
         `kmeans.FULL_BATCH_ROWS` rows on its MiniBatchKMeans), also with `inertia` (mean cosine distance to the
-        nearest center), `homogeneity`
-        and `v_measure` (with the goals that are there); `index`, also with `search_ms` (ten neighbors of a row, mean)
-        and `recall` (share of the exact ten), and `brute`, scikit-learn's search. `speedup` and `search_speedup` are
-        ratios of these.
+        nearest center), `homogeneity` and `v_measure` (with the goals that are there). `speedup` is the ratio of the
+        times of these two.
     """
     end = time.monotonic() + seconds
     found: dict[str, dict[str, Any]] = {}
@@ -59,7 +57,6 @@ def _measured(rows: int, progress: Callable[[str], None]) -> dict[str, Any]:
             progress(f"{task}, {rows:,} vectors")
             found[task] = _task(task, Path(name), rows)
     found["speedup"] = found["sklearn"]["seconds"] / found["cluster"]["seconds"]
-    found["search_speedup"] = found["brute"]["search_ms"] / found["index"]["search_ms"]
     return found
 
 

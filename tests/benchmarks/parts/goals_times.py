@@ -14,21 +14,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, find_closest, propose_k
-from engine.goals.clusters.neighbors import Neighbors
 from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
 DIMENSIONS, INNER = 384, 48
 """Dimensions of the vectors, as many as MiniLM has."""
 MOST_GOALS = 200
-QUERIES, WANTED = 200, 10
 SEED = 5
 
 Found = TypeVar("Found")
-Rows = npt.NDArray[np.int64]
 
 
 def make(folder: Path, rows: int) -> dict[str, Any]:
@@ -82,39 +78,10 @@ def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
     return {**cost, **_quality(vectors, unit_rows(method.cluster_centers_), truth)}
 
 
-def time_index(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
-    """Indexes all rows, then looks for neighbors of some, one after the other as a person does."""
-    index, cost = _timed(lambda: Neighbors(vectors))
-    picked = _picked(len(vectors))
-    began = time.perf_counter()
-    near = [index.of_rows(picked[at : at + 1], WANTED).rows[0] for at in range(len(picked))]
-    each = 1000 * (time.perf_counter() - began) / len(picked)
-    cost["peak_mb"] = _peak_mb()
-    exact = _exact(vectors, picked)
-    hits = sum(len(np.intersect1d(a, b)) for a, b in zip(near, exact, strict=True))
-    return {**cost, "search_ms": each, "recall": hits / exact.size}
-
-
-def time_brute(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
-    """Looks for neighbors with scikit-learn, which compares with every row."""
-    from sklearn.neighbors import NearestNeighbors
-
-    picked = _picked(len(vectors))[:50]
-    method = NearestNeighbors(n_neighbors=WANTED + 1, algorithm="brute", metric="cosine")
-    _, cost = _timed(lambda: method.fit(vectors))
-    began = time.perf_counter()
-    for row in picked:
-        method.kneighbors(vectors[row : row + 1])
-    each = 1000 * (time.perf_counter() - began) / len(picked)
-    return {**cost, "peak_mb": _peak_mb(), "search_ms": each}
-
-
 TASKS: dict[str, Callable[[Vectors, Numbers], dict[str, Any]]] = {
     "propose_k": time_propose_k,
     "cluster": time_cluster,
     "sklearn": time_sklearn,
-    "index": time_index,
-    "brute": time_brute,
 }
 
 
@@ -142,25 +109,6 @@ def _quality(vectors: Vectors, centers: Vectors, truth: Numbers) -> dict[str, fl
         "homogeneity": float(homogeneity_score(truth, labels)),
         "v_measure": float(v_measure_score(truth, labels)),
     }
-
-
-def _picked(rows: int) -> Rows:
-    return np.random.default_rng(SEED).choice(rows, min(QUERIES, rows), replace=False)
-
-
-def _exact(vectors: Vectors, picked: Rows) -> Rows:
-    """The nearest `WANTED` of each picked row without itself, found by comparing with all."""
-    rows = np.empty((len(picked), 0), dtype=np.int64)
-    cosines = np.empty((len(picked), 0), dtype=np.float32)
-    for part in blocks(len(vectors)):
-        block = np.arange(part.start, part.stop)
-        closeness = np.where(picked[:, None] == block, -2, vectors[picked] @ vectors[part].T)
-        rows = np.concatenate([rows, np.broadcast_to(block, closeness.shape)], axis=1)
-        cosines = np.concatenate([cosines, closeness], axis=1)
-        best = np.argpartition(-cosines, WANTED, axis=1)[:, :WANTED]
-        rows = np.take_along_axis(rows, best, axis=1)
-        cosines = np.take_along_axis(cosines, best, axis=1)
-    return rows
 
 
 if __name__ == "__main__":

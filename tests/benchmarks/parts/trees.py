@@ -1,4 +1,4 @@
-"""Measures the speed of growing response trees, compared with one prompt per branch and with one sequence at a time."""
+"""Measures the speed of growing response trees, compared with one sequence at a time."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def bench_trees(
         seconds: Time for all rounds.
 
     Returns:
-        The figures of `tests.benchmarks.parts.tree_times`, and `speedup_over_reprompt`, `speedup_over_sequential`,
-        `overhead_over_raw`.
+        The figures of `tests.benchmarks.parts.tree_times`, and `speedup_over_sequential`, `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)
     model = catalog.loadable(catalog.entry(None))
@@ -50,7 +49,6 @@ def bench_trees(
     return {
         "model": model.label,
         **figures,
-        "speedup_over_reprompt": figures["reprompt_seconds"] / figures["seconds"],
         "speedup_over_sequential": figures["sequential_seconds"] / figures["seconds"],
         "overhead_over_raw": figures["seconds"] / figures["raw_decode_seconds"],
     }
