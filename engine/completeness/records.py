@@ -129,7 +129,8 @@ class EndingTest:
         matched_pairs: Number of such pairs.
         matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
             pairs.
-        over_keywords, over_position: `matched` minus each of these, paired; None likewise.
+        over_keywords, over_position: The same of the scores minus that of each rule, paired, at the ends of turns only;
+            None likewise.
         kinds: The test of each kind of log that has a probe of its own; empty where there is one for all.
     """
 

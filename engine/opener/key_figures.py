@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.base.conversation import SUCCEEDED, State, Verdict
 from engine.base.errors import NotFound
-from engine.base.number_format import counted, probability, share_range
+from engine.base.number_format import counted, is_few, probability, share_range
 from engine.base.sign import in_words
 from engine.base.statistics.intervals import Interval
 from engine.base.text import whole_words
@@ -101,9 +101,8 @@ class KeyFigures:
         signs of trouble.
         """
         failed, judged = self.judged
-        why_not_all = (
-            " (judged the worst first, so not the share of all)" if self.worst_judged else ""
-        )
+        worst_judged = self.worst_judged and not is_few(judged)  # no share is seen in a few
+        why_not_all = " (judged the worst first, so not the share of all)" if worst_judged else ""
         clauses = [f"{failed:,} of {judged:,} judged failed{why_not_all}"] if judged else []
         if self.succeeded is not None:
             share = self.succeeded

@@ -27,6 +27,8 @@ def test_the_demo_is_right(tmp_path: Path) -> None:
     assert check["change_found"]
     assert check["false_changes"] == 0
     assert "the model wavers between “" in check["tree"]
+    (scores,) = data(workbench("scores", tmp_path / "demo.wb", "--json"))["sets"]
+    assert scores["doubt"] is None
 
 
 def test_where_no_sample_can_be(tmp_path: Path) -> None:

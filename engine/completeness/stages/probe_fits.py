@@ -29,7 +29,13 @@ from engine.completeness.records import (
     ProbeFeatures,
 )
 from engine.completeness.stages.training_set import Boundaries, TrainingSet
-from engine.completeness.truncation import Position, cross_fit_by_position, draw_cuts, ending_test
+from engine.completeness.truncation import (
+    Position,
+    cross_fit_by_position,
+    draw_cuts,
+    ending_test,
+    matched_difference,
+)
 from engine.completeness.word_reasons import WordWeights
 from engine.conversations.records import Origin
 from engine.jobs.contract import OnProgress
@@ -210,7 +216,34 @@ class ProbeLearner:
         )
         names = [training_set.external_ids[index] for index in tested]
         cuts = draw_cuts(names, counts[tested].tolist())
-        return ending_test(numbers, cuts, p[rows], by_position.p, texts.keywords[rows])
+        test = ending_test(numbers, cuts, p[rows], by_position.p, texts.keywords[rows])
+        if not texts.is_inner[rows].any():
+            return test
+        # both rules know that nothing ends within a turn: whether the scores tell more, the ends of turns show
+        at_turn_ends = ~texts.is_inner[rows]
+        curves, of_position, of_keywords = (
+            _curves_at(at_turn_ends, counts[tested], values)
+            for values in (p[rows], by_position.p, texts.keywords[rows])
+        )
+        return replace(
+            test,
+            over_keywords=matched_difference(curves, of_keywords),
+            over_position=matched_difference(curves, of_position),
+        )
+
+
+def _curves_at(chosen: Bools, counts: Ints, values: Floats) -> list[Floats]:
+    """Returns the values at the chosen boundaries of each conversation, numbered anew; conversations without one have
+    none.
+
+    Args:
+        chosen, values: Shape (boundaries,), one conversation after another.
+        counts: Number of boundaries of each conversation.
+    """
+    parts = zip(
+        *(np.split(array, np.cumsum(counts)[:-1]) for array in (values, chosen)), strict=True
+    )
+    return [part[is_chosen] for part, is_chosen in parts if is_chosen.any()]
 
 
 def _kind_tests(kind_fits: Sequence[KindFit]) -> tuple[KindTest, ...]:

@@ -120,6 +120,7 @@ class TestRule:
             conn.executemany("INSERT INTO trouble (conversation_id, total) VALUES (?, ?)", rows)
 
         project.write(give_trouble)
+        assert CalibrationService(project).is_picked_by_trouble()
         report = CalibrationService(project).report()
         assert report.proposal is None
         assert "40 drawn at random are needed" in report.no_proposal

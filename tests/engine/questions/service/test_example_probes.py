@@ -115,7 +115,8 @@ class TestSuccess:
         workspace.questions.draw_check(SUCCEEDED)
         for item in workspace.triage.queue("check").items:
             key = item.conversation_id
-            workspace.triage.give(key, Verdict.YES if succeeded(key) else Verdict.NO)
+            is_yes = succeeded(key) and key % 3 > 0  # some verdicts surprise it
+            workspace.triage.give(key, Verdict.YES if is_yes else Verdict.NO)
             workspace.example_probes.wait()
         (check,) = workspace.questions.checks(SUCCEEDED)
         assert check.answered == check.drawn == 20
