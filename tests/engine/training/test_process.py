@@ -184,7 +184,7 @@ class TestSeveralGpus:
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         assert count_gpus(5.0) == 2
-        for visible, left in (("1", 1), ("0,1,2", 2), ("", 0), ("-1", 0)):
+        for visible, left in (("1", 1), ("0,1,2", 2), ("7", 0), ("", 0), ("-1", 0)):
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
             assert count_gpus(5.0) == left
 
