@@ -340,7 +340,8 @@ def count_gpus(seconds: float) -> int:
 
 
 def _query_gpus(fields: str, seconds: float) -> list[str]:
-    """Returns a line of `nvidia-smi` for each GPU that is not hidden, in the order of CUDA; none without GPU or tool."""
+    """Returns a line of `nvidia-smi` for each GPU that CUDA_VISIBLE_DEVICES does not hide, in its order; none without
+    GPU or tool."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
