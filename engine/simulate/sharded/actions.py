@@ -3,8 +3,8 @@
 The reference lists the accepted values of every parameter; `""` among them makes the parameter optional. Texts are
 compared without case, spaces and `,./-_*^`, and with `'` and `"` as equal. A value must have the declared type or the
 type of the reference values (a variable's name where a number is declared). A whole number is accepted for a declared
-float. Calls are in Python: those of the categories `java` and `javascript`, which no sharded instruction is made of, are
-refused.
+float. Calls are in Python: those of the categories `java` and `javascript`, which no sharded instruction is made of,
+are refused.
 """
 
 from __future__ import annotations
